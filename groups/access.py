@@ -81,22 +81,22 @@ def read_rights(rights: str) -> Rights:
 
     As in the reference server, project permissions of a root role apply to the default project.
     """
-    held, projects, has_root_role = set(), set(), False
+    permissions, projects, has_root_role = set(), set(), False
     for project, permission, environment in orjson.loads(rights):
         if project is None:
             has_root_role = True
             is_root = _SCOPES.get(permission) is Scope.ROOT
-            held.add((permission, None if is_root else DEFAULT_PROJECT, environment))
+            permissions.add((permission, None if is_root else DEFAULT_PROJECT, environment))
         else:
             projects.add(project)
             # A project role grants nothing outside its project, even if it lists root permissions.
             if _SCOPES.get(permission) is not Scope.ROOT:
-                held.add((permission, project, environment))
+                permissions.add((permission, project, environment))
     return Rights(
-        is_admin=(Permission.ADMIN.value, None, None) in held,
+        is_admin=(Permission.ADMIN.value, None, None) in permissions,
         reads_all_projects=has_root_role,
         projects=frozenset(projects),
-        held=frozenset(held),
+        held=frozenset(permissions),
     )
 
 
@@ -175,7 +175,7 @@ class Caller:
         """Raises NoAccess naming the permissions if none of them is held in any project or globally."""
         permissions = list(permissions)
         names = {permission.value for permission in permissions}
-        if not self.is_admin and not any(held in names for held, _, _ in self.rights.held):
+        if not self.is_admin and not any(granted in names for granted, _, _ in self.rights.held):
             raise missing(permissions)
 
     def can_read(self, project: str) -> bool:

@@ -54,8 +54,8 @@ def find_broken_if_imported(plan: Plan, results: Sequence[Checked], *, caller: C
 
 def find_changed_if_imported(states: PlannedStates, *, caller: Caller) -> list[ChangedExpectation]:
     """The expectations that break or are met again, and those that the file brings and that would not be met."""
-    kept = predict_saved_contexts(states.plan)
-    changed = find_changed_expectations(caller, *states.pair.snapshots, states.names, instead=kept)
+    stored = predict_saved_contexts(states.plan)
+    changed = find_changed_expectations(caller, *states.pair.snapshots, states.names, instead=stored)
     unmet = find_unmet_of_file(states, caller=caller)
     now = check_expectations(caller, [result.expectation for result in unmet]) if unmet else []
     return changed + [ChangedExpectation(*pair) for pair in zip(now, unmet, strict=True)]
@@ -99,7 +99,7 @@ def _make_saved_contexts(
     ids = dict(SavedContext.objects.filter(name__in=names).values_list("name", "pk")) if names else {}
     return {
         name: SavedContext(
-            pk=ids.get(name, -1 - place),
+            pk=ids.get(name, -1 - index),
             name=name,
             project_id=planned.project,
             context=planned.after["context"],
@@ -107,7 +107,7 @@ def _make_saved_contexts(
             enforced_in=planned.enforced_in,
             expectations=expectations(planned),
         )
-        for place, (name, planned) in enumerate(plan.saved_contexts.items())
+        for index, (name, planned) in enumerate(plan.saved_contexts.items())
     }
 
 

@@ -50,17 +50,17 @@ def _read_properties(value: Any, problems: list[Problem]) -> dict[str, str]:
     return texts
 
 
-def _read_text(value: Any, place: str, key: str, problems: list[Problem]) -> str | None:
+def _read_text(value: Any, path: str, key: str, problems: list[Problem]) -> str | None:
     """The text of a scalar, None for null; adds what is wrong with it to ``problems``."""
     if type(value) is str and len(value) <= MAX_TEXT_LENGTH:  # most are
         return to_text(value)
     if isinstance(value, dict | list):
-        is_own = place == "context" and key not in TOP_LEVEL
+        is_own = path == "context" and key not in TOP_LEVEL
         hint = "; put nested values into properties as strings" if is_own else ""
-        problems.append(Problem(f"{place}.{key}", f"must be a string, not {describe_kind(value)}{hint}"))
+        problems.append(Problem(f"{path}.{key}", f"must be a string, not {describe_kind(value)}{hint}"))
         return None
     if problem := find_length_problem(value):
-        problems.append(Problem(f"{place}.{key}", problem))
+        problems.append(Problem(f"{path}.{key}", problem))
         return None
     return string_of(value)
 

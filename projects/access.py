@@ -20,7 +20,9 @@ from projects.models.projects import ProjectQuerySet
 
 def list_projects_with(caller: Caller, permission: Permission) -> list[str]:
     """The projects where the caller has the permission by a role there; root roles count in the default project."""
-    return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
+    return sorted(
+        {project for granted, project, _ in caller.rights.held if granted == permission and project}
+    )
 
 
 def access_project(caller: Caller, project_id: str, permission: Permission | None = None) -> Project:

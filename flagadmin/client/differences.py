@@ -71,14 +71,14 @@ class Differences:
 
     def _problems(self, error: Refused) -> Iterator[Problem]:
         for detail in error.details:
-            place = _PLACE.fullmatch(detail.get("path", ""))
-            if place is None or int(place[2]) >= len(self.files[place[1]]):
+            match = _PLACE.fullmatch(detail.get("path", ""))
+            if match is None or int(match[2]) >= len(self.files[match[1]]):
                 raise ClientError(
                     "\n".join([str(error), *(f"{d.get('path')}: {d.get('message')}" for d in error.details)])
                 )
-            file = self.files[place[1]][int(place[2])]
-            message = f"{place[3]}: {detail.get('message')}" if place[3] else f"{detail.get('message')}"
-            yield Problem(file.path, find_line(file.path, place[3]), message)
+            file = self.files[match[1]][int(match[2])]
+            message = f"{match[3]}: {detail.get('message')}" if match[3] else f"{detail.get('message')}"
+            yield Problem(file.path, find_line(file.path, match[3]), message)
 
 
 def find_differences(folder: Folder, stored: Stored, **options: Any) -> Differences:
@@ -105,6 +105,8 @@ def _says_the_same(file: File, stored: Document) -> bool:
         return True
     environments = file.document.get("environments")
     if file.kind == "flag" and (environments is None or isinstance(environments, dict)):
-        kept = {name: state for name, state in stored["environments"].items() if name in (environments or {})}
-        stored = {**stored, "environments": kept}
+        known = {
+            name: state for name, state in stored["environments"].items() if name in (environments or {})
+        }
+        stored = {**stored, "environments": known}
     return is_same(file.document, stored)

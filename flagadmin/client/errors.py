@@ -14,8 +14,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
-        return f"{place}: {self.message}"
+        location = f"{self.file}:{self.line}" if self.line else f"{self.file}"
+        return f"{location}: {self.message}"
 
 
 class ClientError(Exception):

@@ -145,9 +145,9 @@ def parse(path: Path) -> Document:
     except OSError as error:
         raise BadFiles([Problem(path, 0, error.strerror or "cannot be read")]) from None
     except ValueError as error:
-        place = _PLACE.fullmatch(str(error))
+        match = _PLACE.fullmatch(str(error))
         raise BadFiles(
-            [Problem(path, int(place[2]), place[1]) if place else Problem(path, 1, str(error))]
+            [Problem(path, int(match[2]), match[1]) if match else Problem(path, 1, str(error))]
         ) from None
     if not isinstance(document, dict):
         raise BadFiles([Problem(path, 1, "must be a mapping of keys to values")])
@@ -207,14 +207,14 @@ def load_with_comments(path: Path, text: str) -> Any:
         raise BadFiles([Problem(path, line, message)]) from None
 
 
-def find_line(path: Path, place: str) -> int:
+def find_line(path: Path, location: str) -> int:
     """The line of a member such as ``environments.production.strategies[0].name``, or of the nearest one above it."""
     try:
         node = load_with_comments(path, read_text(path))
     except (BadFiles, OSError):
         return 1
     line = 1
-    for step in _STEP.findall(place):
+    for step in _STEP.findall(location):
         key: Any = int(step[1:-1]) if step.startswith("[") else step
         try:
             line = (node.lc.item(key) if isinstance(key, int) else node.lc.key(key))[0] + 1

@@ -94,14 +94,14 @@ def _merge(node: Any, document: Mapping[str, Any]) -> None:
 def _delete(node: Any, key: str) -> None:
     """A comment on lines of its own stands before the next key, and the parser keeps it with the key above."""
     keys = list(node)
-    place = keys.index(key)
+    index = keys.index(key)
     tokens = node.ca.items.pop(key, None)
     del node[key]
     below = tokens[2] if tokens and len(tokens) > 2 else None
-    if below is None or "\n" not in below.value.rstrip("\n") or not place:
+    if below is None or "\n" not in below.value.rstrip("\n") or not index:
         return
     lines = below.value.partition("\n")[2]
-    above = node.ca.items.setdefault(keys[place - 1], [None, None, None, None])
+    above = node.ca.items.setdefault(keys[index - 1], [None, None, None, None])
     if above[2] is None:
         below.value = "\n" + lines
         above[2] = below

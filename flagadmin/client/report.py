@@ -52,15 +52,15 @@ def _change(change: Document) -> str:
     return f"{change['part']}: − {before}" if after is None else f"{change['part']}: {before} → {after}"
 
 
-def describe_who_changes(place: Document) -> str:
-    kinds = ", ".join(f"{number:,} {KINDS.get(kind, kind)}" for kind, number in place["counts"].items())
-    place_name = f"{place['project']} / {place['environment']}"
-    changed = f"{place_name}: {place['changed']:,} of {place['users']:,} generated users change"
-    contexts = place["savedContexts"]
+def describe_who_changes(entry: Document) -> str:
+    kinds = ", ".join(f"{number:,} {KINDS.get(kind, kind)}" for kind, number in entry["counts"].items())
+    place_name = f"{entry['project']} / {entry['environment']}"
+    changed = f"{place_name}: {entry['changed']:,} of {entry['users']:,} generated users change"
+    contexts = entry["savedContexts"]
     saved = f"; saved contexts that change: {', '.join(contexts)}" if contexts else ""
-    if place["compared"] < place["differing"]:
-        saved += f" (of the first {place['compared']:,} flags of {place['differing']:,})"
-    broken = place["brokenExpectations"]
+    if entry["compared"] < entry["differing"]:
+        saved += f" (of the first {entry['compared']:,} flags of {entry['differing']:,})"
+    broken = entry["brokenExpectations"]
     return (
         changed
         + (f": {kinds}" if kinds else "")
@@ -87,9 +87,9 @@ def write_text(answer: Document, missing: Sequence[tuple[str, str]], *, is_plan:
         yield f"… and {more:,} more"
     for entry in answer["changeRequests"]:
         yield describe_request(entry, is_plan=is_plan)
-    for place in answer["whoChanges"]:
-        yield describe_who_changes(place)
-        for flag in place["flags"][:20]:
+    for comparison in answer["whoChanges"]:
+        yield describe_who_changes(comparison)
+        for flag in comparison["flags"][:20]:
             yield f"    {flag['name']}: {flag['changed']:,}"
     yield from (f"Note: {note}" for note in answer["notes"][:MAX_LINES])
     yield from write_missing(missing)
@@ -116,7 +116,7 @@ def write_markdown(answer: Document, missing: Sequence[tuple[str, str]]) -> Iter
         yield f"\n- {format_code(describe_request(entry, is_plan=True))}"
     if answer["whoChanges"]:
         yield "\n### Who changes\n"
-    yield from (f"- {format_code(describe_who_changes(place))}" for place in answer["whoChanges"])
+    yield from (f"- {format_code(describe_who_changes(comparison))}" for comparison in answer["whoChanges"])
     yield from (
         f"\n> {format_code(note)}" for note in (*answer["notes"][:MAX_LINES], *write_missing(missing))
     )
@@ -134,9 +134,9 @@ def write_junit(answer: Document | None, problems: Iterable[Problem]) -> str:
         failure.text = drop_controls("; ".join(list_details(line)))
         failures += 1
     for problem in problems:
-        place = {"file": str(problem.file), "line": str(problem.line)}
+        location = {"file": str(problem.file), "line": str(problem.line)}
         named = {"classname": "file", "name": drop_controls(str(problem.file))}
-        case = ElementTree.SubElement(suite, "testcase", named | place)
+        case = ElementTree.SubElement(suite, "testcase", named | location)
         ElementTree.SubElement(case, "error", message=drop_controls(str(problem)))
         errors += 1
     if not failures + errors:

@@ -29,11 +29,11 @@ def list_stale(options: Namespace) -> int:
         flags += answer["flags"]
         if len(flags) >= answer["total"] or not answer["flags"]:
             break
-    shown = [flag for flag in flags if options.all or flag["canLeaveTheCode"]]
+    listed = [flag for flag in flags if options.all or flag["canLeaveTheCode"]]
     if options.json:
-        print(json.dumps(shown, indent=2))
+        print(json.dumps(listed, indent=2))
         return 0
-    for flag in shown:
+    for flag in listed:
         for line in flag["task"].splitlines() if options.tasks else _describe(flag):
             print(drop_controls(line))
         print()

@@ -105,9 +105,9 @@ class ActivityPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]
         if CHANGE in self.request.GET:
-            shown = change_page(listing.all_rows, caller=self.caller, size=1).changes
+            changes = change_page(listing.all_rows, caller=self.caller, size=1).changes
             kwargs |= {
-                "change": next(iter(self.with_reverts(shown)), None),
+                "change": next(iter(self.with_reverts(changes)), None),
                 "change_rows": with_versions(event_rows(listing.rows), listing.all_rows),
                 "whom_url": comparison_url(listing.all_rows),
                 "every_url": listing.url(**{CHANGE: None}),

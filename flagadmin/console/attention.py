@@ -272,16 +272,16 @@ def _list_missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     missing = list_missing_flags(caller)
     if not missing:
         return
-    asked = [f"{flag.name} by {', '.join(name for name, _ in flag.applications)}" for flag in missing]
+    reports = [f"{flag.name} by {', '.join(name for name, _ in flag.applications)}" for flag in missing]
     create_url = missing[0].create_url if len(missing) == 1 else ""
     yield Attention(
         "missing",
         AMBER,
         f"{pluralize(len(missing), 'flag')} asked for {'does' if len(missing) == 1 else 'do'} not exist",
-        " · ".join(cut(asked, MAX_NAMED_FLAGS)),
+        " · ".join(cut(reports, MAX_NAMED_FLAGS)),
         "Create it" if create_url else "Show them",
         create_url or f"{reverse('applications')}#missing",
-        about=asked,
+        about=reports,
     )
 
 

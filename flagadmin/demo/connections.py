@@ -76,8 +76,8 @@ def add_connections(now: datetime, admin: User) -> None:
         source, _ = create_source("prometheus", SignalSource.Kind.ALERTMANAGER, caller=caller)
         for rule in RULES:
             if Flag.objects.active().filter(name=rule["flag"], project=PROJECT).exists():
-                place = {"project": PROJECT, "environment": ENVIRONMENT, "enabled": True}
-                save_rule(source.pk, rule | place, caller=caller)
+                scope = {"project": PROJECT, "environment": ENVIRONMENT, "enabled": True}
+                save_rule(source.pk, rule | scope, caller=caller)
     Integration.objects.filter(pk=integration.pk).update(created_at=now - HELD)
     SignalSource.objects.filter(pk=source.pk).update(created_at=now - HELD)
     Delivery.objects.bulk_create(_deliveries(integration, now - 2 * DAY))

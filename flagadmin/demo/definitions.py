@@ -42,8 +42,8 @@ def everyone(**extra: Any) -> Document:
 def variant(
     name: str, weight: int, *, kind: str = "variable", payload: tuple[str, str] | None = None
 ) -> Document:
-    made: Document = {"name": name, "weight": weight, "weightType": kind, "stickiness": "default"}
-    return made | ({"payload": {"type": payload[0], "value": payload[1]}} if payload else {})
+    document: Document = {"name": name, "weight": weight, "weightType": kind, "stickiness": "default"}
+    return document | ({"payload": {"type": payload[0], "value": payload[1]}} if payload else {})
 
 
 @dataclass(frozen=True, slots=True)

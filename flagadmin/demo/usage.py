@@ -34,8 +34,8 @@ def report_usage(now: datetime) -> None:
     if not UsageDay.objects.exists():
         UsageDay.objects.bulk_create(list(_list_days(now, ids)))
     for (flag, environment), ago in _LONG_AGO.items():
-        place = {"flag_id": ids[flag], "environment": environment}
-        FlagLastSeen.objects.get_or_create(**place, defaults={"seen_at": now - ago})
+        key = {"flag_id": ids[flag], "environment": environment}
+        FlagLastSeen.objects.get_or_create(**key, defaults={"seen_at": now - ago})
     refresh_totals(now=now)
 
 
@@ -44,8 +44,8 @@ def _make_online_report(now: datetime) -> UsageReport:
     for use in USAGE:
         version = use.sdk.rpartition(":")[2]
         for number in range(1, use.instances + 1):
-            place = InstanceKey(use.application, f"{use.application}-{version}-{number}", use.environment)
-            report.add_instance(place, Instance(sdk_version=use.sdk, sdk_type="backend"))
+            key = InstanceKey(use.application, f"{use.application}-{version}-{number}", use.environment)
+            report.add_instance(key, Instance(sdk_version=use.sdk, sdk_type="backend"))
         for flag in use.flags:
             count = _count(flag, use.environment, 17)
             at = now - timedelta(minutes=use.minutes_ago)
@@ -96,13 +96,13 @@ def _count_calls(use: DemoUsage, flag: str, at: datetime) -> int:
 
 def _count(flag: str, environment: str, calls: int) -> Count:
     """How many of the calls were on, and the variants they got."""
-    place = getattr(_FLAGS[flag], environment)
-    if not place.enabled:
+    state = getattr(_FLAGS[flag], environment)
+    if not state.enabled:
         return Count(no=calls)
-    strategies = [each for each in place.strategies if not each.get("disabled")]
+    strategies = [each for each in state.strategies if not each.get("disabled")]
     share = max((_read_share(each) for each in strategies), default=100)
     yes = round(calls * share / 100)
-    variants: list[Document] = place.variants or next(
+    variants: list[Document] = state.variants or next(
         (each["variants"] for each in strategies if each.get("variants")), []
     )
     return Count(yes=yes, no=calls - yes, variants=_split(variants, yes))
@@ -118,6 +118,6 @@ def _split(variants: list[Document], calls: int) -> dict[str, int]:
     """By weight, a little off, as measured numbers are."""
     total = sum(variant["weight"] for variant in variants)
     return {
-        variant["name"]: round(calls * variant["weight"] / total * (98 + 4 * (place % 2)) / 100)
-        for place, variant in enumerate(variants)
+        variant["name"]: round(calls * variant["weight"] / total * (98 + 4 * (index % 2)) / 100)
+        for index, variant in enumerate(variants)
     }

@@ -36,8 +36,8 @@ def find_page(request: HttpRequest) -> str:
     if "get" in getattr(_find_view(request), "http_method_names", ()):
         return request.get_full_path()
     referrer = urlsplit(request.headers.get("Referer", ""))
-    ours = referrer.netloc == request.get_host() and url_has_allowed_host_and_scheme(referrer.path, None)
-    return referrer._replace(scheme="", netloc="", fragment="").geturl() if ours else "/"
+    is_own = referrer.netloc == request.get_host() and url_has_allowed_host_and_scheme(referrer.path, None)
+    return referrer._replace(scheme="", netloc="", fragment="").geturl() if is_own else "/"
 
 
 def _find_view(request: HttpRequest) -> object:
@@ -66,12 +66,12 @@ def keep_input(request: HttpRequest, page: str, entered: str) -> None:
 
 def take_input(request: HttpRequest) -> QueryDict | None:
     """Returns the input stored for this page and removes it."""
-    kept = request.session.get(SESSION_KEY)
-    if request.method != "GET" or not kept or kept["page"] != request.get_full_path():
+    stored = request.session.get(SESSION_KEY)
+    if request.method != "GET" or not stored or stored["page"] != request.get_full_path():
         return None
     del request.session[SESSION_KEY]
-    if kept["until"] < time.time():
+    if stored["until"] < time.time():
         return None
-    values = QueryDict(kept["entered"], mutable=True)
+    values = QueryDict(stored["entered"], mutable=True)
     values["do"] = RESTORE
     return values

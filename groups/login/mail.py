@@ -32,9 +32,9 @@ def is_mail_on() -> bool:
     return bool(settings.EMAIL_HOST and settings.PUBLIC_URL)
 
 
-def send_invitation(user: User, path: str, *, by: str, place: str = "") -> bool:
+def send_invitation(user: User, path: str, *, by: str, project: str = "") -> bool:
     """Sends the link to a first password. Returns whether the mail server took it."""
-    where = f" ({place})" if place else ""
+    where = f" ({project})" if project else ""
     return _send(user, path, "Your account in flagadmin", _INVITATION, by=by, place=where)
 
 

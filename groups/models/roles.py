@@ -87,7 +87,7 @@ class Role(models.Model):
             "name": self.name,
             "description": self.description,
             "type": self.type,
-            "permissions": [held.document() for held in permissions],
+            "permissions": [each.document() for each in permissions],
         }
 
 

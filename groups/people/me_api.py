@@ -93,7 +93,7 @@ def list_permissions(caller: Caller) -> list[dict[str, str]]:
     """A sorted list of ``{permission, project?, environment?}``. For an admin, its only entry is ADMIN."""
     if caller.is_admin:
         return [{"permission": Permission.ADMIN.value}]
-    held = sorted(
+    permissions = sorted(
         (
             (name, project or "", environment or "")
             for name, project, environment in caller.rights.held
@@ -104,7 +104,7 @@ def list_permissions(caller: Caller) -> list[dict[str, str]]:
         {"permission": name}
         | ({"project": project} if project else {})
         | ({"environment": environment} if environment else {})
-        for name, project, environment in held
+        for name, project, environment in permissions
     ]
 
 
@@ -146,8 +146,8 @@ class MeViewSet(ViewSet):
     @action(detail=False, url_path="user/roles")
     def roles(self, request: ApiRequest) -> Response:
         """List the caller's roles, held directly or through a group. `project` is null for a root role."""
-        held = read_roles(self.person(), project=request.query_params.get("projectId"))
-        return Response({"version": 1, "roles": [make_role_record(role, project) for role, project in held]})
+        roles = read_roles(self.person(), project=request.query_params.get("projectId"))
+        return Response({"version": 1, "roles": [make_role_record(role, project) for role, project in roles]})
 
     def person(self) -> User:
         """Raises NotFound for an admin token, as the reference server does."""

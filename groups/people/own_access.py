@@ -47,4 +47,4 @@ def _list_permitted(role: Role) -> list[tuple[str, str]]:
     for permission, environment in rows.values_list("permission", "environment_id"):
         if is_used(permission):
             names.setdefault(environment or "", []).append(name_permission(Permission[permission]))
-    return [(place, ", ".join(sorted(those))) for place, those in sorted(names.items())]
+    return [(where, ", ".join(sorted(those))) for where, those in sorted(names.items())]

@@ -130,6 +130,6 @@ def _check_role(role: Role, permissions: Sequence[HeldPermission]) -> None:
 def _replace_permissions(role: Role, permissions: Sequence[HeldPermission]) -> None:
     role.permissions.all().delete()
     RolePermission.objects.bulk_create(
-        RolePermission(role=role, permission=held.permission, environment_id=held.environment)
-        for held in dict.fromkeys(permissions)
+        RolePermission(role=role, permission=permission.permission, environment_id=permission.environment)
+        for permission in dict.fromkeys(permissions)
     )

@@ -146,8 +146,8 @@ def read_roles(user: User, *, project: str | None = None) -> list[tuple[Role, st
     """
     is_held = Q(user=user) | Q(group__members=user)
     grants = Grant.objects.filter(is_held, **({"project": project} if project else {})).select_related("role")
-    held = {(grant.role, grant.project_id): None for grant in grants.order_by("project_id", "role_id")}
+    keys = {(grant.role, grant.project_id): None for grant in grants.order_by("project_id", "role_id")}
     if project:
-        return list(held)
+        return list(keys)
     root = Role.objects.filter(Q(users=user) | Q(groups__members=user)).distinct()
-    return [*((role, None) for role in root), *held]
+    return [*((role, None) for role in root), *keys]

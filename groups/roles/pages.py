@@ -129,7 +129,7 @@ class RoleForm(forms.Form):
             by_environment = next(iter(permissions)).scope is Scope.ENVIRONMENT
             places = ["", *self.environments] if by_environment else [""]
             yield subject, by_environment, [
-                Box(name, sentence, [_make_cell(permission, name, place, selected) for place in places])
+                Box(name, sentence, [_make_cell(permission, name, environment, selected) for environment in places])
                 for permission, (name, sentence) in permissions.items()
             ]  # fmt: skip
 
@@ -208,12 +208,12 @@ class EditRolePage(EditPage, NewRolePage):
 
     def get_initial(self) -> dict[str, Any]:
         role = self.role
-        held = role.held_permissions()
+        permissions = role.held_permissions()
         return {
             "name": role.name,
             "description": role.description,
             "permissions": [
-                f"{h.permission} {h.environment}" if h.environment else h.permission for h in held
+                f"{h.permission} {h.environment}" if h.environment else h.permission for h in permissions
             ],
         }
 

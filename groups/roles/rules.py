@@ -32,39 +32,41 @@ def problems_of_role(role: Role, permissions: Sequence[HeldPermission]) -> Itera
         yield Problem("type", f"{role.type} is not a role type. Available: {choices(CUSTOM_TYPES)}.")
         return
     environments = read_environment_names()
-    for index, held in enumerate(permissions):
-        for message in _find_faults(role, held, environments):
+    for index, permission in enumerate(permissions):
+        for message in _find_faults(role, permission, environments):
             yield Problem(f"permissions[{index}]", message)
 
 
-def _find_faults(role: Role, held: HeldPermission, environments: list[str]) -> Iterator[str]:
-    if held.permission not in Permission.__members__:
-        yield f"{held.permission} is not a permission. GET /api/admin/permissions lists them."
+def _find_faults(role: Role, role_permission: HeldPermission, environments: list[str]) -> Iterator[str]:
+    if role_permission.permission not in Permission.__members__:
+        yield f"{role_permission.permission} is not a permission. GET /api/admin/permissions lists them."
         return
-    permission = Permission[held.permission]
+    permission = Permission[role_permission.permission]
     if permission is Permission.ADMIN:
         yield "Only the built-in role Admin can have ADMIN."
     elif (permission.scope is Scope.ROOT) != role.is_root:
         role_type = "root-custom" if permission.scope is Scope.ROOT else "custom"
-        yield f"{held.permission} belongs in a role of type {role_type}."
-    if held.environment is None:
+        yield f"{role_permission.permission} belongs in a role of type {role_type}."
+    if role_permission.environment is None:
         return
     if permission.scope is not Scope.ENVIRONMENT:
-        yield f"{held.permission} cannot be limited to one environment."
-    elif held.environment not in environments:
-        yield f"Environment {held.environment} not found. Available: {choices(environments)}."
+        yield f"{role_permission.permission} cannot be limited to one environment."
+    elif role_permission.environment not in environments:
+        yield f"Environment {role_permission.environment} not found. Available: {choices(environments)}."
 
 
-def limit_permissions(held: Iterable[HeldPermission], environments: Sequence[str]) -> list[HeldPermission]:
+def limit_permissions(
+    permissions: Iterable[HeldPermission], environments: Sequence[str]
+) -> list[HeldPermission]:
     """What these permissions come to in these environments alone, without what reaches all (KEPT_WHEN_LIMITED)."""
     limited: dict[HeldPermission, None] = {}
-    for each in held:
+    for each in permissions:
         permission = Permission.__members__.get(each.permission)
         if permission in KEPT_WHEN_LIMITED:
             limited[each] = None
         elif permission is not None and permission.scope is Scope.ENVIRONMENT:
             places = environments if each.environment is None else {each.environment} & {*environments}
-            limited.update((HeldPermission(each.permission, place), None) for place in places)
+            limited.update((HeldPermission(each.permission, environment), None) for environment in places)
     return list(limited)
 
 

@@ -36,24 +36,24 @@ class ScimAuthentication(BaseAuthentication):
     """Accepts the token of SCIM, while SCIM is on."""
 
     def authenticate(self, request: Any) -> tuple[Caller, ScimSettings]:
-        secret, found = read_credential(request) or "", load_settings()
-        if not hmac.compare_digest(found.token_hash or "", hash_secret(secret)):
+        secret, scim = read_credential(request) or "", load_settings()
+        if not hmac.compare_digest(scim.token_hash or "", hash_secret(secret)):
             raise _refuse("Send the token of SCIM in the Authorization header.")
-        if not found.is_enabled:
+        if not scim.is_enabled:
             raise _refuse("SCIM is switched off.")
-        _note_use(found)
-        return make_caller(), found
+        _note_use(scim)
+        return make_caller(), scim
 
 
 def _refuse(message: str) -> AuthenticationRequired:
     return AuthenticationRequired(message, headers={"WWW-Authenticate": "Bearer"})
 
 
-def _note_use(found: ScimSettings) -> None:
+def _note_use(scim: ScimSettings) -> None:
     now = timezone.now()
-    if found.seen_at is None or now - found.seen_at > LAST_USED_STEP:
+    if scim.seen_at is None or now - scim.seen_at > LAST_USED_STEP:
         with committed_locally():
-            ScimSettings.objects.filter(pk=found.pk).update(seen_at=now)
+            ScimSettings.objects.filter(pk=scim.pk).update(seen_at=now)
 
 
 @extend_schema(exclude=True)

@@ -59,9 +59,9 @@ def _refuse(error: Exception) -> ScimRefused:
     assert isinstance(error, ValidationError)
     first = error.errors(include_url=False, include_input=False)[0]
     kind = str(first["type"]).removeprefix("scim_")
-    place = ".".join(map(str, first["loc"]))
+    path = ".".join(map(str, first["loc"]))
     known = kind if str(first["type"]).startswith("scim_") else "invalidValue"
-    return ScimRefused(f"{place}: {first['msg']}" if place else first["msg"], known)
+    return ScimRefused(f"{path}: {first['msg']}" if path else first["msg"], known)
 
 
 def _dump(document: Any, context: Context, parameters: Any = None) -> Document:
@@ -80,9 +80,9 @@ def _read_id(key: str, kind: str) -> int:
 # Lists ------------------------------------------------------------------------------------------------------
 
 
-def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], given: Parameters) -> Any:
+def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], query: Parameters) -> Any:
     """The request, the number of rows, and those of the page."""
-    request = _read(SEARCHES[kind], dict(given), Context.SEARCH_REQUEST)
+    request = _read(SEARCHES[kind], dict(query), Context.SEARCH_REQUEST)
     if request.filter is not None:
         rows = rows.filter(make_condition(request.filter, columns))
     request.start_index = min(request.start_index or 1, MAX_OFFSET)
@@ -101,13 +101,13 @@ def _list(kind: Any, request: Any, total: int, resources: list[Any]) -> Document
     return _dump(answer, Context.RESOURCE_QUERY_RESPONSE, request) | {"totalResults": total}
 
 
-def list_users(given: Parameters, base: str) -> Document:
-    request, total, users = _search(User, UserRow.objects.people(), USER_COLUMNS, given)
+def list_users(query: Parameters, base: str) -> Document:
+    request, total, users = _search(User, UserRow.objects.people(), USER_COLUMNS, query)
     return _list(User, request, total, [make_user_resource(user, base) for user in users])
 
 
-def list_groups(given: Parameters, base: str) -> Document:
-    request, total, groups = _search(Group, GroupRow.objects.all(), GROUP_COLUMNS, given)
+def list_groups(query: Parameters, base: str) -> Document:
+    request, total, groups = _search(Group, GroupRow.objects.all(), GROUP_COLUMNS, query)
     with_members = _wants_members(request)
     groups = groups.prefetch_related(_prefetch_members()) if with_members else groups
     resources = [group_resource(group, base, with_members=with_members) for group in groups]
@@ -136,8 +136,8 @@ def _find_user(key: str) -> UserRow:
     return user
 
 
-def get_user(key: str, given: Parameters, base: str) -> Document:
-    parameters = _read(ResponseParameters[User], dict(given), Context.DEFAULT)
+def get_user(key: str, query: Parameters, base: str) -> Document:
+    parameters = _read(ResponseParameters[User], dict(query), Context.DEFAULT)
     return _dump(make_user_resource(_find_user(key), base), Context.RESOURCE_QUERY_RESPONSE, parameters)
 
 
@@ -193,8 +193,8 @@ def _find_group(key: str, *, with_members: bool = False) -> GroupRow:
     return group
 
 
-def get_group(key: str, given: Parameters, base: str) -> Document:
-    parameters = _read(ResponseParameters[Group], dict(given), Context.DEFAULT)
+def get_group(key: str, query: Parameters, base: str) -> Document:
+    parameters = _read(ResponseParameters[Group], dict(query), Context.DEFAULT)
     with_members = _wants_members(parameters)
     group = group_resource(_find_group(key, with_members=with_members), base, with_members=with_members)
     return _dump(group, Context.RESOURCE_QUERY_RESPONSE, parameters)
@@ -204,8 +204,8 @@ def create_group(body: Any, base: str, *, caller: Caller) -> Document:
     resource = _read(Group, body, Context.RESOURCE_CREATION_REQUEST)
     values = GroupValues(resource.display_name or "", resource.external_id)
     group = actions.create_provided_group(values, read_members(resource.members or []), caller=caller)
-    found = group_resource(_find_group(str(group.pk), with_members=True), base, with_members=True)
-    return _dump(found, Context.RESOURCE_CREATION_RESPONSE)
+    changed_group = group_resource(_find_group(str(group.pk), with_members=True), base, with_members=True)
+    return _dump(changed_group, Context.RESOURCE_CREATION_RESPONSE)
 
 
 def replace_group(key: str, body: Any, base: str, *, caller: Caller) -> Document:
@@ -214,8 +214,8 @@ def replace_group(key: str, body: Any, base: str, *, caller: Caller) -> Document
     values = GroupValues(resource.display_name or "", resource.external_id)
     members = MemberChanges(only=read_members(resource.members or []))
     actions.change_provided_group(group.pk, values, members, caller=caller)
-    found = group_resource(_find_group(key, with_members=True), base, with_members=True)
-    return _dump(found, Context.RESOURCE_REPLACEMENT_RESPONSE)
+    changed_group = group_resource(_find_group(key, with_members=True), base, with_members=True)
+    return _dump(changed_group, Context.RESOURCE_REPLACEMENT_RESPONSE)
 
 
 def patch_group(key: str, body: Any, *, caller: Caller) -> None:

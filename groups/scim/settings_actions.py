@@ -20,22 +20,22 @@ START = "scim:"
 @transactional
 def set_enabled(is_enabled: bool, *, caller: Caller) -> ScimSettings:
     """Raises NoAccess."""
-    found = _lock(caller)
-    if found.is_enabled != is_enabled:
-        _record(caller, {"enabled": found.is_enabled}, {"enabled": is_enabled})
-        found.is_enabled = is_enabled
-        found.save(update_fields=["is_enabled"])
-    return found
+    scim = _lock(caller)
+    if scim.is_enabled != is_enabled:
+        _record(caller, {"enabled": scim.is_enabled}, {"enabled": is_enabled})
+        scim.is_enabled = is_enabled
+        scim.save(update_fields=["is_enabled"])
+    return scim
 
 
 @transactional
 def make_token(*, caller: Caller) -> str:
     """A new token, instead of the one before, which no longer works. It is not stored. Raises NoAccess."""
-    found = _lock(caller)
+    scim = _lock(caller)
     secret = START + secrets.token_urlsafe(32)
-    _record(caller, {"hasToken": found.has_token}, {"hasToken": True, "new": True})
-    found.token_hash, found.token_created_at, found.seen_at = hash_secret(secret), timezone.now(), None
-    found.save()
+    _record(caller, {"hasToken": scim.has_token}, {"hasToken": True, "new": True})
+    scim.token_hash, scim.token_created_at, scim.seen_at = hash_secret(secret), timezone.now(), None
+    scim.save()
     return secret
 
 

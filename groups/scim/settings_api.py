@@ -59,5 +59,5 @@ class ScimSettingsViewSet(ViewSet):
         return Response({"token": actions.make_token(caller=self.caller)})
 
 
-def _record(found: ScimSettings) -> dict[str, bool]:
-    return {"enabled": found.is_enabled, "hasToken": found.has_token}
+def _record(scim: ScimSettings) -> dict[str, bool]:
+    return {"enabled": scim.is_enabled, "hasToken": scim.has_token}

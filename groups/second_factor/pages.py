@@ -127,13 +127,13 @@ class RemoveFactorPage(NeedsConfirmation, TwoStepPage, ConfirmPage):
         factors = read_second_factors(self.user)
         is_last = bool(factors.app) + len(factors.passkeys) == 1
         way = describe_login(self.user, password="your password")
-        kept = (
+        consequence = (
             f"You will then log in {way} alone." if way else "You will then need a one-time link to log in."
         )
         return {
             "title": f"Remove {name}",
             "removed_items": [name, *(["your recovery codes"] if is_last else [])],
-            "kept": kept if is_last else "",
+            "kept": consequence if is_last else "",
             "button": "Remove",
             "cancel": reverse("two-step"),
         }

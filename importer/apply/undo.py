@@ -210,8 +210,8 @@ def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
     locations |= {
         plan.name: FlagState(project, plan.after["archived"]) for plan in plans if plan.after is not None
     }
-    kept = [(child, parent) for child, parent in read_dependencies(project) if child not in affected]
-    if problems := list(dependency_problems(proposed, project=project, flags=locations, existing=kept)):
+    pairs = [(child, parent) for child, parent in read_dependencies(project) if child not in affected]
+    if problems := list(dependency_problems(proposed, project=project, flags=locations, existing=pairs)):
         first = problems[0]
         message = f"This import cannot be undone: {first.path} would depend on a flag that can no longer be its parent"
         raise Conflict(f"{message}: {first.message}.", details=problems)

@@ -49,10 +49,10 @@ class Held:
     places: tuple[Place, ...] = ()
     shared: bool = False
 
-    def with_place(self, place: Place) -> "Held | None":
+    def with_place(self, key: Place) -> "Held | None":
         """What waits as well if changes of this place are refused. None: nothing else can."""
-        if place not in self.places:
-            return replace(self, places=(*self.places, place))
+        if key not in self.places:
+            return replace(self, places=(*self.places, key))
         return None if self.shared else replace(self, shared=True)
 
     def in_project(self, project: str) -> set[str]:
@@ -147,10 +147,10 @@ def _write(directory: Directory, held: Held, *, caller: Caller) -> Written:
     answering = [*places, *find_users_elsewhere(directory.segments, directory.projects, caller)]
     before = _read(answering)
     _write_parts(directory, written, places, held, caller)
-    for number, place in enumerate(held.places):
+    for number, index in enumerate(held.places):
         # What is of all environments is proposed once.
         shared = held.shared and number == 0
-        if request := _propose(directory, place, places, shared, caller):
+        if request := _propose(directory, index, places, shared, caller):
             written.requests.append(request)
     after = _read(answering)
     written.states = {
@@ -204,25 +204,25 @@ def _import(part: Part, caller: Caller) -> Plan:
 
 
 def _propose(
-    directory: Directory, place: Place, places: Sequence[Place], shared: bool, caller: Caller
+    directory: Directory, key: Place, places: Sequence[Place], shared: bool, caller: Caller
 ) -> Document | None:
     """Has a request made of what waits in the environment. None if nothing does."""
-    before = read_definitions([place[0]], place[1])
-    others = Held(tuple(other for other in places if other != place), shared=not shared)
+    before = read_definitions([key[0]], key[1])
+    others = Held(tuple(other for other in places if other != key), shared=not shared)
     with transaction.atomic():
         _write_parts(directory, Written(), places, others, Caller.system())
-        after = read_definitions([place[0]], place[1])
-        archived = Flag.objects.archived().filter(name__in=directory.archive.get(place[0], ()))
+        after = read_definitions([key[0]], key[1])
+        archived = Flag.objects.archived().filter(name__in=directory.archive.get(key[0], ()))
         changes = derive_changes(before, after, set(archived.values_list("name", flat=True)))
         transaction.set_rollback(True)
     if changes is None:
-        raise Conflict(f"What changes of {place[1]} in project {place[0]} cannot be proposed.")
+        raise Conflict(f"What changes of {key[1]} in project {key[0]} cannot be proposed.")
     if not changes:
         return None
-    request, is_new = propose_once(*place, changes, title=TITLE, caller=caller)
+    request, is_new = propose_once(*key, changes, title=TITLE, caller=caller)
     return {
-        "project": place[0],
-        "environment": place[1],
+        "project": key[0],
+        "environment": key[1],
         "id": request.pk,
         "isNew": is_new,
         "state": request.state,

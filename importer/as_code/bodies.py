@@ -26,15 +26,15 @@ class Part:
 
     def translate_problem(self, problem: Problem) -> Problem:
         """With the path in the directory instead of that in the import."""
-        place = _PLACE.fullmatch(problem.path)
-        if place is None or place[1] not in self.paths:
+        match = _PLACE.fullmatch(problem.path)
+        if match is None or match[1] not in self.paths:
             return Problem(self.paths.get(problem.path, problem.path), problem.message)
-        rest = place[2]
-        if place[1].startswith("data.dependencies"):
+        rest = match[2]
+        if match[1].startswith("data.dependencies"):
             rest = _PARENT.sub("", rest)
-        elif place[1].startswith("data.segments"):
+        elif match[1].startswith("data.segments"):
             rest = ""
-        return Problem(self.paths[place[1]] + rest, problem.message)
+        return Problem(self.paths[match[1]] + rest, problem.message)
 
 
 def split_flags(
@@ -84,8 +84,8 @@ class PartBuilder:
         }
         self.segment_ids: dict[str, int] = {}
         self.paths: dict[str, str] = {}
-        for (place, flag), with_state in flags:
-            self._add(flag, f"flags[{place}].flag", environment, with_state)
+        for (index, flag), with_state in flags:
+            self._add(flag, f"flags[{index}].flag", environment, with_state)
         self.part = Part(Body(project, environment, self.data), self.paths)  # type: ignore[arg-type]
 
     def _put(self, key: str, entry: Any, path: str) -> None:
@@ -114,8 +114,8 @@ class PartBuilder:
             self._put("featureEnvironments", {"name": name, "featureName": name, **switch}, path)
         else:
             state = self.stored.get(name, {})
-        for entry, place in self._pair_strategies(name, state.get("strategies", ()), path):
-            self._put("featureStrategies", entry, place)
+        for entry, entry_path in self._pair_strategies(name, state.get("strategies", ()), path):
+            self._put("featureStrategies", entry, entry_path)
 
     def _pair_strategies(
         self, name: str, strategies: list[Mapping[str, Any]], path: str
@@ -127,8 +127,10 @@ class PartBuilder:
             orders = list(range(len(strategies)))
         known = [constraint for strategy in stored for constraint in strategy["constraints"]]
         for number, (strategy, order) in enumerate(zip(strategies, orders, strict=True)):
-            place = f"{path}.strategies[{number}]"
-            segments = [self._find_segment(segment, place) for segment in strategy.get("segments", ())]
+            strategy_path = f"{path}.strategies[{number}]"
+            segments = [
+                self._find_segment(segment, strategy_path) for segment in strategy.get("segments", ())
+            ]
             constraints = keep_spelling(strategy.get("constraints", ()), known)
             entry = {
                 "featureName": name,
@@ -136,7 +138,7 @@ class PartBuilder:
                 "segments": segments,
                 "constraints": constraints,
             }
-            yield {**strategy, **entry}, place
+            yield {**strategy, **entry}, strategy_path
 
     def _find_segment(self, name: str, path: str) -> int:
         if name not in self.segment_ids:

@@ -159,17 +159,17 @@ class Directory:
     def list_flags_of(self, project: str) -> list[tuple[int, FlagFile]]:
         """With their places in the body, without those that are stored as they are here."""
         return [
-            (place, entry["flag"])
-            for place, entry in enumerate(self.flags)
-            if entry["project"] == project and place not in self.same
+            (index, entry["flag"])
+            for index, entry in enumerate(self.flags)
+            if entry["project"] == project and index not in self.same
         ]
 
     def find_same(self, stored: Mapping[tuple[str, str], Any]) -> frozenset[int]:
         """Places of the flags that are stored like this. What is listed twice is neither."""
         listed = Counter(entry["flag"]["name"] for entry in self.flags)
         return frozenset(
-            place
-            for place, entry in enumerate(self.flags)
+            index
+            for index, entry in enumerate(self.flags)
             if listed[entry["flag"]["name"]] == 1
             and stored.get((entry["project"], entry["flag"]["name"])) == entry["flag"]
         )

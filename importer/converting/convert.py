@@ -136,7 +136,8 @@ def convert(source: Source, options: Options, identifiers: Mapping[str, Sequence
     used = {number for flag in flags for strategy in flag.strategies for number in strategy["segments"]}
     segments = {name: segment for name, segment in writer.segments.items() if segment[0] in used}
     renamed = (
-        f"The context field {here} is {there} in the source." for there, here in source.renamed.items()
+        f"The context field {local_name} is {source_name} in the source."
+        for source_name, local_name in source.renamed.items()
     )
     return Conversion(source, flags, segments, (*source.notes, *renamed))
 

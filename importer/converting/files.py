@@ -147,8 +147,8 @@ def validate(adapter: TypeAdapter[T], raw: Any, path: str = "") -> T:
     try:
         return adapter.validate_python(raw, strict=True)
     except ValidationError as invalid:
-        found = invalid.errors(include_url=False)[:MAX_DETAILS]
-        problems = [Problem(_join_path(path, error["loc"]), _make_message(error)) for error in found]
+        faults = invalid.errors(include_url=False)[:MAX_DETAILS]
+        problems = [Problem(_join_path(path, error["loc"]), _make_message(error)) for error in faults]
         raise make_validation_error(problems, invalid.error_count()) from None
 
 

@@ -200,8 +200,8 @@ class _FlagReader:
             raise Unsupported("The weights of its fractional must be above 0 in all.")
 
         def pick(identifier: str) -> Outcome:
-            place = (self.hash_user(prefix, identifier, is_list=is_list) * total) >> 32
-            return pick_share(shares, place)
+            position = (self.hash_user(prefix, identifier, is_list=is_list) * total) >> 32
+            return pick_share(shares, position)
 
         return Split(shares, _find_field(variable), pick)
 

@@ -146,13 +146,13 @@ class Query:
 
 
 def _split(query: str) -> list[str]:
-    tokens, place, query = [], 0, query.rstrip()
-    while place < len(query):
-        match = _TOKEN.match(query, place)
+    tokens, position, query = [], 0, query.rstrip()
+    while position < len(query):
+        match = _TOKEN.match(query, position)
         if match is None:
-            raise _malformed(query[place:].strip())
+            raise _malformed(query[position:].strip())
         tokens.append(match[match.lastindex or 0])
-        place = match.end()
+        position = match.end()
     return tokens
 
 

@@ -168,9 +168,9 @@ class _FeatureReader:
             every.append(Share(Result.NEXT, left))
 
         def pick(identifier: str) -> Outcome:
-            place, start = _compute_bucket(seed, identifier, version), 0.0
+            position, start = _compute_bucket(seed, identifier, version), 0.0
             for (outcome, share), weight in zip(shares, weights, strict=True):
-                if start <= place < start + share:
+                if start <= position < start + share:
                     return outcome
                 start += weight
             return Result.NEXT

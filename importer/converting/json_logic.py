@@ -193,8 +193,8 @@ def split_operation(rule: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
 
 def list_branches(arguments: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     """(condition, result) of an ``if``; None as condition for what is left."""
-    for place in range(0, len(arguments) - 1, 2):
-        yield arguments[place], arguments[place + 1]
+    for index in range(0, len(arguments) - 1, 2):
+        yield arguments[index], arguments[index + 1]
     yield None, arguments[-1] if len(arguments) % 2 else None
 
 

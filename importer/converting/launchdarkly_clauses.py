@@ -79,9 +79,9 @@ class Clauses:
             name = "userId" if name == "key" else name
         else:
             name = f"{kind}.{name}"
-        there = attribute if kind == USER_KIND else f"{attribute} of {kind}"
+        source_name = attribute if kind == USER_KIND else f"{attribute} of {kind}"
         if name != attribute:
-            self.renamed[there] = name
+            self.renamed[source_name] = name
         return name
 
     def read_condition(self, clause: Clause) -> Condition:

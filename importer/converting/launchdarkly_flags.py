@@ -153,13 +153,15 @@ class _FlagReader:
         outcome = Result.OFF if index is None else _get_outcome(self.outcomes, index)
         if outcome is Result.OFF:
             return
-        given = "true" if outcome is Result.ON else outcome
+        variation = "true" if outcome is Result.ON else outcome
         if not self.targeting["on"]:
             self.flag.add_difference(
-                "off", f"It is off and gives {given}; here, applications get their own default."
+                "off", f"It is off and gives {variation}; here, applications get their own default."
             )
         elif self.targeting.get("prerequisites"):
-            sentence = f"If a prerequisite fails, it gives {given}; here, applications get their own default."
+            sentence = (
+                f"If a prerequisite fails, it gives {variation}; here, applications get their own default."
+            )
             self.flag.add_difference("off", sentence)
 
     def _read_targets(self) -> list[Rule]:

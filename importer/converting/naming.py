@@ -24,8 +24,8 @@ def add_value(values: dict[str, Any], value: Any) -> str:
 
 def make_name(value: Any, taken: Mapping[str, Any]) -> str:
     """The value itself if it is a short text, and a number otherwise."""
-    shown = format_text(value) if isinstance(value, str | int | float) else ""
-    name = shown if 0 < len(shown) <= MAX_SHOWN else f"value-{len(taken) + 1}"
+    text = format_text(value) if isinstance(value, str | int | float) else ""
+    name = text if 0 < len(text) <= MAX_SHOWN else f"value-{len(taken) + 1}"
     return name if name not in taken else f"{name}-{len(taken) + 1}"
 
 

@@ -62,11 +62,11 @@ def pick_all(split: Split, identifiers: Sequence[str]) -> dict[Outcome, list[str
     return outcomes
 
 
-def pick_share(shares: Sequence[Share], place: float) -> Outcome:
+def pick_share(shares: Sequence[Share], position: float) -> Outcome:
     """The outcome at a place from 0 to the sum of weights. Beyond the last, the last."""
     limit = 0.0
     for share in shares:
         limit += share.weight
-        if place < limit:
+        if position < limit:
             return share.outcome
     return shares[-1].outcome

@@ -90,7 +90,7 @@ def _write_query(context: Context, number: int) -> dict[str, str]:
         "remoteAddress": f"192.0.2.{number}",
         "appName": "proof",
         "currentTime": context.values["currentTime"],
-        **context.given,
+        **context.fields,
     }
     given.pop("environment", None)
     return {(field if field in TOP_LEVEL else f"properties[{field}]"): text for field, text in given.items()}

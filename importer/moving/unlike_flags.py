@@ -107,7 +107,7 @@ def _parents(side: Flags, name: str) -> list[Any]:
 
 def _example(who: WhoChanges, flag: FlagChanges) -> str:
     for example in who.examples(flag, limit=1):
-        given = flag.source.table.contexts[example.position].given
+        given = flag.source.table.contexts[example.position].fields
         return f"{orjson.dumps(given).decode()}: there {example.before.reason}; here {example.after.reason}"
     return ""
 

@@ -198,7 +198,7 @@ class MoveRunPage(ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         report, proofs = self.run.report or {}, self.run.proofs or []
         lines = _read_lines(report)
-        shown = sorted(
+        sorted_lines = sorted(
             (line for line in lines if line.kind in ORDER), key=lambda line: ORDER.index(line.kind)
         )
         return super().get_context_data(
@@ -207,8 +207,8 @@ class MoveRunPage(ConsolePage):
             same=report.get("counts", {}).get("same", 0),
             is_refused=report.get("refused", False),
             has_work=any(line.kind in WORK for line in lines),
-            lines=[(LABELS[line.kind], MARKS[line.kind], line) for line in shown[:MAX_LINES]],
-            more=max(0, len(shown) - MAX_LINES),
+            lines=[(LABELS[line.kind], MARKS[line.kind], line) for line in sorted_lines[:MAX_LINES]],
+            more=max(0, len(sorted_lines) - MAX_LINES),
             by_hand=[line for line in lines if line.kind is Kind.CANNOT],
             proofs=[(proof, proof["differences"][:MAX_FLAGS]) for proof in proofs],
             unequal=sum(1 for proof in proofs if proof["problem"] or proof["differences"]),

@@ -155,8 +155,8 @@ def _list_notes(plan: Plan, entries: Entries) -> Iterator[str]:
         entry = entries.flags[flag.name]
         if flag.after is None:
             continue
-        kept = (flag.before or {}).get("strategies", ()) if entry.feature is None else ()
-        if len(flag.after["strategies"]) > len(entry.strategies) + len(kept):
+        strategies = (flag.before or {}).get("strategies", ()) if entry.feature is None else ()
+        if len(flag.after["strategies"]) > len(entry.strategies) + len(strategies):
             plan.defaulted.append(flag.name)
         if entry.feature is None:
             yield f"{flag.name} is not in data.features: the file adds to the flag instead of overwriting it."

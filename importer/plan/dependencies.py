@@ -33,7 +33,7 @@ def find_dependency_issues(
     archived = [flag for flag in plan.flags.values() if flag.before and flag.after and flag.after["archived"]]
     if plan.target is None or not (any(entry.parents for entry in changed.values()) or archived):
         return
-    kept = [(child, parent) for child, parent in read_dependencies(plan.project) if child not in changed]
+    unchanged = [(child, parent) for child, parent in read_dependencies(plan.project) if child not in changed]
     locations = dict(_list_locations(plan, stored, caller))
     proposed = [
         ProposedDependency(entry.name, parent["feature"], f"{path}.feature")
@@ -41,14 +41,14 @@ def find_dependency_issues(
         for path, parent in entry.parents or ()
     ]
     children = {dependency.path: dependency for dependency in proposed}
-    for problem in dependency_problems(proposed, project=plan.project, flags=locations, existing=kept):
+    for problem in dependency_problems(proposed, project=plan.project, flags=locations, existing=unchanged):
         dependency = children[problem.path]
         missing = dependency.parent not in locations
         kind = IssueKind.DEPENDENCY if missing else IssueKind.VALUE
         yield Issue(
             kind, problem.path, problem.message, dependency.child, dependency.parent if missing else None
         )
-    for child, parent in kept:
+    for child, parent in unchanged:
         if parent in plan.flags and not _stays_active(plan, parent) and _stays_active(plan, child):
             message = f"{parent} cannot be archived: {child} depends on it"
             yield Issue(IssueKind.VALUE, f"{plan.flags[parent].path}.archived", message, parent)

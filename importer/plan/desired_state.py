@@ -86,10 +86,10 @@ def _keep_orders(strategies: Sequence[Any], stored: Sequence[Any]) -> None:
     """Gives strategies that stay in their order the sort order that they have, so that these are not changed."""
     old, new = ([orjson.dumps(each) for each in _drop_order(side)] for side in (stored, strategies))
     matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-    kept = {b + n: stored[a + n]["sortOrder"] for a, b, size in matches for n in range(size)}
+    orders_by_index = {b + n: stored[a + n]["sortOrder"] for a, b, size in matches for n in range(size)}
     orders: list[int] = []
-    for place in range(len(strategies)):
-        orders.append(kept.get(place, orders[-1] + 1 if orders else 0))
+    for index in range(len(strategies)):
+        orders.append(orders_by_index.get(index, orders[-1] + 1 if orders else 0))
     if orders != sorted(set(orders)):  # there is no room between those that stay
         orders = list(range(len(strategies)))
     for strategy, order in zip(strategies, orders, strict=True):
@@ -117,19 +117,19 @@ def _build_metadata(entry: Entry, stored: Document | None, issues: list[Issue]) 
         issues.append(
             Issue(IssueKind.VALUE, f"{entry.path}.type", "must have 1 to 100 characters", entry.name)
         )
-    kept = stored or NEW_FLAG
+    before = stored or NEW_FLAG
     return {
         "type": kind,
         "description": feature.get("description") or None,
         "stale": feature.get("stale", False),
         "impressionData": feature.get("impressionData", False),
         "archived": feature.get("archived", False),
-        "enabled": kept["enabled"],
-        "variants": kept["variants"],
+        "enabled": before["enabled"],
+        "variants": before["variants"],
         "strategies": [],
         "tags": [],
-        "links": kept["links"],
-        "parents": kept["parents"],
+        "links": before["links"],
+        "parents": before["parents"],
     }
 
 
@@ -139,11 +139,13 @@ def _build_metadata(entry: Entry, stored: Document | None, issues: list[Issue]) 
 def _build_strategies(
     entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
 ) -> Iterator[StrategyDefinition]:
-    kept = [strategy.copy() for strategy in stored["strategies"]] if stored and entry.feature is None else []
-    yield from kept
-    first = 1 + max((strategy["sortOrder"] for strategy in kept), default=-1)
+    strategies = (
+        [strategy.copy() for strategy in stored["strategies"]] if stored and entry.feature is None else []
+    )
+    yield from strategies
+    first = 1 + max((strategy["sortOrder"] for strategy in strategies), default=-1)
     defaults = target.make_defaults(entry.name)
-    count = len(kept) + len(entry.strategies)
+    count = len(strategies) + len(entry.strategies)
     if count > target.limits.strategies and entry.strategies:
         message = f"must have at most {target.limits.strategies} strategies in an environment, not {count}"
         issues.append(Issue(IssueKind.VALUE, entry.strategies[0][0], message, entry.name))
@@ -246,15 +248,15 @@ def _sort_strategies(strategies: list[Any]) -> None:
 def _build_tags(
     entry: Entry, stored: Document | None, references: References, issues: list[Issue]
 ) -> list[list[str]]:
-    kept = stored["tags"] if stored and entry.feature is None else []
+    tags = stored["tags"] if stored and entry.feature is None else []
     if not entry.tags:
-        return list(kept)
+        return list(tags)
     for path, tag_type, value, from_list in entry.tags:
         names = ("tagType", "tagValue") if from_list else ("type", "value")
         issues += _convert_problems(
             entry, tag_problems(tag_type, value, path, known_names=references.known, names=names)
         )
-    return [list(tag) for tag in sorted({*map(tuple, kept), *((tag[1], tag[2]) for tag in entry.tags)})]
+    return [list(tag) for tag in sorted({*map(tuple, tags), *((tag[1], tag[2]) for tag in entry.tags)})]
 
 
 def _build_links(entry: Entry, target: Target, issues: list[Issue]) -> list[Document]:

@@ -71,8 +71,8 @@ def generate_contexts(
     pairs of values of two fields. All have the ``fixed`` values."""
     rules = states if isinstance(states, Rules) else Rules(states)
     made_texts: dict[tuple[tuple[str, str], ...], Texts] = {}
-    for made in islice(chain([{}], _meet_one_by_one(rules), _pair_values(rules)), 20 * limit):
-        texts = {**made, **fixed}
+    for values in islice(chain([{}], _meet_one_by_one(rules), _pair_values(rules)), 20 * limit):
+        texts = {**values, **fixed}
         made_texts.setdefault(tuple(sorted(texts.items())), texts)
         if len(made_texts) >= limit:
             break

@@ -121,7 +121,7 @@ def _make_example_document(
 ) -> ExampleDocument:
     document: ExampleDocument = {
         "flag": example.flag,
-        "context": flag.source.table.contexts[example.position].given,
+        "context": flag.source.table.contexts[example.position].fields,
         "change": example.change.value,
         "before": make_result_document(example.before),
         "after": make_result_document(example.after),

@@ -141,7 +141,7 @@ class DraftReader:
     def _read_flag_part(self, flag: Flag, body: Mapping[str, Any], draft: Draft) -> Draft:
         changes: dict[str, Any] = {}
         default: Mapping[str, Any] = {}
-        if body.keys() & IN_ENVIRONMENT and (place := self._find_project_environment(flag)):
+        if body.keys() & IN_ENVIRONMENT and (project_environment := self._find_project_environment(flag)):
             rows = Strategy.objects.filter(flag=flag, environment_id=self.environment)
             stored = {document["id"]: document for document in read_strategy_documents(rows)}
             strategies = list(stored.values())
@@ -154,7 +154,7 @@ class DraftReader:
             if "enabled" in body:
                 changes["enabled"] = body["enabled"]
             if body.get("enabled"):
-                default = self._switch(flag, place, strategies)
+                default = self._switch(flag, project_environment, strategies)
         if "dependencies" in body:
             changes["dependencies"] = self._read_parents(flag, body["dependencies"])
         if body.get("archived"):
@@ -176,11 +176,11 @@ class DraftReader:
             return None
 
     def _switch(
-        self, flag: Flag, place: ProjectEnvironment, strategies: list[StrategyDefinition]
+        self, flag: Flag, project_environment: ProjectEnvironment, strategies: list[StrategyDefinition]
     ) -> StrategyDefinition:
         """The strategy that turning the flag on adds if none of these is enabled."""
         path = f"{self.path}.enabled"
-        document, problems = self._plan(flag, plan_added_strategy(flag, place), path)
+        document, problems = self._plan(flag, plan_added_strategy(flag, project_environment), path)
         if all(strategy["disabled"] for strategy in strategies):
             self.problems += (replace(each, path=path) for each in problems)  # the body does not have it
             self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(strategies)))
@@ -194,21 +194,21 @@ class DraftReader:
             self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(bodies) - 1))
         seen_ids: set[str] = set()
         for index, strategy in enumerate(bodies):
-            place, members = f"{path}[{index}]", dict(strategy)
+            strategy_path, members = f"{path}[{index}]", dict(strategy)
             identifier = str(members.pop("id", ""))
             if identifier and identifier not in stored:
                 message = f"{flag.name} has no strategy {identifier} in {self.environment}"
-                self.problems.append(Problem(f"{place}.id", message))
+                self.problems.append(Problem(f"{strategy_path}.id", message))
                 continue
             if identifier in seen_ids:
                 self.problems.append(
-                    Problem(f"{place}.id", f"strategy {identifier} is listed more than once")
+                    Problem(f"{strategy_path}.id", f"strategy {identifier} is listed more than once")
                 )
             if identifier:
                 seen_ids.add(identifier)
                 members = merge_strategy(stored[identifier], members)
             variants = stored[identifier]["variants"] if identifier else ()
-            document, problems = self._plan(flag, members, place, variants)
+            document, problems = self._plan(flag, members, strategy_path, variants)
             self.problems += problems
             yield document | {"id": identifier}
 

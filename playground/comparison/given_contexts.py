@@ -121,8 +121,8 @@ class GivenContexts:
 
     @property
     def most(self) -> int:
-        made = self._given.get("synthetic", 0) + (MAX_GENERATED if self._given.get("generated") else 0)
-        return len(self._contexts) + made
+        generated = self._given.get("synthetic", 0) + (MAX_GENERATED if self._given.get("generated") else 0)
+        return len(self._contexts) + generated
 
     def make(self, read_states: Callable[[int], Iterable[Definitions]]) -> Contexts:
         """The saved contexts first, then those given, then edge cases and users generated from the first flags,
@@ -130,14 +130,17 @@ class GivenContexts:
         body, now, count = self._given, self._now, self._given.get("synthetic", 0)
         if not (body.get("generated") or count):
             return Contexts(self._contexts)
-        given = self._contexts
+        contexts = self._contexts
         if body.get("generated"):
             states = read_states(MAX_RULES)
-            given = [*given, *generate_contexts(states, now=now, limit=MAX_GENERATED, fixed=self._fixed)]
+            contexts = [
+                *contexts,
+                *generate_contexts(states, now=now, limit=MAX_GENERATED, fixed=self._fixed),
+            ]
         if not count:
-            return Contexts(given)
+            return Contexts(contexts)
         users = GeneratedUsers(now=now, count=count, seed=body.get("seed", 0), fixed=self._fixed)
-        return Contexts(given, generated=users, states=list(read_states(MAX_NAMED)))
+        return Contexts(contexts, generated=users, states=list(read_states(MAX_NAMED)))
 
 
 def read_explicit(contexts: Any, now: PointInTime) -> list[Context]:
@@ -159,7 +162,7 @@ def read_fixed_fields(document: Any) -> Texts:
     problems: list[Problem] = []
     context = _read(document, "fixed", problems)
     check_problems(problems)
-    return Context(context).given
+    return Context(context).fields
 
 
 def read_csv(text: str, caller: Caller, now: datetime) -> list[Context]:
@@ -178,11 +181,11 @@ def read_csv(text: str, caller: Caller, now: datetime) -> list[Context]:
     return [Context.of_texts(values, now=time) for _, values in UserFile(BytesIO(body)).users()]
 
 
-def _read(context: Any, place: str, problems: list[Problem]) -> dict[str, Any]:
+def _read(context: Any, location: str, problems: list[Problem]) -> dict[str, Any]:
     own_problems: list[Problem] = []
     document = read_context({"context": context}, own_problems)
     if own_problems:
-        path = f"{PATH}.{place}"
+        path = f"{PATH}.{location}"
         problems += (
             replace(problem, path=path + problem.path.removeprefix("context")) for problem in own_problems
         )

@@ -188,7 +188,7 @@ def _pick_examples(who: WhoChanges, flag: FlagChanges, limit: int) -> Iterator[t
     seen = set()
     for example in who.examples(flag, limit_each=5 * max(room.values(), default=0)):
         context = flag.source.table.contexts[example.position]
-        values = example.change, frozenset(context.given.items())
+        values = example.change, frozenset(context.fields.items())
         if room[example.change] and limit and values not in seen:
             room[example.change] -= 1
             limit -= 1

@@ -102,7 +102,7 @@ def read_question(
 
 def read_states(caller: Caller, body: Mapping[str, Any]) -> tuple[dict[str, int], State, State]:
     """The revisions of the projects that a validated body compares, and its two states. Raises ValidationError."""
-    states = {place: read_state(caller, body[place], place) for place in ("from", "to")}
+    states = {member: read_state(caller, body[member], member) for member in ("from", "to")}
     environments = {f"{place}.environment": state.environment for place, state in states.items()}
     times = {f"{place}.environment": state.at for place, state in states.items() if state.at is not None}
     projects, moments = find_readable_past(caller, body.get("projects"), environments, times)

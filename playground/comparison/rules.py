@@ -167,7 +167,7 @@ def _make_rollout_rules(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[
         hashed % 100
         for hashed in compute_hashes(rollout.key, _make_searched_identifiers(field), ROLLOUT_SEED)
     ]
-    inside = next((n for n, place in enumerate(places, 1) if place < rollout.threshold), None)
+    inside = next((n for n, position in enumerate(places, 1) if position < rollout.threshold), None)
     outside = next((n for n, place in enumerate(places, 1) if place >= rollout.threshold), None)
     values = [make_identifier(field, number) for number in (inside, outside) if number is not None]
     return [Rule(field, holds, values)]
@@ -179,10 +179,10 @@ def _find_identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]
         return []
     field = _get_sticky_field(variants.stickiness)
     numbers: dict[int, int] = {}
-    for number, place in enumerate(
+    for number, position in enumerate(
         compute_hashes(variants.key, _make_searched_identifiers(field), VARIANT_SEED), 1
     ):
-        numbers.setdefault(bisect_right(variants.limits, place % variants.total), number)
+        numbers.setdefault(bisect_right(variants.limits, position % variants.total), number)
     return [(field, make_identifier(field, number)) for number in numbers.values()]
 
 

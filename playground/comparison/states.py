@@ -197,7 +197,7 @@ def compile_definitions(environment: str, first: Definitions, *others: Definitio
 def find_users(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:
     """The names of the flags that use any of these segments."""
     ids = {str(segment) for segment in segments}
-    places = {place for place, segment in enumerate(snapshot.segments) if segment.id in ids}
+    places = {position for position, segment in enumerate(snapshot.segments) if segment.id in ids}
     if not places:
         return set()
     return {

@@ -81,12 +81,12 @@ class ContextTable:
     def where(self, column: Column, chosen: bytes) -> Mask:
         """The contexts of the chosen values: `chosen` has a byte for each of them, 1 or 0."""
         if column.indices is None:
-            held = chosen
+            flags = chosen
         elif isinstance(column.indices, bytes):
-            held = column.indices.translate(chosen.ljust(256, b"\0"))
+            flags = column.indices.translate(chosen.ljust(256, b"\0"))
         else:
-            held = bytes(map(chosen.__getitem__, column.indices))
-        return int.from_bytes(held, "little")
+            flags = bytes(map(chosen.__getitem__, column.indices))
+        return int.from_bytes(flags, "little")
 
     def test(self, column: Column, test: Callable[[Any], bool]) -> Mask:
         """The contexts for whose value of a column this is true."""
@@ -94,12 +94,12 @@ class ContextTable:
 
     def holds(self, constraint: CompiledConstraint, pair: tuple[str, str]) -> Mask:
         """The contexts for which a constraint holds; equal constraints of two states may be one object."""
-        held = self._held.get(id(constraint))
-        if held is None:
+        cached = self._held.get(id(constraint))
+        if cached is None:
             mask = self.test(self.column(pair), constraint.test)
-            held = constraint, self.everyone ^ mask if constraint.inverted else mask
-            self._held[id(constraint)] = held
-        return held[1]
+            cached = constraint, self.everyone ^ mask if constraint.inverted else mask
+            self._held[id(constraint)] = cached
+        return cached[1]
 
     def hashes(self, pair: tuple[str, str], key: bytes, seed: int) -> list[int]:
         """By distinct identifier its hash, of which places are the remainder; any number without one."""
@@ -114,7 +114,7 @@ class ContextTable:
         buckets = self._buckets.get((pair, key))
         if buckets is None:
             hashed = self.hashes(pair, key, ROLLOUT_SEED)
-            buckets = self._buckets[pair, key] = bytes([place % 100 for place in hashed])
+            buckets = self._buckets[pair, key] = bytes([position % 100 for position in hashed])
         inside = buckets.translate(bytes(bucket < threshold for bucket in range(256)))
         return self.where(self.column(pair), inside)
 
@@ -125,7 +125,9 @@ class ContextTable:
         if shares is None:
             column, total = self.column(pair), limits[-1]
             # The first variant whose limit reaches the place, which is one more than the remainder.
-            chosen = [bisect_right(limits, place % total) for place in self.hashes(pair, key, VARIANT_SEED)]
+            chosen = [
+                bisect_right(limits, position % total) for position in self.hashes(pair, key, VARIANT_SEED)
+            ]
             shares = self._shares[pair, key, limits] = [
                 (index, self.where(column, bytes(map(index.__eq__, chosen)))) for index in sorted(set(chosen))
             ]
@@ -146,11 +148,11 @@ class ContextTable:
 
 def mask_positions(mask: Mask, length: int) -> Iterator[int]:
     """The positions of the contexts in a set, of so many."""
-    held = mask.to_bytes(length, "little")
-    position = held.find(1)
+    mask_bytes = mask.to_bytes(length, "little")
+    position = mask_bytes.find(1)
     while position >= 0:
         yield position
-        position = held.find(1, position + 1)
+        position = mask_bytes.find(1, position + 1)
 
 
 def _index_texts(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]]:

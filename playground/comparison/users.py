@@ -54,7 +54,7 @@ class NameValues:
         added: dict[str, dict[str, None]] = {}
         sticky = {"userId"}
         known = set[Condition]()  # most strategies of a flag, and most flags in two states, repeat conditions
-        for place, (flags, segments) in enumerate(self._states):
+        for index, (flags, segments) in enumerate(self._states):
             parents = (parent["feature"] for name in names for parent in _list_dependencies(flags.get(name)))
             for flag in (flags[name] for name in dict.fromkeys((*names, *parents)) if name in flags):
                 sticky.update(list_sticky_fields(flag))
@@ -64,7 +64,7 @@ class NameValues:
                     known.add(condition)
                     field = condition.field
                     for value in condition.values():
-                        if place == 0:
+                        if index == 0:
                             first.setdefault(field, {})[value] = None
                         elif value not in first.get(field, ()):
                             added.setdefault(field, {})[value] = None
@@ -139,8 +139,8 @@ def _distribute(first: Sequence[str | None], added: Values, count: int) -> list[
     for number, text in enumerate(first, 1):
         users = number * count // len(first) - len(values)
         shared = [text, *added] if added and text in (None, OTHER) else [text]
-        for place, value in enumerate(shared):
-            values += [value] * ((place + 1) * users // len(shared) - place * users // len(shared))
+        for position, value in enumerate(shared):
+            values += [value] * ((position + 1) * users // len(shared) - position * users // len(shared))
     return values
 
 
@@ -216,13 +216,15 @@ class UserTable(ContextTable):
 
     def _list_field_texts(self, field: str) -> Iterable[str | None]:
         before, users, after = self._parts
-        given, made = ((context.values.get(field) for context in part) for part in (before, after))
-        return chain(given, users.values(field), made)
+        explicit, generated = ((context.values.get(field) for context in part) for part in (before, after))
+        return chain(explicit, users.values(field), generated)
 
     def _list_default_identifiers(self) -> Iterable[str | None]:
         before, users, after = self._parts
-        given, made = ((find_sticky_text(context, "default") for context in part) for part in (before, after))
-        return chain(given, users.texts("userId"), made)
+        explicit, generated = (
+            (find_sticky_text(context, "default") for context in part) for part in (before, after)
+        )
+        return chain(explicit, users.texts("userId"), generated)
 
 
 class _Joined(Sequence[Context]):

@@ -36,11 +36,11 @@ MakeContexts = Callable[[list[str]], Sequence[Context]]
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Those who are counted: ``given`` ones, the same for all flags, perhaps the users of a person's own file, and
+    """Those who are counted: ``explicit`` ones, the same for all flags, perhaps the users of a person's own file, and
     ``generated`` ones, which have the values that the flag at hand names in the ``states``. ``made`` ones are only
     there to find changes that nobody among them meets."""
 
-    given: Sequence[Context] = ()
+    explicit: Sequence[Context] = ()
     file_name: str = ""
     generated: GeneratedUsers | None = None
     states: Sequence[Definitions] = ()
@@ -55,7 +55,7 @@ class Contexts:
 
     @property
     def users(self) -> int:
-        return len(self.given) + (self.generated.count if self.generated else 0)
+        return len(self.explicit) + (self.generated.count if self.generated else 0)
 
 
 class Tables:
@@ -76,7 +76,7 @@ class Tables:
         return comparison
 
     def _make_table(self, named: NamedValues | None) -> ContextTable:
-        given, generated, made = self._contexts.given, self._contexts.generated, self._contexts.made
+        given, generated, made = self._contexts.explicit, self._contexts.generated, self._contexts.made
         if named is None or generated is None:
             return ContextTable([*given, *made])
         return UserTable(given, FlagUsers(generated, named), made, shared=self._shared)
@@ -224,18 +224,18 @@ class WhoChanges:
         }
 
     def _make_flag_changes(
-        self, compared: FlagComparison, found: FlagComparison, source: Comparison
+        self, compared: FlagComparison, comparison: FlagComparison, source: Comparison
     ) -> FlagChanges:
-        """``compared`` has the users, ``found`` the examples."""
+        """``compared`` has the users, ``comparison`` the examples."""
         users = compared.among(self._everyone) if self.contexts.made else compared
         counts = {change: users.count(change) for change in COUNTED}
         return FlagChanges(
-            name=found.name,
-            project=source.project(found.name),
+            name=comparison.name,
+            project=source.project(comparison.name),
             counts=counts,
-            made=found.changed - sum(counts[change] for change in CHANGES),
+            made=comparison.changed - sum(counts[change] for change in CHANGES),
             for_users=users,
-            for_everyone=found,
+            for_everyone=comparison,
             source=source,
         )
 

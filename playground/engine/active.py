@@ -51,8 +51,8 @@ class _Choice(NamedTuple, Generic[T]):
         if variants.overrides or identifier is None:
             index, _ = variants.pick(values, random)
             return self.plain if index == NONE else self.pieces[index]
-        place = hash_place(variants.key, variants.total, identifier, VARIANT_SEED)
-        return self.pieces[bisect_left(variants.limits, place)]
+        position = hash_place(variants.key, variants.total, identifier, VARIANT_SEED)
+        return self.pieces[bisect_left(variants.limits, position)]
 
 
 class _Strategy(NamedTuple, Generic[T]):
@@ -115,11 +115,11 @@ class ActiveFlags(Generic[T]):
     def find(self, context: Context, random: Random) -> list[T]:
         """What stands for each flag that is on, by name. The context has its currentTime."""
         values = self._snapshot.values(context)
-        held = self._tested.held(values)
+        bits = self._tested.held(values)
         pieces: list[T] = []
         apart = Evaluation(self._apart, context, random) if self._apart is not None else None
         for run, name, its_pieces in self._runs:
-            _add_active(run, held, values, random, pieces)
+            _add_active(run, bits, values, random, pieces)
             if its_pieces is not None and apart is not None:
                 _, outcome = apart.pair(name)
                 if outcome.on:
@@ -191,8 +191,8 @@ class _Tested:
 
     def held(self, values: Values) -> int:
         """What holds for these values of the columns: a bit for each constraint, the lowest for the first."""
-        held = bytes([test(values[column]) is not inverted for test, column, inverted in self._tests])
-        return int(held[::-1].translate(_DIGITS) or b"0", 2)
+        results = bytes([test(values[column]) is not inverted for test, column, inverted in self._tests])
+        return int(results[::-1].translate(_DIGITS) or b"0", 2)
 
 
 def _make_test(constraint: CompiledConstraint) -> tuple[Test, int, bool]:

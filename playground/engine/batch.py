@@ -70,11 +70,11 @@ class ConstraintTable:
     def bits(self, values: Values) -> list[int]:
         """For each strategy and segment a bit set of its constraints that hold, the lowest bit for the first."""
         tests = zip(self._tests, self._columns, self._inverted, strict=True)
-        held = [test(values[column]) is not inverted for test, column, inverted in tests]
+        results = [test(values[column]) is not inverted for test, column, inverted in tests]
         bits = [0] * self._length
         bit = 1
         for positions, indices in self._ranks:
-            for position, holds in zip(positions, map(held.__getitem__, indices), strict=True):
+            for position, holds in zip(positions, map(results.__getitem__, indices), strict=True):
                 if holds:
                     bits[position] |= bit
             bit <<= 1

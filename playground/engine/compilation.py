@@ -226,7 +226,7 @@ def _compute_digest(document: object) -> bytes:
 
 
 def _cut(digests: bytes) -> list[bytes]:
-    return [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
+    return [digests[start : start + DIGEST] for start in range(0, len(digests), DIGEST)]
 
 
 def _hash_text(text: bytes) -> bytes:

@@ -130,7 +130,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
             field, operator, f"the field name {quote_value(field)} cannot be read by SDKs", columns
         )
     inverted = bool(document.get("inverted"))
-    form, test, fault, shown = _bind(operator, document)
+    form, test, fault, values = _bind(operator, document)
     hint = suggestion(suggestions.suggest_value(operator, to_text(document.get("value"))))
     if fault is not None:
         return _compile_broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
@@ -140,9 +140,9 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         column=columns.position(form, field),
         test=test,
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
-        unmet=unmet_phrase(operator, shown, inverted=inverted) + hint,
-        met=met_phrase(operator, shown, inverted=inverted) + hint,
-        undecidable=undecidable_pattern(field, patterns.find_fault(shown[0]))
+        unmet=unmet_phrase(operator, values, inverted=inverted) + hint,
+        met=met_phrase(operator, values, inverted=inverted) + hint,
+        undecidable=undecidable_pattern(field, patterns.find_fault(values[0]))
         if form == "undecidable"
         else "",
     )

@@ -30,7 +30,7 @@ class Context:
     properties, numbers and booleans become strings as in JavaScript, null means absent, and an empty string is a value.
     """
 
-    __slots__ = ("given", "values")
+    __slots__ = ("fields", "values")
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         document = mapping_of(document)
@@ -38,7 +38,7 @@ class Context:
         texts |= _read_texts({key: value for key, value in document.items() if key != "properties"})
         if texts.get("currentTime") == "":
             del texts["currentTime"]
-        self.given = texts
+        self.fields = texts
         self.values = texts | {
             field: default for field, default in DEFAULTS.items() if document.get(field) is None
         }
@@ -48,7 +48,7 @@ class Context:
         """The context with these strings by field, which need no reading, and with `now` as currentTime if it has
         none."""
         context = cls.__new__(cls)
-        context.given, context.values = texts, {**DEFAULTS, "currentTime": now, **texts}
+        context.fields, context.values = texts, {**DEFAULTS, "currentTime": now, **texts}
         return context
 
     @classmethod
@@ -60,7 +60,7 @@ class Context:
         texts = {**document.get("properties", NOTHING), **texts}
         if texts.get("currentTime") == "":
             del texts["currentTime"]
-        context.given = texts
+        context.fields = texts
         defaults = {field: default for field, default in DEFAULTS.items() if field not in document}
         context.values = {"currentTime": now, **texts, **defaults}
         return context
@@ -70,8 +70,8 @@ class Context:
         if "currentTime" in self.values:
             return self
         timed = Context.__new__(Context)
-        timed.given, timed.values = (
-            self.given,
+        timed.fields, timed.values = (
+            self.fields,
             {
                 **self.values,
                 "currentTime": now if isinstance(now, str) else format_time(now),

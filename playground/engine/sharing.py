@@ -22,8 +22,8 @@ class Shared:
         self.nbytes = 0
 
     def __call__(self, value: T) -> T:
-        kept: T | None = self._known.get(value)
-        if kept is None:
-            kept = self._known[value] = value
+        known: T | None = self._known.get(value)
+        if known is None:
+            known = self._known[value] = value
             self.nbytes += getsizeof(value)
-        return kept
+        return known

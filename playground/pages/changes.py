@@ -161,8 +161,8 @@ class Changes:
                 yield self._make_line(self.only, example)
 
     def _make_line(self, flag: FlagChanges, example: Example) -> Line:
-        context, place = flag.source.table.contexts[example.position], example.position
-        name = self.names[place] if place < len(self.names) else ""
+        context, position = flag.source.table.contexts[example.position], example.position
+        name = self.names[position] if position < len(self.names) else ""
         line = make_line(example, context, explain=self.explain, name=name)
         return line._replace(link="") if len(line.link) > MAX_LINK_LENGTH else line
 
@@ -225,7 +225,7 @@ class Examples(Sequence[Example]):
 
 
 def format_context(context: Context) -> str:
-    return ", ".join(f"{field}={text}" for field, text in context.given.items())
+    return ", ".join(f"{field}={text}" for field, text in context.fields.items())
 
 
 def _capitalize(words: str) -> str:

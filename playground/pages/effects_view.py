@@ -30,16 +30,16 @@ class EffectsView:
     def __init__(self, effects: SavedEffects, *, beside: bool = False) -> None:
         self.effects = effects
         self.changed = len(effects.who)
-        shown = effects.changes[:MAX_BESIDE] if beside else effects.changes
+        changes = effects.changes[:MAX_BESIDE] if beside else effects.changes
         self.lines = [
             Line(
                 Who(change.saved.name, change.flag),
                 *make_sides(change.before, change.after),
                 "" if beside else trace_url(change),
             )
-            for change in shown
+            for change in changes
         ]
-        self.named = len({change.saved.pk for change in shown})
+        self.named = len({change.saved.pk for change in changes})
 
     @property
     def broken(self) -> Sequence[Checked]:

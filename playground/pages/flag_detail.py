@@ -139,8 +139,8 @@ class FlagDetails:
         self, flag: CompiledFlag, outcome: FlagOutcome, explained: FlagExplanation
     ) -> list[StrategyDetail]:
         explained_strategies = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
-        shown = list(explained_strategies)[: self.limit]
-        lists = sum(1 + len(strategy.segments) for _, _, strategy in shown)
+        strategies = list(explained_strategies)[: self.limit]
+        lists = sum(1 + len(strategy.segments) for _, _, strategy in strategies)
         most_conditions = max(1, self.limit // max(1, lists))
         return [
             self.strategy(
@@ -151,7 +151,7 @@ class FlagDetails:
                 compute_drawn_share(self.evaluation, compiled, its_outcome),
                 most_conditions,
             )
-            for number, (compiled, its_outcome, strategy) in enumerate(shown, start=1)
+            for number, (compiled, its_outcome, strategy) in enumerate(strategies, start=1)
         ]
 
     def strategy(

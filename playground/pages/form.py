@@ -112,8 +112,8 @@ def make_form(
     """Builds the form. ``used``: the fields that the flags' conditions read, including undeclared ones."""
     errors = {problem.path.removeprefix("context."): problem.message for problem in query.problems}
     inputs = list(_make_inputs(query, options, used, errors, prefix))
-    shown = _select_shown(inputs)
-    front = _select_front(shown, most=FRONT_OF_A_SIDE if prefix else len(shown))
+    front_inputs = _select_shown(inputs)
+    front = _select_front(front_inputs, most=FRONT_OF_A_SIDE if prefix else len(front_inputs))
     projects = _make_choices(options.projects, query.projects or ())
     offered = sorted(projects, key=lambda choice: not choice.selected)[:MAX_PROJECTS]
     named = {field.name for field in inputs}
@@ -122,8 +122,8 @@ def make_form(
         environments=_make_choices(((name, name) for name in options.environments), query.environments),
         projects=offered if len(projects) > MAX_PROJECTS else projects,
         fields=front,
-        unused=[field for field in shown if field not in front],
-        more_fields=len(inputs) - len(shown),
+        unused=[field for field in front_inputs if field not in front],
+        more_fields=len(inputs) - len(front_inputs),
         more_projects=len(projects) - len(offered),
         json=query.json,
         errors=[
@@ -150,8 +150,8 @@ def _select_shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
     first = sorted(
         inputs, key=lambda field: (not (field.value or field.error or field.name in ALWAYS), not field.used)
     )
-    kept = {field.name for field in first[:MAX_FIELDS]}
-    return [field for field in inputs if field.name in kept or field.value]
+    names = {field.name for field in first[:MAX_FIELDS]}
+    return [field for field in inputs if field.name in names or field.value]
 
 
 def _make_choices(options: Iterable[tuple[str, str]], selected: Collection[str]) -> list[Choice]:

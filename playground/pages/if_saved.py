@@ -75,8 +75,10 @@ class IfSavedPage(ConsolePage):
     def way_back(self, page: DraftingPage) -> dict[str, Any]:
         """The form with what was entered."""
         parameters = self.request.POST
-        kept = [(name, text) for name, texts in parameters.lists() for text in texts if name not in FORM_ONLY]
+        hidden = [
+            (name, text) for name, texts in parameters.lists() for text in texts if name not in FORM_ONLY
+        ]
         url = self.request.get_full_path().removeprefix(self.prefix)
         if page.shown_by == "post":
-            return {"form_url": url, "kept": kept}
-        return {"back": f"{url.partition('?')[0]}?{urlencode(kept)}"}
+            return {"form_url": url, "kept": hidden}
+        return {"back": f"{url.partition('?')[0]}?{urlencode(hidden)}"}

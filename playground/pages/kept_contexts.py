@@ -24,9 +24,9 @@ def keep(text: str, caller: Caller) -> str:
     """Stores parameters of a URL for the caller. Returns their digest."""
     digest = sha256(text.encode()).hexdigest()
     KeptContext.objects.update_or_create(user=caller.user, digest=digest, defaults={"query": text})
-    kept = KeptContext.objects.filter(user=caller.user).order_by("-kept_at", "-pk")
-    newest = list(kept.values_list("pk", flat=True)[:KEPT_FOR_EACH_USER])
-    kept.exclude(pk__in=newest).delete()
+    contexts = KeptContext.objects.filter(user=caller.user).order_by("-kept_at", "-pk")
+    newest = list(contexts.values_list("pk", flat=True)[:KEPT_FOR_EACH_USER])
+    contexts.exclude(pk__in=newest).delete()
     return digest
 
 

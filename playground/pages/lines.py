@@ -75,7 +75,7 @@ def make_line(example: Example, context: Context, *, explain: Explain | None = N
     who = describe_user(context)
     if name:
         who = Who(name, f"{who.name} {who.rest}")
-    link = explain(example.flag, context.given) if explain else ""
+    link = explain(example.flag, context.fields) if explain else ""
     return Line(who, *make_sides(example.before, example.after), link)
 
 
@@ -85,8 +85,8 @@ def make_sides(before: Result, after: Result) -> tuple[Side, Side]:
     if old.words != new.words or drop_payloads(before.shares) != drop_payloads(after.shares):
         return old, new
     payloads = describe_difference(before.shares, after.shares)
-    shown = [f" · {payload}" if payloads[0] != payloads[1] else "" for payload in payloads]
-    return old._replace(words=old.words + shown[0]), new._replace(words=new.words + shown[1])
+    payload_texts = [f" · {payload}" if payloads[0] != payloads[1] else "" for payload in payloads]
+    return old._replace(words=old.words + payload_texts[0]), new._replace(words=new.words + payload_texts[1])
 
 
 def _make_side(result: Result) -> Side:
@@ -114,10 +114,10 @@ def answer_words(answer: Answer) -> str:
 
 def describe_user(context: Context) -> Who:
     """A user by id, with the other fields behind it."""
-    fields = dict(context.given)
+    fields = dict(context.fields)
     name = next((fields.pop(field) for field in ("userId", "sessionId") if fields.get(field)), "Anonymous")
-    shown = [f"{field} {value or '(empty)'}" for field, value in sorted(fields.items())]
-    rest = shown[:MAX_FIELDS] + ([f"{len(shown) - MAX_FIELDS} more"] if len(shown) > MAX_FIELDS else [])
+    texts = [f"{field} {value or '(empty)'}" for field, value in sorted(fields.items())]
+    rest = texts[:MAX_FIELDS] + ([f"{len(texts) - MAX_FIELDS} more"] if len(texts) > MAX_FIELDS else [])
     return Who(name, " · ".join(rest))
 
 

@@ -80,11 +80,15 @@ class Matrix:
     def _filter_positions(self, parameters: QueryDict) -> list[int]:
         """The positions of the flags to show."""
         every = range(len(self.names))
-        kept = [position for position in every if self.differs[position]]
+        positions = [position for position in every if self.differs[position]]
         if not self.only_differences:
-            kept += [position for position in every if not self.differs[position]]
+            positions += [position for position in every if not self.differs[position]]
         text = self.find.value(parameters).casefold()
-        return [position for position in kept if text in self.names[position].casefold()] if text else kept
+        return (
+            [position for position in positions if text in self.names[position].casefold()]
+            if text
+            else positions
+        )
 
     @property
     def total(self) -> int:

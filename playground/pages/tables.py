@@ -160,9 +160,9 @@ class Results:
     def variant_chips(self) -> Iterator[Chip]:
         """The most frequent variants, and the selected one."""
         selected = self.values["variant"]
-        shown = {name for name, _ in self.variants.most_common(MAX_CHIPS)}
+        names = {name for name, _ in self.variants.most_common(MAX_CHIPS)}
         for name, count in sorted(self.variants.items()):
-            if name not in shown and name != selected:
+            if name not in names and name != selected:
                 continue
             href = self.listing.url(variant=None if selected == name else name)
             yield Chip(count, name, href, selected == name)

@@ -48,8 +48,8 @@ class VersionsPart(ConsolePage):
         events_asked = list(events.filter(pk__in=[int(text) for text in event_ids]))
         versions = {event.pk: version for event, version in _pair_with_versions(events, events_asked)}
         changes = find_version_changes(flag, list(versions.values()))
-        shown = [_view(pk, changes[version]) for pk, version in versions.items()]
-        return self.render_to_response({"versions": shown, "users": USERS})
+        views = [_view(pk, changes[version]) for pk, version in versions.items()]
+        return self.render_to_response({"versions": views, "users": USERS})
 
 
 def _pair_with_versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
@@ -70,6 +70,6 @@ def _view(event: int, changes: VersionChanges) -> VersionView:
     return VersionView(event, [_make_view(place) for place in changes.places], changes.more)
 
 
-def _make_view(place: ChangedPlace) -> PlaceView:
-    counts = count_looks(place.counts or {})
-    return PlaceView(place.environment, place.changed, counts, place.counts is not None)
+def _make_view(changed: ChangedPlace) -> PlaceView:
+    counts = count_looks(changed.counts or {})
+    return PlaceView(changed.environment, changed.changed, counts, changed.counts is not None)

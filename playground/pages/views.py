@@ -153,8 +153,10 @@ class QueryPage(ConsolePage):
         first = (
             {"page"} if self.request.method == "POST" else set()
         )  # other results start at their first page
-        kept = [(name, self.request.GET[name]) for name in FILTERS if name in self.request.GET.keys() - first]
-        return f"{self.request.path}?{urlencode([*pairs, *(kept if filtered else [])])}"
+        filters = [
+            (name, self.request.GET[name]) for name in FILTERS if name in self.request.GET.keys() - first
+        ]
+        return f"{self.request.path}?{urlencode([*pairs, *(filters if filtered else [])])}"
 
     def past(self, query: PlaygroundQuery) -> dict[str, Any]:
         """What the page says about the query's moment in the past; empty for now."""
@@ -311,8 +313,8 @@ class FlagPage(QueryPage):
         if name not in evaluations[0].snapshot.positions:
             raise NotFound(f"Active flag {name} not found in these projects.")
         limit = max(1, MAX_CONDITIONS // len(evaluations))
-        shown = evaluations[:MAX_COLUMNS]
-        details = [FlagDetails(evaluation, titles, self.caller, limit).flag(name) for evaluation in shown]
+        first = evaluations[:MAX_COLUMNS]
+        details = [FlagDetails(evaluation, titles, self.caller, limit).flag(name) for evaluation in first]
         return super().get_context_data(
             details=list(zip(label_columns(self.query.columns), details, strict=False)),
             several=self.query.several,
@@ -399,8 +401,8 @@ class ComparePage(QueryPage):
                     if name not in ("project", "environment"):
                         parameters.appendlist(prefix + name, text)
             places = list(dict.fromkeys(parameters.getlist("environment")))
-            for prefix, place in zip(defaults, places if len(places) == len(defaults) else (), strict=False):
-                parameters.appendlist(f"{prefix}environment", place)
+            for prefix, column in zip(defaults, places if len(places) == len(defaults) else (), strict=False):
+                parameters.appendlist(f"{prefix}environment", column)
         return {
             prefix: self.query_of(parameters, environment, prefix) for prefix, environment in defaults.items()
         }

@@ -92,8 +92,8 @@ class WhoForm:
         """The form as URL parameters, without what the chosen contexts do not need."""
         sides = [(self.before, self.before_at), (self.after, self.after_at)]
         pairs = []
-        for place, (environment, at) in zip(("from", "to"), sides[::-1] if swapped else sides, strict=True):
-            pairs += [(place, environment), (f"{place}-at", at)]
+        for side, (environment, at) in zip(("from", "to"), sides[::-1] if swapped else sides, strict=True):
+            pairs += [(side, environment), (f"{side}-at", at)]
         pairs += [*(("project", name) for name in self.projects), ("flag", self.flag), ("for", self.kind)]
         if self.kind == USERS:
             pairs += [("users", self.users), ("seed", self.seed), ("fixed", self.fixed)]
@@ -137,7 +137,7 @@ class WhoForm:
 
     def _make_contexts(self, users: int, saved: list[str]) -> dict[str, Any]:
         if self.kind == OWN and self.own:
-            return {"explicit": [{"properties": each.given} for each in make_own_contexts(self.own, users)]}
+            return {"explicit": [{"properties": each.fields} for each in make_own_contexts(self.own, users)]}
         if self.kind == RULES:
             return {"generated": True}
         if self.kind == SAVED:
@@ -183,8 +183,8 @@ class WhoForm:
     @property
     def messages(self) -> Iterator[str]:
         for problem in self.problems:
-            place = PLACES.get(problem.path) or self._name_state(problem.path)
-            yield f"{place}: {problem.message}" if place else problem.message
+            label = PLACES.get(problem.path) or self._name_state(problem.path)
+            yield f"{label}: {problem.message}" if label else problem.message
 
 
 def _make_state(chosen: str, at: str) -> dict[str, str]:
@@ -193,6 +193,6 @@ def _make_state(chosen: str, at: str) -> dict[str, str]:
 
 
 def _encode(text: str) -> str:
-    made = QueryDict(mutable=True)
-    made["json"] = text
-    return made.urlencode()
+    encoded = QueryDict(mutable=True)
+    encoded["json"] = text
+    return encoded.urlencode()

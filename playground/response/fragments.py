@@ -177,20 +177,20 @@ def _write_list(variants: list[Mapping[str, Any]]) -> bytes:
 
 
 def _write_strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy) -> bytes:
-    shown: dict[str, Any] = {"name": strategy.name, "id": strategy.id}
+    members: dict[str, Any] = {"name": strategy.name, "id": strategy.id}
     if strategy.title:
-        shown["title"] = strategy.title
-    shown["disabled"] = not strategy.counts
-    shown["parameters"] = parameters_of(document.get("parameters"))
-    return as_json(shown)[:-1] + b',"result":{"enabled":'
+        members["title"] = strategy.title
+    members["disabled"] = not strategy.counts
+    members["parameters"] = parameters_of(document.get("parameters"))
+    return as_json(members)[:-1] + b',"result":{"enabled":'
 
 
 def _write_rollout(strategy: CompiledStrategy) -> bytes:
     """The rollout up to its bucket, or the end of a strategy that has none."""
     if strategy.rollout is None:
         return b"}"
-    shown = {"threshold": strategy.rollout.threshold, "stickiness": strategy.rollout.stickiness}
-    return b',"rollout":%b,"bucket":' % as_json(shown)[:-1]
+    document = {"threshold": strategy.rollout.threshold, "stickiness": strategy.rollout.stickiness}
+    return b',"rollout":%b,"bucket":' % as_json(document)[:-1]
 
 
 def _make_stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,8 +221,8 @@ def _write_strategy_variant(variant: Mapping[str, Any]) -> bytes:
 
 
 def _write_flag_variant(variant: Mapping[str, Any]) -> bytes:
-    shown = {"name": to_text(variant.get("name")), **_get_payload(variant), "enabled": True}
-    return as_json(shown | {"feature_enabled": True, "featureEnabled": True})[:-1]
+    document = {"name": to_text(variant.get("name")), **_get_payload(variant), "enabled": True}
+    return as_json(document | {"feature_enabled": True, "featureEnabled": True})[:-1]
 
 
 def _get_payload(variant: Mapping[str, Any]) -> dict[str, Any]:

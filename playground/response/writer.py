@@ -127,16 +127,16 @@ class _BucketEnds(dict[int, bytes]):
 def _render_segments(compiled: ResponseSnapshot, evaluation: Evaluation, parts: list[bytes]) -> None:
     rendered: dict[int, bytes] = {}
     for slot, strategy in compiled.layout.segments:
-        shown = []
+        texts = []
         for position in strategy.segments:
             if position not in rendered:
                 rendered[position] = _write_segment(compiled, evaluation, position)
-            shown.append(rendered[position])
-        shown += [
+            texts.append(rendered[position])
+        texts += [
             b'{"name":"","id":%b,"result":false,"constraints":[]}' % as_json(missing)
             for missing in strategy.missing_segments
         ]
-        parts[slot] = b",".join(shown)
+        parts[slot] = b",".join(texts)
 
 
 def _write_segment(compiled: ResponseSnapshot, evaluation: Evaluation, position: int) -> bytes:

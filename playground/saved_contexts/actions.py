@@ -76,8 +76,8 @@ def update_saved_context(
     for key, value in changes.items():
         setattr(saved, key, value)
     if "expectations" in changes:
-        kept = [expectation for expectation in stored["expectations"] if expectation not in visible]
-        saved.expectations = make_expectation_documents([*changes["expectations"], *kept])
+        hidden = [expectation for expectation in stored["expectations"] if expectation not in visible]
+        saved.expectations = make_expectation_documents([*changes["expectations"], *hidden])
     check_saved_context(saved, caller, stored=stored["expectations"])
     enforce(saved, caller, before=stored, projects=read_flag_projects(saved.expectations))
     if any(before[key] != value for key, value in make_saved_context_document(saved).items()):

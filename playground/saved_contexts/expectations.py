@@ -97,8 +97,8 @@ class Checked:
     def sentence(self) -> str:
         """`checkout-redesign is off in production for Norwegian beta user, expected on`."""
         expectation = self.expectation
-        place = f"in {expectation.environment} for {expectation.saved.name}"
-        return f"{expectation.flag} is {self.actual} {place}, expected {expectation.words}"
+        where = f"in {expectation.environment} for {expectation.saved.name}"
+        return f"{expectation.flag} is {self.actual} {where}, expected {expectation.words}"
 
 
 def read_expected_answer(document: Mapping[str, Any]) -> Answer:
@@ -227,7 +227,7 @@ def check_against(
     checks: dict[int, Checked] = {}
     for environment, snapshot in snapshots.items():
         places = [
-            place for place, expectation in enumerate(expectations) if expectation.environment == environment
+            pair for pair, expectation in enumerate(expectations) if expectation.environment == environment
         ]
         saved = {expectations[place].saved.pk: expectations[place].saved for place in places}
         position = {key: index for index, key in enumerate(saved)}

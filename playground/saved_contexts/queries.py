@@ -62,8 +62,8 @@ def build_visible_documents(caller: Caller, saved_contexts: Iterable[SavedContex
     contexts = list(saved_contexts)
     expectations = select_visible_expectations(caller, contexts)
     for saved in contexts:
-        shown = make_expectation_records(saved, expectations[saved.pk])
-        yield make_saved_context_document(saved) | {"expectations": shown}
+        records = make_expectation_records(saved, expectations[saved.pk])
+        yield make_saved_context_document(saved) | {"expectations": records}
 
 
 def build_visible_document(caller: Caller, saved: SavedContext) -> Document:

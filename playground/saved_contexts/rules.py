@@ -73,10 +73,10 @@ def expectation_problems(
         return
     places: set[tuple[str, str]] = set()
     for index, expectation in enumerate(expectations):
-        path, place = f"expectations[{index}]", (expectation["flag"], expectation["environment"])
-        if place in places:
-            yield Problem(path, f"{place[0]} has another expectation in {place[1]}")
-        places.add(place)
+        path, key = f"expectations[{index}]", (expectation["flag"], expectation["environment"])
+        if key in places:
+            yield Problem(path, f"{key[0]} has another expectation in {key[1]}")
+        places.add(key)
         if expectation["variant"] and not expectation["enabled"]:
             yield Problem(f"{path}.variant", "a flag that is off gives no variant")
         if expectation.get("payload"):

@@ -75,15 +75,15 @@ class UserFile:
         if not any(self.columns):
             yield Problem("row 1", f"must name context fields. Available: {choices(known)}")
             return
-        for place, (column, field) in enumerate(zip(self.columns, self.fields, strict=True), 1):
+        for position, (column, field) in enumerate(zip(self.columns, self.fields, strict=True), 1):
             if not field:
-                yield Problem(f"row 1, column {place}", "has no name. Name a context field")
-            elif self.fields.index(field) < place - 1:
-                yield Problem(f"row 1, column {place}", f"{column[:100]} is there twice")
+                yield Problem(f"row 1, column {position}", "has no name. Name a context field")
+            elif self.fields.index(field) < position - 1:
+                yield Problem(f"row 1, column {position}", f"{column[:100]} is there twice")
             elif column == field and field not in known:
-                shown = field[:100]
-                message = f"{shown} is not a context field. Available: {choices(known)}; or {PREFIX}{shown}"
-                yield Problem(f"row 1, column {place}", message)
+                name = field[:100]
+                message = f"{name} is not a context field. Available: {choices(known)}; or {PREFIX}{name}"
+                yield Problem(f"row 1, column {position}", message)
 
     def _row_problems(self, number: int, row: list[str], time: int | None) -> Iterator[Problem]:
         if len(row) != len(self.fields):

@@ -24,12 +24,12 @@ def keep_own_users(body: bytes, rows: int, *, file_name: str, caller: Caller) ->
     """Keeps users of a checked file of so many rows, in place of those kept before."""
     sample = Sample.of(UserFile(BytesIO(body)), rows, MAX_OWN_USERS)
     users = _spread([values for _, values in sample.users()], MAX_OWN_USERS)
-    kept = {
+    columns = {
         "file_name": file_name[:255] or "users.csv",
         "number": len(users),
         "body": gzip.compress(orjson.dumps(users), 1),
     }
-    OwnUsers.objects.update_or_create(user=caller.user, defaults=kept)
+    OwnUsers.objects.update_or_create(user=caller.user, defaults=columns)
 
 
 @transactional
@@ -53,4 +53,4 @@ def make_own_contexts(own: OwnUsers, most: int) -> list[Context]:
 
 def _spread(users: list[User], most: int) -> list[User]:
     number = min(most, len(users))
-    return [users[place * len(users) // number] for place in range(number)]
+    return [users[index * len(users) // number] for index in range(number)]

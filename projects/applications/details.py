@@ -51,8 +51,8 @@ def list_overview_documents(caller: Caller, applications: Sequence[Application])
     usage: dict[int, list[Document]] = {}
     lines = _find_readable_lines(caller).filter(application_id__in=[a.pk for a in applications])
     for line in lines.order_by("application_id", "project_id"):
-        place = {"project": line.project_id, "environments": line.environments}
-        usage.setdefault(line.application_id, []).append(place)
+        usage_of_project = {"project": line.project_id, "environments": line.environments}
+        usage.setdefault(line.application_id, []).append(usage_of_project)
     return [
         _make_document(a) | {"strategies": a.strategies, "usage": usage.get(a.pk, [])} for a in applications
     ]

@@ -57,10 +57,10 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
     """Writes the samples that are within the limits. Returns the number of ignored ones."""
     if not samples:
         return 0
-    kept = _keep_within_limits(cursor, samples)
+    accepted = _keep_within_limits(cursor, samples)
     rows = [
         (*series, s.kind, s.help, s.value, s.count, orjson.dumps(s.buckets).decode())
-        for series, s in sorted(kept.items())
+        for series, s in sorted(accepted.items())
     ]
     statement = """
         INSERT INTO projects_impactseries AS known (name, labels, kind, help, value, count, buckets, seen_at)
@@ -82,7 +82,7 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
         columns = [list(column) for column in zip(*rows, strict=True)]
         cursor.execute(statement, [now, *columns])
         cursor.execute(ADD_POINTS, [now, *columns[:3], *columns[4:]])
-    return len(samples) - len(kept)
+    return len(samples) - len(accepted)
 
 
 def _keep_within_limits(cursor: Any, samples: Samples) -> Samples:
@@ -94,9 +94,13 @@ def _keep_within_limits(cursor: Any, samples: Samples) -> Samples:
         [[each.name for each in series], [each.labels for each in series]],
     )
     stored = {Series(name, labels): kind for name, labels, kind in cursor.fetchall()}
-    kept = {each: samples[each] for each, kind in stored.items() if samples[each].kind == kind}
+    accepted = {each: samples[each] for each, kind in stored.items() if samples[each].kind == kind}
     new = [each for each in series if each not in stored]
-    return kept | {each: samples[each] for each in _list_with_room(cursor, new, samples)} if new else kept
+    return (
+        accepted | {each: samples[each] for each in _list_with_room(cursor, new, samples)}
+        if new
+        else accepted
+    )
 
 
 def _list_with_room(cursor: Any, new: list[Series], samples: Samples) -> Iterator[Series]:

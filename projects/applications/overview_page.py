@@ -56,7 +56,7 @@ class AllApplicationsPage(ListPage):
         applications = stream_rows(rows, CSV_ROWS)
         while part := list(islice(applications, CSV_ROWS)):
             for row, document in zip(part, list_overview_documents(self.caller, part), strict=True):
-                projects = ", ".join(place["project"] for place in document["usage"])
+                projects = ", ".join(usage["project"] for usage in document["usage"])
                 yield (row.name, projects, row.last_seen, row.created_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

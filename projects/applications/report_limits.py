@@ -86,7 +86,7 @@ def limit_report(report: UsageReport, known: StoredUsage, *, now: datetime) -> L
     places = _find_ignored_instances(report, known, applications, ignored, now)
     if not applications and not places:
         return LimitedReport(report, ignored)
-    kept = replace(
+    limited = replace(
         report,
         instances={place: reported for place, reported in report.instances.items() if place not in places},
         strategies={
@@ -95,7 +95,7 @@ def limit_report(report: UsageReport, known: StoredUsage, *, now: datetime) -> L
         used={use: at for use, at in report.used.items() if use.application not in applications},
         hours={key: count for key, count in report.hours.items() if key[0].application not in applications},
     )
-    return LimitedReport(kept, ignored)
+    return LimitedReport(limited, ignored)
 
 
 def _find_ignored_applications(
@@ -119,7 +119,7 @@ def _find_ignored_instances(
     report: UsageReport, known: StoredUsage, applications: set[str], ignored: Counter[Subject], now: datetime
 ) -> set[Any]:
     """All instances of ignored applications, and new ones beyond the limit of their application."""
-    instances = {place for place in report.instances if place.application in applications}
+    instances = {key for key in report.instances if key.application in applications}
     new: dict[str, set[Any]] = {}
     for place in report.instances.keys() - known.instances.keys() - instances:
         new.setdefault(place.application, set()).add(place)

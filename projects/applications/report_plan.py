@@ -81,7 +81,7 @@ def _read_flags(cursor: Any, report: UsageReport, known: StoredUsage) -> None:
 
 
 def _read_instances(cursor: Any, report: UsageReport, known: StoredUsage) -> None:
-    places = [place for place in report.instances if place.application in known.applications]
+    places = [key for key in report.instances if key.application in known.applications]
     if not places:
         return
     statement = """
@@ -128,8 +128,8 @@ def plan_writes(report: UsageReport, known: StoredUsage, *, now: datetime) -> Wr
         stored = known.strategies.get(name, set())
         if not reported <= stored and len(stored) < STRATEGIES_KEPT:
             writes.strategies[name] = reported
-    for place, instance in report.instances.items():
-        _plan_instance(writes, place, instance, known.instances.get(place), now)
+    for key, instance in report.instances.items():
+        _plan_instance(writes, key, instance, known.instances.get(key), now)
     for use, at in report.used.items():
         if use.flag in known.flags:
             _plan_use(writes, use, at, known)
@@ -138,7 +138,7 @@ def plan_writes(report: UsageReport, known: StoredUsage, *, now: datetime) -> Wr
 
 def _plan_instance(
     writes: Writes,
-    place: InstanceKey,
+    key: InstanceKey,
     reported: Instance,
     known: tuple[Instance, datetime] | None,
     now: datetime,
@@ -147,17 +147,17 @@ def _plan_instance(
     merged = reported.completed_by(stored)
     if seen_at is not None and merged == stored and now - seen_at < STEP:
         return
-    writes.instances[place] = merged
+    writes.instances[key] = merged
     was_counted = seen_at is not None and now - seen_at < settings.APPLICATION_INSTANCE_WINDOW
     if not was_counted or merged.sdk_version != stored.sdk_version:
-        writes.changed.add(place.application)
+        writes.changed.add(key.application)
 
 
 def _plan_use(writes: Writes, use: FlagUse, at: datetime, known: StoredUsage) -> None:
-    place = (known.flags[use.flag], use.environment)
-    flag_seen_at = known.flags_seen.get(place)
+    key = (known.flags[use.flag], use.environment)
+    flag_seen_at = known.flags_seen.get(key)
     if flag_seen_at is None or at - flag_seen_at >= STEP:
-        writes.flags_seen[place] = max(at, writes.flags_seen.get(place, at))
+        writes.flags_seen[key] = max(at, writes.flags_seen.get(key, at))
     used_at = known.used.get(use)
     if used_at is None or at - used_at >= STEP:
         writes.used[use] = at

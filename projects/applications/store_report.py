@@ -106,7 +106,7 @@ def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked:
     removed = {known.flags.pop(name) for name in unlocked}
     if removed:
         writes.used = {use: at for use, at in writes.used.items() if use.flag in known.flags}
-        writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in removed}
+        writes.flags_seen = {key: at for key, at in writes.flags_seen.items() if key[0] not in removed}
 
 
 def _read_names(cursor: Any, statement: str, names: set[str]) -> set[str]:
@@ -114,7 +114,7 @@ def _read_names(cursor: Any, statement: str, names: set[str]) -> set[str]:
 
 
 def _write_flags_seen(cursor: Any, writes: Writes) -> None:
-    rows = [(*place, at) for place, at in sorted(writes.flags_seen.items())]
+    rows = [(*key, at) for key, at in sorted(writes.flags_seen.items())]
     statement = """
         INSERT INTO projects_flaglastseen AS known (flag_id, environment, seen_at)
         SELECT reported.* FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
@@ -159,9 +159,9 @@ def _write_strategies(cursor: Any, known: StoredUsage, writes: Writes) -> None:
 
 def _write_instances(cursor: Any, known: StoredUsage, writes: Writes, now: datetime) -> None:
     rows = sorted(
-        (known.applications[place.application], place.instance_id, place.environment,
+        (known.applications[key.application], key.instance_id, key.environment,
          instance.sdk_version.casefold(), *astuple(replace(instance, sdk_type=instance.sdk_type or "backend")))
-        for place, instance in writes.instances.items()
+        for key, instance in writes.instances.items()
     )  # fmt: skip
     statement = """
         INSERT INTO projects_applicationinstance AS known (

@@ -80,10 +80,10 @@ class UsageReport:
         self.invalid_impact = Counter({token: self.invalid_impact.total()})
         return self
 
-    def add_instance(self, place: InstanceKey, instance: Instance, strategies: Iterable[str] = ()) -> None:
-        known = self.instances.get(place)
-        self.instances[place] = instance.completed_by(known) if known else instance
-        self.strategies.setdefault(place.application, set()).update(strategies)
+    def add_instance(self, key: InstanceKey, instance: Instance, strategies: Iterable[str] = ()) -> None:
+        known = self.instances.get(key)
+        self.instances[key] = instance.completed_by(known) if known else instance
+        self.strategies.setdefault(key.application, set()).update(strategies)
 
     def add_count(self, use: FlagUse, at: datetime, count: Count, *, now: datetime) -> None:
         """Ignores zero counts. Limits the time to between EARLIEST and now."""
@@ -96,8 +96,8 @@ class UsageReport:
             self.hours.setdefault((use, hour), Count()).add(count)
 
     def add(self, other: "UsageReport") -> None:
-        for place, instance in other.instances.items():
-            self.add_instance(place, instance)
+        for key, instance in other.instances.items():
+            self.add_instance(key, instance)
         for application, names in other.strategies.items():
             self.strategies.setdefault(application, set()).update(names)
         for use, at in other.used.items():

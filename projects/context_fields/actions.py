@@ -81,8 +81,8 @@ def put_legal_value(
         raise ValidationError.of(Problem(p.path.removeprefix("body[0]."), p.message) for p in problems)
 
     def change(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        kept = [dict(value) if old["value"] == value["value"] else old for old in values]
-        return kept if any(old["value"] == value["value"] for old in values) else [*values, dict(value)]
+        replaced = [dict(value) if old["value"] == value["value"] else old for old in values]
+        return replaced if any(old["value"] == value["value"] for old in values) else [*values, dict(value)]
 
     return _change_legal_values(name, change, expected=expected, caller=caller, project=project)
 

@@ -22,14 +22,14 @@ def legal_value_problems(values: Any, path: str = "legalValues") -> Iterator[Pro
         return
     seen: set[str] = set()
     for index, item in enumerate(values):
-        place = f"{path}[{index}]"
+        value_path = f"{path}[{index}]"
         value = item.get("value") if isinstance(item, dict) else None
         if not isinstance(value, str):
-            yield Problem(f"{place}.value", "is required and must be a string")
+            yield Problem(f"{value_path}.value", "is required and must be a string")
             continue
         if not 1 <= len(value) <= MAX_LEGAL_VALUE_LENGTH:
-            yield Problem(f"{place}.value", f"must have 1 to {MAX_LEGAL_VALUE_LENGTH} characters")
+            yield Problem(f"{value_path}.value", f"must have 1 to {MAX_LEGAL_VALUE_LENGTH} characters")
         if value in seen:
-            yield Problem(f"{place}.value", f'"{value}" is listed more than once')
+            yield Problem(f"{value_path}.value", f'"{value}" is listed more than once')
         seen.add(value)
-        yield from text_problems(item.get("description"), f"{place}.description")
+        yield from text_problems(item.get("description"), f"{value_path}.description")

@@ -67,8 +67,8 @@ def _find_dependants(project: Project) -> list[Dependant]:
     borrowed = links.values_list(
         "strategy__flag__name", "segment__name", "strategy__flag__project"
     ).distinct()
-    held = children.values_list("flag__name", "parent__name", "flag__project")
+    rows = children.values_list("flag__name", "parent__name", "flag__project")
     return [
-        *(Dependant(*row) for row in held),
+        *(Dependant(*row) for row in rows),
         *(Dependant(*row, by_segment=True) for row in borrowed),
     ]

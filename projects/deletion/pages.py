@@ -148,8 +148,8 @@ class DeleteProjectPage(ListPage):
         if typed != plan.project.pk:
             self.confirm_error = f"Type {project_id} to confirm" + (f"; you typed {typed}." if typed else ".")
             raise ValidationError.at("confirm", self.confirm_error)
-        shown = frozenset([self.version.fingerprint])
-        delete_project(project_id, expected=shown, caller=self.caller)
+        expected = frozenset([self.version.fingerprint])
+        delete_project(project_id, expected=expected, caller=self.caller)
         messages.success(self.request, f"Deleted {words.describe_loss(plan)}.")
         return reverse("projects")
 

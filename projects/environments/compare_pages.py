@@ -86,9 +86,9 @@ class ComparePage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing, places = kwargs["listing"], self.environments
-        shown = list(listing.rows)
-        changes = read_last_changes([flag.name for flag in shown], places)
-        segments, palette = self.segment_names(shown), Palette()
+        flags = list(listing.rows)
+        changes = read_last_changes([flag.name for flag in flags], places)
+        segments, palette = self.segment_names(flags), Palette()
         return super().get_context_data(
             **make_project_head(self.project, "environments-compare", caller=self.caller),
             source=places[0],
@@ -96,7 +96,7 @@ class ComparePage(ListPage):
             swapped=listing.url(**{"from": places[1], "to": places[0]}),
             rows=[
                 (flag, flag.cells(places, segments, palette), find_last_change(changes[flag.name], places))
-                for flag in shown
+                for flag in flags
             ],
             segments=list(self.segments(listing)),
             set_chips=[chip for chip in set_chips(listing) if chip.label != "Flags"],
@@ -118,11 +118,11 @@ class ComparePage(ListPage):
 
     @cached_property
     def may_promote(self) -> bool:
-        place = {"project": self.project.pk, "environment": self.environments[1]}
+        scope = {"project": self.project.pk, "environment": self.environments[1]}
         return (
             self.environments[0] != self.environments[1]
             and self.project.archived_at is None
-            and any(self.caller.can(permission, **place) for permission in PROMOTE_PERMISSIONS)
+            and any(self.caller.can(permission, **scope) for permission in PROMOTE_PERMISSIONS)
         )
 
     def matching(self, listing: Listing[ComparedFlag]) -> str:

@@ -144,17 +144,17 @@ def _list_differing_strategies(
     source: Iterable[StrategyDefinition], target: Iterable[StrategyDefinition]
 ) -> Iterator[str]:
     """Strategies are compared by their place."""
-    for ours, theirs in zip_longest(source, target):
-        if ours is None or theirs is None:
+    for left, right in zip_longest(source, target):
+        if left is None or right is None:
             yield STRATEGY
             continue
-        if any(ours[key] != theirs[key] for key in ("title", "disabled")):
+        if any(left[key] != right[key] for key in ("title", "disabled")):
             yield STRATEGY
-        if (ours["name"], ours["parameters"]) != (theirs["name"], theirs["parameters"]):
-            yield ROLLOUT if _is_rollout(ours) and _is_rollout(theirs) else STRATEGY
-        if ours["constraints"] != theirs["constraints"] or ours["segments"] != theirs["segments"]:
+        if (left["name"], left["parameters"]) != (right["name"], right["parameters"]):
+            yield ROLLOUT if _is_rollout(left) and _is_rollout(right) else STRATEGY
+        if left["constraints"] != right["constraints"] or left["segments"] != right["segments"]:
             yield CONDITION
-        if ours["variants"] != theirs["variants"]:
+        if left["variants"] != right["variants"]:
             yield VARIANTS
 
 

@@ -111,9 +111,9 @@ def _pair_lines(
 ) -> Iterator[tuple[Line | None, Line | None]]:
     sides = [side.strategies[:MAX_STRATEGIES] for side in pair]
     texts = [[_describe_strategy(each, segments) for each in side] or [NO_STRATEGIES] for side in sides]
-    for place, (left, right) in enumerate(zip_longest(*texts, fillvalue="")):
+    for index, (left, right) in enumerate(zip_longest(*texts, fillvalue="")):
         pieces = mark_differences(left, right)
-        ours, theirs = (side[place]["variants"] if place < len(side) else [] for side in sides)
+        ours, theirs = (side[index]["variants"] if index < len(side) else [] for side in sides)
         yield _make_line(pieces[0], ours, theirs, palette), _make_line(pieces[1], theirs, ours, palette)
     ours, theirs = (side.variants for side in pair)
     yield _make_line((), ours, theirs, palette), _make_line((), theirs, ours, palette)
@@ -127,13 +127,13 @@ def _make_line(
 ) -> Line | None:
     if not pieces and not variants:
         return None
-    shown = palette.shares(variants[:MAX_VARIANTS])
+    shares = palette.shares(variants[:MAX_VARIANTS])
     marks = [variant not in others for variant in variants[:MAX_VARIANTS]]
     return Line(
         pieces,
         [
             VariantPiece(share.name, share.percent, share.color, differs)
-            for share, differs in zip(shown, marks, strict=True)
+            for share, differs in zip(shares, marks, strict=True)
         ],
     )
 

@@ -145,11 +145,11 @@ class MoveEnvironment(ActionPage):
         name, direction = self.kwargs["name"], self.request.POST.get("move", "")
         access_environment(name)
         names = list(Environment.objects.values_list("name", flat=True))
-        place = names.index(name)
-        other = place + {"up": -1, "down": 1}.get(direction, 0)
-        if not 0 <= other < len(names) or other == place:
+        index = names.index(name)
+        other = index + {"up": -1, "down": 1}.get(direction, 0)
+        if not 0 <= other < len(names) or other == index:
             raise ValidationError.at("move", "must be up or down, and not beyond the ends of the list")
-        names[place], names[other] = names[other], names[place]
+        names[index], names[other] = names[other], names[index]
         orders = {each: number for number, each in enumerate(names, start=1)}
         actions.sort_environments(orders, caller=self.caller)
         return f"Moved {name} {direction}."

@@ -60,12 +60,12 @@ class FlagEnvironmentInline(OfFlag):
         check_values(variants_problems(obj.variants, "variants"))
 
     def change(self, obj: FlagEnvironment, form: Any, caller: Caller) -> None:
-        place = (obj.flag.project_id, obj.flag.name, obj.environment_id)
+        key = (obj.flag.project_id, obj.flag.name, obj.environment_id)
         if "variants" in form.changed_data:
-            flag_environments.set_variants(*place, obj.variants, caller=caller)
+            flag_environments.set_variants(*key, obj.variants, caller=caller)
         if "enabled" in form.changed_data:
             switch = flag_environments.enable_flag if obj.enabled else flag_environments.disable_flag
-            switch(*place, caller=caller)
+            switch(*key, caller=caller)
 
 
 class StrategyForm(ActionModelForm):

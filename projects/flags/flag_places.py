@@ -77,22 +77,22 @@ def make_environment_cards(
     """The cards in the order of the project's environments; ``focus`` is shown whole."""
     segments = dict(Segment.objects.usable_in(flag.project_id).values_list("id", "name"))
     seen, palette = read_last_evaluations([flag.pk])[flag.pk], Palette()
-    are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MAX_STRATEGIES
+    are_few = sum(len(state["strategies"]) for state in document["environments"]) <= MAX_STRATEGIES
     for index, place in enumerate(document["environments"]):
         name, strategies = place["name"], place["strategies"]
-        here = {"project": flag.project_id, "environment": name}
+        scope = {"project": flag.project_id, "environment": name}
         query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
         edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
         conditions = MAX_LISTED if are_few else FEW_CONDITIONS if len(strategies) <= MANY_STRATEGIES else 1
         lines = make_strategy_lines(strategies, segments, palette, edit, limit=conditions)
-        shown = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
+        limit = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
         is_open = index < MAX_OPEN or focus == name
         yield FlagInEnvironment(
             name=name,
             production=place["type"] == Environment.PRODUCTION,
             switch=toggle_of(flag, place, caller=caller),
             is_open=is_open,
-            strategies=list(islice(lines, shown)) if is_open else [],
+            strategies=list(islice(lines, limit)) if is_open else [],
             total=len(strategies),
             order=",".join(strategy["id"] for strategy in strategies),
             warning=_find_warning(place),
@@ -100,7 +100,7 @@ def make_environment_cards(
             evaluations=evaluations[name],
             last_evaluated=seen.get(name),
             focus=urlencode({"environment": name}),
-            evaluate=f"{reverse('playground')}?{urlencode({**here, 'q': flag.name})}",
+            evaluate=f"{reverse('playground')}?{urlencode({**scope, 'q': flag.name})}",
             new_strategy=f"{flag_url(flag.project_id, flag.name, 'strategy-new')}?{query}"
             if may(Permission.CREATE_FEATURE_STRATEGY)
             else "",
@@ -121,10 +121,10 @@ def _may(caller: Caller, flag: Flag, environment: str) -> Any:
     return may
 
 
-def _find_warning(place: Document) -> str:
-    if place["enabled"] and not place["strategies"]:
+def _find_warning(state: Document) -> str:
+    if state["enabled"] and not state["strategies"]:
         return "Enabled without a strategy: on for everyone."
-    if place["enabled"] and all(strategy["disabled"] for strategy in place["strategies"]):
+    if state["enabled"] and all(strategy["disabled"] for strategy in state["strategies"]):
         return "All strategies are disabled: off for everyone."
     return ""
 
@@ -146,22 +146,22 @@ def _limit_split(split: Split) -> Split:
         split.weights.keys() | split.measured.keys(),
         key=lambda name: (-split.measured.get(name, 0), -split.weights.get(name, 0), name),
     )
-    kept, others = set(names[:MAX_VARIANTS]), names[MAX_VARIANTS:]
+    largest, others = set(names[:MAX_VARIANTS]), names[MAX_VARIANTS:]
     if len(others) < 2:
         return split
     line = f"{len(others):,} others"
 
     def merge_small(numbers: Mapping[str, Any]) -> dict[str, Any]:
-        shown = {name: number for name, number in numbers.items() if name in kept}
+        shown = {name: number for name, number in numbers.items() if name in largest}
         left = sum(numbers.get(name, 0) for name in others)
         return {**shown, line: left} if left else shown
 
     return Split(split.environment, merge_small(split.weights), merge_small(split.measured))
 
 
-def _read_weights(place: Document) -> dict[str, float]:
+def _read_weights(state: Document) -> dict[str, float]:
     """The weights by name if all enabled strategies agree; empty if each has its own."""
-    counted = [strategy for strategy in place["strategies"] if not strategy["disabled"]]
-    lists = [strategy["variants"] or place["variants"] for strategy in counted] or [place["variants"]]
+    counted = [strategy for strategy in state["strategies"] if not strategy["disabled"]]
+    lists = [strategy["variants"] or state["variants"] for strategy in counted] or [state["variants"]]
     weights = [{variant["name"]: variant["weight"] for variant in variants} for variants in lists]
     return weights[0] if all(weights_of_strategy == weights[0] for weights_of_strategy in weights) else {}

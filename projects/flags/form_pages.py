@@ -47,12 +47,12 @@ class MetadataForm(forms.Form):
         required=False, label="Stale", help_text="No longer needed; it can be removed from the code."
     )
 
-    def __init__(self, *args: Any, here: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, page: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rows = FlagType.objects.values_list("id", "name", "description")
         types = {key: f"{name}: {description}" if description else name for key, name, description in rows}
-        if here:
-            types.setdefault(here, here)
+        if page:
+            types.setdefault(page, page)
         self.fields["type"].initial = "release"
         self.fields["type"].choices = list(types.items())  # type: ignore[attr-defined]
 
@@ -197,8 +197,8 @@ class EditFlagPage(EditPage):
     api_example = {"type": "release", "stale": True}
 
     def find(self) -> None:
-        place = self.kwargs["project_id"], self.kwargs["name"]
-        self.flag = access_flag(self.caller, *place, archived=False, permission=Permission.UPDATE_FEATURE)
+        key = self.kwargs["project_id"], self.kwargs["name"]
+        self.flag = access_flag(self.caller, *key, archived=False, permission=Permission.UPDATE_FEATURE)
 
     def events(self) -> QuerySet[AuditEvent]:
         kinds = (EventType.FEATURE_METADATA_UPDATED, EventType.FEATURE_STALE_ON, EventType.FEATURE_STALE_OFF)
@@ -218,8 +218,8 @@ class EditFlagPage(EditPage):
         changes = form.cleaned_data | form.owner_columns()
         changes["description"] = changes["description"] or None
         del changes["owner"]
-        place, expected = (self.kwargs["project_id"], self.kwargs["name"]), self.version.expected
-        flag = update_flag(*place, changes, expected=expected, caller=self.caller)
+        key, expected = (self.kwargs["project_id"], self.kwargs["name"]), self.version.expected
+        flag = update_flag(*key, changes, expected=expected, caller=self.caller)
         tell_done(self.request, f"Changed flag {flag.name}.", caller=self.caller)
         return flag_url(flag.project_id, flag.name)
 

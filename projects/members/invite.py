@@ -78,7 +78,7 @@ def mail_invitation(invited: Invited, project: Project, *, caller: Caller) -> bo
     """Sends somebody new their link, if this installation sends e-mail. Returns whether the mail server took it."""
     if not invited.link or not isinstance(invited.holder, User):
         return False
-    return send_invitation(invited.holder, invited.link, by=caller.name, place=project.name)
+    return send_invitation(invited.holder, invited.link, by=caller.name, project=project.name)
 
 
 def _find_role(project: Project, invitation: Invitation, caller: Caller) -> Role:

@@ -18,14 +18,14 @@ def make_project_access_document(project: Project) -> Document:
     grants = Grant.objects.filter(project=project).select_related("user", "group").order_by("id")
     for grant in grants:
         if grant.user is not None:
-            shown = users.setdefault(grant.user.pk, make_user_document(grant.user))
+            document = users.setdefault(grant.user.pk, make_user_document(grant.user))
         elif grant.group is not None:
-            shown = groups.setdefault(grant.group.pk, _group(grant.group))
+            document = groups.setdefault(grant.group.pk, _group(grant.group))
         else:
             continue
-        shown.setdefault("roleId", grant.role_id)
-        shown.setdefault("addedAt", iso(grant.created_at))
-        shown.setdefault("roles", []).append(grant.role_id)
+        document.setdefault("roleId", grant.role_id)
+        document.setdefault("addedAt", iso(grant.created_at))
+        document.setdefault("roles", []).append(grant.role_id)
     _add_members(groups)
     return {
         "users": list(users.values()),

@@ -76,15 +76,15 @@ class RolePage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         role, use = self.role, count_holders(self.role)
-        held = role.held_permissions()
+        permissions = role.held_permissions()
         return super().get_context_data(
             role=role,
             use=use,
             by_holder=self.by_holder,
             segments=[] if role.is_root else self.segments(),
             permissions=group_permissions(role),
-            is_admin_role=any(each.permission == Permission.ADMIN for each in held),
-            unused=list_unused_names({each.permission for each in held} - {Permission.ADMIN.value}),
+            is_admin_role=any(each.permission == Permission.ADMIN for each in permissions),
+            unused=list_unused_names({each.permission for each in permissions} - {Permission.ADMIN.value}),
             may_change=self.caller.can(Permission.ADMIN),
             blocked=describe_blockers(role),
             reach=measure_reach(role),
@@ -102,8 +102,8 @@ class RolePage(ListPage):
 def group_permissions(role: Role) -> Subjects:
     """``[(subject, [(name, sentence, environments or "")])]`` of the permissions that have an effect."""
     places: dict[str, list[str]] = {}
-    for held in role.held_permissions():
-        places.setdefault(held.permission, []).append(held.environment or "")
+    for role_permission in role.held_permissions():
+        places.setdefault(role_permission.permission, []).append(role_permission.environment or "")
     subjects: Subjects = []
     for subject, permissions in SUBJECTS.items():
         lines: list[tuple[str, str, str]] = [

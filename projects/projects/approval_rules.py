@@ -59,5 +59,5 @@ def _rule_problems(rule: Rule, path: str) -> Iterator[Problem]:
 
 def make_rule_document(rule: Rule) -> dict[str, Any]:
     """As stored: without what its condition does not take."""
-    kept = ("condition", "requiredApprovals", TAKES.get(rule["condition"], ""))
-    return {name: rule[name] for name in kept if name in rule}
+    members = ("condition", "requiredApprovals", TAKES.get(rule["condition"], ""))
+    return {name: rule[name] for name in members if name in rule}

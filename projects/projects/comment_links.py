@@ -79,11 +79,11 @@ def split_comment(comment: str, links: Iterable[CommentLink]) -> list[Part]:
                 )
             if len(matches) == MAX_LINKED:
                 break
-    parts, place = [], 0
+    parts, position = [], 0
     for start, end, url in sorted(matches):
-        parts += [Part(comment[place:start]), Part(comment[start:end], url)]
-        place = end
-    return [part for part in (*parts, Part(comment[place:])) if part.text]
+        parts += [Part(comment[position:start]), Part(comment[start:end], url)]
+        position = end
+    return [part for part in (*parts, Part(comment[position:])) if part.text]
 
 
 def read_comments(events: Iterable[AuditEvent]) -> dict[int, Sequence[Part]]:

@@ -60,10 +60,12 @@ class FlagListPage(ListPage):
         sort = self.request.GET.get("sort", "")
         if sort.removeprefix("-") in {column.key for column in self.columns}:
             return annotate_for_sort(flags, self.scope.environments, sort)
-        mine = FavoriteFlag.objects.filter(user=self.caller.id)
-        if not mine.exists():  # the first flags by name are found without sorting all
+        favorites = FavoriteFlag.objects.filter(user=self.caller.id)
+        if not favorites.exists():  # the first flags by name are found without sorting all
             return flags.order_by("name")
-        return flags.annotate(favorite=Exists(mine.filter(flag=OuterRef("pk")))).order_by("-favorite", "name")
+        return flags.annotate(favorite=Exists(favorites.filter(flag=OuterRef("pk")))).order_by(
+            "-favorite", "name"
+        )
 
     def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         flags = stream_rows(rows, CSV_FLAGS)

@@ -43,12 +43,12 @@ class ProjectsPage(ListPage):
         return self.request.GET.get("show") == "archived"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        mine = FavoriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
+        favorites = FavoriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
         projects = Project.objects.readable_by(self.caller).archived(self.archived)
         links = ProjectEnvironment.objects.filter(project=OuterRef("pk"))
         ordered = links.order_by("environment__sort_order", "environment_id")
         counted = annotate_flag_counts(projects).annotate(
-            favorite=Exists(mine), environment_names=ArraySubquery(ordered.values("environment_id"))
+            favorite=Exists(favorites), environment_names=ArraySubquery(ordered.values("environment_id"))
         )
         if text := values["q"]:
             counted = counted.filter(

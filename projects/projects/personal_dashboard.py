@@ -117,8 +117,8 @@ def _list_latest_events(project: Project, caller: Caller) -> list[Document]:
 
 
 def _list_roles(project: Project, caller: Caller) -> Any:
-    held = _find_grants(caller).filter(project=project).values("role")
-    return Role.objects.filter(pk__in=held).order_by("id").values("id", "name", "type")
+    role_ids = _find_grants(caller).filter(project=project).values("role")
+    return Role.objects.filter(pk__in=role_ids).order_by("id").values("id", "name", "type")
 
 
 def _find_grants(caller: Caller) -> Any:

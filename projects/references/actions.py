@@ -27,13 +27,13 @@ def report_references(
     check_may_report(caller)
     if problems := list(report_problems(values)):
         raise ValidationError.of(problems)
-    mine = find_reportable_flags(caller)
+    reportable = find_reportable_flags(caller)
     report = _access_report_for_update(repository)
     report.revision, report.link = values.get("revision") or "", values.get("link") or ""
     report.reported_at, report.reported_by = read_transaction_time(), caller.name
     report.save()
-    ids = dict(mine.filter(name__in=list(references)).values_list("name", "pk"))
-    report.references.filter(flag__in=mine).delete()
+    ids = dict(reportable.filter(name__in=list(references)).values_list("name", "pk"))
+    report.references.filter(flag__in=reportable).delete()
     CodeReference.objects.bulk_create(
         CodeReference(
             report=report,

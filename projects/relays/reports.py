@@ -33,8 +33,8 @@ def store_relays(relays: Sequence[Relay]) -> None:
         in_order, update_conflicts=True, unique_fields=["identifier"], update_fields=_CHANGING
     )
     if Relay.objects.count() > MAX_RELAYS:
-        kept = Relay.objects.order_by("-heard_at")[:MAX_RELAYS].values("identifier")
-        Relay.objects.exclude(identifier__in=kept).delete()
+        latest = Relay.objects.order_by("-heard_at")[:MAX_RELAYS].values("identifier")
+        Relay.objects.exclude(identifier__in=latest).delete()
 
 
 def review_relays() -> None:

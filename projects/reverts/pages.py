@@ -101,7 +101,7 @@ class RevertChange(DraftingPage):
         segment = row.now and "constraints" in row.now and Segment.objects.filter(pk=row.now["id"]).first()
         if segment:
             draft = Draft(segments={segment.pk: before["constraints"]})
-            yield from (FlagEdit(*place, draft) for place in list_enabled_users(segment, self.caller))
+            yield from (FlagEdit(*key, draft) for key in list_enabled_users(segment, self.caller))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -178,7 +178,8 @@ def _make_flag_edits(row: FlagRevert) -> Iterator[FlagEdit]:
     if row.archival == "archive":
         draft = Draft(flag.name, archived=True)
         yield from (
-            FlagEdit(flag.project_id, flag.name, place, draft) for _, place in find_enabled_places([flag])
+            FlagEdit(flag.project_id, flag.name, environment, draft)
+            for _, environment in find_enabled_places([flag])
         )
         return
     changes: dict[str, dict[str, Any]] = {}

@@ -69,7 +69,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
         draft = Draft(segments={self.segment.pk: self.segment.constraints})
         names = Environment.objects.names()
         places = actions.list_enabled_users(self.segment, self.caller)
-        ordered = sorted(places, key=lambda place: (names.index(place[2]), place))
+        ordered = sorted(places, key=lambda key: (names.index(key[2]), key))
         return [FlagEdit(*place, draft) for place in ordered]
 
     def needs_confirmation(self) -> bool:

@@ -36,8 +36,8 @@ def access_flag_in(
     project_id: str, name: str, environment: str, permission: Permission, *, caller: Caller
 ) -> tuple[Flag, ProjectEnvironment]:
     """The active flag, locked with its project, and its environment. Raises NotFound, NoAccess."""
-    [flag], place = access_flags_in(project_id, [name], environment, permission, caller=caller)
-    return flag, place
+    [flag], project_environment = access_flags_in(project_id, [name], environment, permission, caller=caller)
+    return flag, project_environment
 
 
 def access_flags_in(
@@ -45,10 +45,10 @@ def access_flags_in(
 ) -> tuple[list[Flag], ProjectEnvironment]:
     """As `access_flag_in`, of each of the names."""
     flags = access_active_flags_for_update(caller, project_id, names, permission, environment=environment)
-    place = find_project_environment(project_id, environment)
+    project_environment = find_project_environment(project_id, environment)
     for flag in flags:
-        flag.project = place.project
-    return flags, place
+        flag.project = project_environment.project
+    return flags, project_environment
 
 
 def _read_uuid(text: str) -> uuid.UUID | None:

@@ -42,13 +42,13 @@ def add_strategy(
 
 def insert_strategy(flag: Flag, environment: str, document: StrategyDefinition) -> Strategy:
     """Inserts the rows of a strategy from a validated document."""
-    place = document["sortOrder"]
-    if place is None:
+    sort_order = document["sortOrder"]
+    if sort_order is None:
         strategies = Strategy.objects.filter(flag=flag, environment_id=environment)
         last = strategies.aggregate(last=Max("sort_order"))["last"]
-        place = 0 if last is None else last + 1
+        sort_order = 0 if last is None else last + 1
     strategy = Strategy(flag=flag, environment_id=environment)
-    assign(strategy, document | {"sortOrder": place})
+    assign(strategy, document | {"sortOrder": sort_order})
     strategy.save(force_insert=True)
     set_segments(strategy, document["segments"])
     return strategy
@@ -142,7 +142,7 @@ def edit_strategies(
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     permission, names = Permission.UPDATE_FEATURE_STRATEGY, [edit.flag for edit in edits]
-    flags, place = access_flags_in(project_id, names, environment, permission, caller=caller)
+    flags, project_environment = access_flags_in(project_id, names, environment, permission, caller=caller)
     keys = [edit.strategy for edit in edits]
     strategies = access_strategies(list(zip(flags, keys, strict=True)), environment)
     before = read_strategy_documents(strategies)
@@ -156,7 +156,7 @@ def edit_strategies(
         record_all(
             [_make_event(EventType.FEATURE_STRATEGY_UPDATE, *change) for change in changes], actor=caller
         )
-    keep_off_without_strategies(flags, place, caller=caller)
+    keep_off_without_strategies(flags, project_environment, caller=caller)
     return after
 
 
@@ -197,13 +197,13 @@ def remove_strategy(
     Raises NotFound, NoAccess, EditConflict.
     """
     permission = Permission.DELETE_FEATURE_STRATEGY
-    flag, place = access_flag_in(project_id, name, environment, permission, caller=caller)
+    flag, project_environment = access_flag_in(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = read_strategy_documents([strategy])
     check_expected(expected, drop_sort_order(before))
     strategy.delete()
     record(_make_event(EventType.FEATURE_STRATEGY_REMOVE, strategy, before, None), actor=caller)
-    keep_off_without_strategies([flag], place, caller=caller)
+    keep_off_without_strategies([flag], project_environment, caller=caller)
 
 
 @transactional
@@ -220,8 +220,8 @@ def order_strategies(
     check_problems(order_problems(flag, environment, (key for key, _ in orders), strategies))
     before = _list_ids_in_order(strategies)
     places = {identifier: strategy.sort_order for identifier, strategy in strategies.items()}
-    for strategy_id, place in orders:
-        strategies[strategy_id].sort_order = place
+    for strategy_id, sort_order in orders:
+        strategies[strategy_id].sort_order = sort_order
     Strategy.objects.bulk_update(strategies.values(), ["sort_order"])
     after = _list_ids_in_order(strategies)
     if any(places[identifier] != strategy.sort_order for identifier, strategy in strategies.items()):

@@ -136,8 +136,8 @@ def _read_row(form: QueryDict, prefix: str, kept: KeptValues) -> dict[str, Any]:
 
 def _read_inputs(form: QueryDict, prefix: str) -> dict[str, Any]:
     shown = _read_shown(form.get(f"{prefix}was", ""))
-    place = {value: index for index, value in enumerate(shown)}
-    ticked = sorted(form.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
+    position = {value: index for index, value in enumerate(shown)}
+    ticked = sorted(form.getlist(f"{prefix}choice"), key=lambda value: position.get(value, len(position)))
     return {
         "contextName": form.get(f"{prefix}field", "").strip(),
         "operator": form.get(f"{prefix}operator", ""),
@@ -163,9 +163,9 @@ def change_rows(rows: list[Any], do: str, stored: Any) -> None:
 def _show_values(rows: list[Any], index: int, stored: Any) -> None:
     """Puts the values of one row into the form. Other rows whose values are as stored are shortened again."""
     known = [_select_values(constraint) for constraint in objects_of(stored)]
-    for place, row in enumerate(rows):
+    for other, row in enumerate(rows):
         row["kept"] = (
-            place != index and (row["kept"] or _select_values(row) in known) and is_long(_select_values(row))
+            other != index and (row["kept"] or _select_values(row) in known) and is_long(_select_values(row))
         )
 
 

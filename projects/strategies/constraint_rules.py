@@ -69,8 +69,8 @@ def constraint_problems(
     if operator == "REGEX" and constraint.get("inverted"):
         yield Problem(f"{path}.inverted", "REGEX cannot be inverted")
     legal = None if OPERATORS[operator].family in PARTIAL else legal_values.get(constraint["contextName"])
-    for value, place in _list_operands(constraint, path):
-        yield from _value_problems(operator, value, place, legal, constraint["contextName"])
+    for value, value_path in _list_operands(constraint, path):
+        yield from _value_problems(operator, value, value_path, legal, constraint["contextName"])
     yield from _find_missing(constraint, path)
 
 

@@ -91,8 +91,8 @@ class StrategyEditor(DraftingPage):
 
     @property
     def locked(self) -> bool:
-        place = {"project": self.project_id, "environment": self.environment}
-        return not any(self.caller.can(permission, **place) for permission in self.permissions)
+        scope = {"project": self.project_id, "environment": self.environment}
+        return not any(self.caller.can(permission, **scope) for permission in self.permissions)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -202,8 +202,8 @@ class StrategyEditor(DraftingPage):
         """The URL of the playground if the user came from there, otherwise ``home``."""
         came = self.request.POST.get("next") or self.request.headers.get("Referer", "")
         address = came.removeprefix(f"{self.request.scheme}://{self.request.get_host()}")
-        ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
-        return address if ours and address.startswith(reverse("playground")) else self.home
+        is_own = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
+        return address if is_own and address.startswith(reverse("playground")) else self.home
 
     def find_problems(self, document: StrategyDefinition) -> list[Problem]:
         """The problems that prevent saving, of the inputs that the user has filled in."""
@@ -259,8 +259,8 @@ class StrategyEditor(DraftingPage):
         )
 
     def why_locked(self) -> str:
-        place = {"project": self.project_id, "environment": self.environment}
-        return missing(self.permissions[-1:], **place).message
+        scope = {"project": self.project_id, "environment": self.environment}
+        return missing(self.permissions[-1:], **scope).message
 
 
 def describe_whole_strategy(document: StrategyDefinition) -> list[Summary | str]:

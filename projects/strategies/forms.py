@@ -296,16 +296,18 @@ def _make_parameter_inputs(
     for name, kind in list_parameter_kinds(document["name"]):
         value, saved = str(document["parameters"].get(name, "")), str(stored.get(name, ""))
         known = PARAMETERS.get(name)
-        kept = reference(value) if value == saved and is_long([value]) and name != opened else ""
-        shown = "\n".join(_split_items(value)) if kind == "list" else value
+        reference_of_value = (
+            reference(value) if value == saved and is_long([value]) and name != opened else ""
+        )
+        text = "\n".join(_split_items(value)) if kind == "list" else value
         parameters.append(
             Parameter(
                 name=name,
                 label=known.label if known else name,
-                kind="kept" if kept else kind,
-                value=f"{value[:SHOWN]}…" if kept else shown,
+                kind="kept" if reference_of_value else kind,
+                value=f"{value[:SHOWN]}…" if reference_of_value else text,
                 saved="" if is_new else saved,
-                kept=kept,
+                kept=reference_of_value,
                 hint=known.hint if known else "",
                 options=list(dict.fromkeys([*sticky, value or "default"])) if kind == "stickiness" else [],
                 errors=errors[name],
@@ -328,8 +330,8 @@ def sort_problems(
     parameters: dict[str, list[str]] = defaultdict(list)
     others = []
     for problem in problems:
-        if place := _PLACE.match(problem.path):
-            rows[place[1]][int(place[2])].append(problem.message)
+        if match := _PLACE.match(problem.path):
+            rows[match[1]][int(match[2])].append(problem.message)
         elif problem.path.startswith("parameters."):
             parameters[problem.path.removeprefix("parameters.")].append(problem.message)
         else:
@@ -345,8 +347,8 @@ def was_left(problem: Problem, left: Collection[str]) -> bool:
 
 def _list_input_prefixes(path: str) -> tuple[str, ...]:
     """Prefixes of the input names for a path: ("c-2-val", "c-2-choice") for constraints[2].values."""
-    if place := _PLACE.match(path):
-        kind, number = place[1][0], place[2]
+    if match := _PLACE.match(path):
+        kind, number = match[1][0], match[2]
         if path.endswith((".contextName", ".name")):
             return (f"{kind}-{number}-field", f"{kind}-{number}-name")
         return (f"c-{number}-val", f"c-{number}-choice") if kind == "c" else (f"v-{number}-",)

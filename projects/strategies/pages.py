@@ -49,7 +49,7 @@ class StrategyPage(StrategyEditor):
         self.project_id = self.flag.project_id
         self.environment = self.request.GET.get("environmentId", "")
         self.home = flag_url(self.project_id, self.flag.name)
-        self.place = (self.project_id, self.flag.name, self.environment)
+        self.key = (self.project_id, self.flag.name, self.environment)
         find_project_environment(self.project_id, self.environment)
         self.stored = self.stored_document()
 
@@ -104,27 +104,27 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
 
     def stored_document(self) -> StrategyDefinition:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
-        place = {"project": self.project_id, "environment": self.environment}
-        self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **place)
+        scope = {"project": self.project_id, "environment": self.environment}
+        self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **scope)
         [document] = read_strategy_documents([self.strategy])
         return document
 
     def save(self, document: StrategyDefinition) -> str:
         update = update_for_some if self.keeps_rest else update_strategy
         strategy, expected = str(self.strategy.pk), self.version.expected
-        update(*self.place, strategy, document, expected=expected, caller=self.caller)
+        update(*self.key, strategy, document, expected=expected, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return check_strategy(self.flag, document, stored_variants=self.strategy.variants)
 
     def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
-        mine = str(self.strategy.pk)
+        own_id = str(self.strategy.pk)
         if self.is_deleting:
-            return [strategy for strategy in strategies if strategy["id"] != mine]
+            return [strategy for strategy in strategies if strategy["id"] != own_id]
         document, edited = self.entered(), list[StrategyDefinition]()
         for strategy in strategies:
-            if strategy["id"] == mine:
+            if strategy["id"] == own_id:
                 edited.append(keep_place(document, strategy))
                 edited += [{**strategy, "id": ""}] if self.keeps_rest else []
             else:
@@ -138,13 +138,13 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
 
     @cached_property
     def may_keep_rest(self) -> bool:
-        place = {"project": self.project_id, "environment": self.environment}
+        scope = {"project": self.project_id, "environment": self.environment}
         before, after = (
             {**each, "constraints": clean_constraints(each["constraints"])}
             for each in (self.stored, self.document)
         )
         narrows = any(before[key] != after[key] for key in ("constraints", "segments"))
-        return narrows and self.caller.can(Permission.CREATE_FEATURE_STRATEGY, **place)
+        return narrows and self.caller.can(Permission.CREATE_FEATURE_STRATEGY, **scope)
 
     def changes(self, document: StrategyDefinition) -> list[FieldChange]:
         changes = super().changes(document)
@@ -158,7 +158,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
 
     def remove(self) -> str:
         was_on = self.switched_on()
-        remove_strategy(*self.place, str(self.strategy.pk), caller=self.caller)
+        remove_strategy(*self.key, str(self.strategy.pk), caller=self.caller)
         text = f"Deleted a strategy of {self.flag.name} in {self.environment}."
         if was_on and not self.switched_on():
             text += f" It was the last active strategy, so {self.flag.name} is now off there."
@@ -192,7 +192,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
             environment=self.environment
         )
         names = rows.order_by("environment").values_list("environment", flat=True)
-        create, address = Permission.CREATE_FEATURE_STRATEGY, flag_url(*self.place[:2], "strategy-new")
+        create, address = Permission.CREATE_FEATURE_STRATEGY, flag_url(*self.key[:2], "strategy-new")
         copy = {"copy": self.strategy.pk, "from": self.environment}
         return [
             (name, f"{address}?{urlencode({'environmentId': name} | copy)}")
@@ -226,8 +226,8 @@ class NewStrategyPage(StrategyPage):
         if copied := self.request.GET.get("copy"):
             strategy = access_strategy(self.flag, self.request.GET.get("from", ""), copied)
             return read_strategy_documents([strategy])[0]
-        place = find_project_environment(self.project_id, self.environment)
-        return make_default_strategy(place.default_strategy, self.defaults)
+        project_environment = find_project_environment(self.project_id, self.environment)
+        return make_default_strategy(project_environment.default_strategy, self.defaults)
 
     @property
     def defaults(self) -> StrategyDefaults:
@@ -250,7 +250,7 @@ class NewStrategyPage(StrategyPage):
         return super().get(request, *args, **kwargs)
 
     def save(self, document: StrategyDefinition) -> str:
-        add_strategy(*self.place, document, caller=self.caller)
+        add_strategy(*self.key, document, caller=self.caller)
         return f"Added a strategy to {self.flag.name} in {self.environment}."
 
     def get_title(self) -> str:

@@ -25,24 +25,24 @@ def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Pr
         return
     seen: set[str] = set()
     for index, item in enumerate(parameters):
-        place = f"{path}[{index}]"
+        parameter_path = f"{path}[{index}]"
         if not isinstance(item, dict):
-            yield Problem(place, "must be an object")
+            yield Problem(parameter_path, "must be an object")
             continue
-        yield from _find_parameter_problems(item, place)
+        yield from _find_parameter_problems(item, parameter_path)
         name = item.get("name")
         if isinstance(name, str) and name in seen:
-            yield Problem(f"{place}.name", f'"{name}" is listed more than once')
+            yield Problem(f"{parameter_path}.name", f'"{name}" is listed more than once')
         elif isinstance(name, str):
             seen.add(name)
 
 
-def _find_parameter_problems(item: dict[str, Any], place: str) -> Iterator[Problem]:
+def _find_parameter_problems(item: dict[str, Any], path: str) -> Iterator[Problem]:
     if not isinstance(item.get("name"), str) or not item["name"]:
-        yield Problem(f"{place}.name", "is required and must be a string")
+        yield Problem(f"{path}.name", "is required and must be a string")
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in PARAMETER_TYPES:
-        yield Problem(f"{place}.type", f"must be one of {choices(PARAMETER_TYPES)}")
+        yield Problem(f"{path}.type", f"must be one of {choices(PARAMETER_TYPES)}")
     if not isinstance(item.get("required", False), bool):
-        yield Problem(f"{place}.required", "must be true or false")
-    yield from text_problems(item.get("description"), f"{place}.description")
+        yield Problem(f"{path}.required", "must be true or false")
+    yield from text_problems(item.get("description"), f"{path}.description")

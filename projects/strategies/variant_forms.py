@@ -171,8 +171,8 @@ def make_variant_rows(
         else:
             rows.append(_make_row(number, variant, row_errors.get(number, ())))
     weights: dict[str, float] = {}
-    for place, row in enumerate(rows, 1):
-        name = row.name if row.name and row.name not in weights else f"variant {place}"
+    for position, row in enumerate(rows, 1):
+        name = row.name if row.name and row.name not in weights else f"variant {position}"
         weights[name] = weight_of(variant_list[row.number].get("weight"))
     others = {f"{len(rest):,} more": sum(weight_of(variant_list[number].get("weight")) for number in rest)}
     return VariantRows(
@@ -187,16 +187,16 @@ def make_variant_rows(
 def _make_row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) -> VariantRow:
     payload = mapping_of(variant.get("payload"))
     name, text = to_text(variant.get("name")), to_text(payload.get("value"))
-    kept = is_long([text]) and not variant.get("open")
+    is_hidden = is_long([text]) and not variant.get("open")
     return VariantRow(
         number=number,
         name=name,
         percent=format_percent(weight_of(variant.get("weight"))),
         fixed=variant.get("weightType") == "fix",
         payload_type=to_text(payload.get("type")),
-        payload=f"{text[:SHOWN]}…" if kept else text,
+        payload=f"{text[:SHOWN]}…" if is_hidden else text,
         was=to_text(variant["was"]) if "was" in variant else name,
-        kept=reference(text) if kept else "",
+        kept=reference(text) if is_hidden else "",
         overrides=shorten("; ".join(_override(item) for item in objects_of(variant.get("overrides"))), 200),
         errors=errors,
     )

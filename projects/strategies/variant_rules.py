@@ -84,15 +84,15 @@ def variants_problems(
     """
     seen: set[str] = set()
     for index, variant in enumerate(variants):
-        place = f"{path}[{index}]"
+        variant_path = f"{path}[{index}]"
         if not variant["name"]:
-            yield Problem(f"{place}.name", "a name is required")
+            yield Problem(f"{variant_path}.name", "a name is required")
         elif variant["name"] in seen:
-            yield Problem(f"{place}.name", f"variant {variant['name']} is listed more than once")
+            yield Problem(f"{variant_path}.name", f"variant {variant['name']} is listed more than once")
         seen.add(variant["name"])
-        yield from _weight_problems(variant, place)
-        yield from payload_problems(variant.get("payload"), f"{place}.payload")
-        yield from _override_problems(variant.get("overrides") or [], f"{place}.overrides")
+        yield from _weight_problems(variant, variant_path)
+        yield from payload_problems(variant.get("payload"), f"{variant_path}.payload")
+        yield from _override_problems(variant.get("overrides") or [], f"{variant_path}.overrides")
     yield from (_percent_problems if in_percent else _total_problems)(variants, path)
 
 

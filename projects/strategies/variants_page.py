@@ -46,9 +46,9 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         """Raises NotFound, NoAccess."""
         self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         self.environment = self.request.GET.get("environmentId", "")
-        place = find_project_environment(self.flag.project_id, self.environment)
-        self.is_production = place.environment.is_production
-        self.needs_request = place.required_approvals is not None
+        project_environment = find_project_environment(self.flag.project_id, self.environment)
+        self.is_production = project_environment.environment.is_production
+        self.needs_request = project_environment.required_approvals is not None
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
         self.stored = read_variants(self.flag, self.environment)
@@ -90,14 +90,14 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         return [FlagEdit(self.flag.project_id, name, self.environment, Draft(name, {"variants": variants}))]
 
     def save(self) -> HttpResponseBase:
-        place = (self.flag.project_id, self.flag.name, self.environment)
+        key = (self.flag.project_id, self.flag.name, self.environment)
         try:
             if self.needs_confirmation():
                 check_values(variants_problems(self.variants, ""))
                 self.check_version()
                 self.asking = True
                 return self.render_to_response(self.get_context_data())
-            set_variants(*place, self.variants, expected=self.version.expected, caller=self.caller)
+            set_variants(*key, self.variants, expected=self.version.expected, caller=self.caller)
         except NotFound:
             raise
         except EditConflict as error:

@@ -25,9 +25,9 @@ class ChangePolicy(NamedTuple):
 
 @register.simple_tag(takes_context=True)
 def change_policy(context: Mapping[str, Any], project_id: str, environment: str) -> ChangePolicy:
-    place = {"project": project_id, "environment": environment}
+    scope = {"project": project_id, "environment": environment}
     needs = needs_request(project_id, [environment] if environment else None)
-    return ChangePolicy(needs, needs and context["caller"].can(Permission.SKIP_CHANGE_REQUEST, **place))
+    return ChangePolicy(needs, needs and context["caller"].can(Permission.SKIP_CHANGE_REQUEST, **scope))
 
 
 @register.simple_tag

@@ -100,8 +100,12 @@ def describe_automation(user: User) -> str:
     words = [user.root_role.name] if user.root_role else []
     grants = list(user.grants.all())
     if grants:
-        held = [row.environment_id for grant in grants for row in grant.role.permissions.all()]
-        environments = "all environments" if None in held else ", ".join(sorted(filter(None, set(held))))
+        environment_ids = [row.environment_id for grant in grants for row in grant.role.permissions.all()]
+        environments = (
+            "all environments"
+            if None in environment_ids
+            else ", ".join(sorted(filter(None, set(environment_ids))))
+        )
         words.append(f"{', '.join(sorted({grant.project_id for grant in grants}))} · {environments}")
     return "; ".join(words) or "no project"
 

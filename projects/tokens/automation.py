@@ -86,24 +86,26 @@ def _list_problems(new: NewAutomation) -> Iterable[Problem]:
 
 
 def _find_or_create_role(new: NewAutomation, caller: Caller) -> Role:
-    held = [HeldPermission(each.value, new.environment) for change in new.may for each in CHANGES[change][1]]
-    return _find_same_role(set(held)) or create_role(
+    permissions = [
+        HeldPermission(each.value, new.environment) for change in new.may for each in CHANGES[change][1]
+    ]
+    return _find_same_role(set(permissions)) or create_role(
         _free_name(new),
         description=f"For service accounts. {_join_words(SHORT[each] for each in new.may)}, nothing else.",
         type=Role.Type.CUSTOM.value,
-        permissions=held,
+        permissions=permissions,
         caller=caller,
     )
 
 
-def _find_same_role(held: set[HeldPermission]) -> Role | None:
-    permission = held.copy().pop()
+def _find_same_role(permissions: set[HeldPermission]) -> Role | None:
+    permission = permissions.copy().pop()
     roles = Role.objects.filter(
         type=Role.Type.CUSTOM,
         permissions__permission=permission.permission,
         permissions__environment=permission.environment,
     )
-    return next((role for role in roles.order_by("id") if set(role.held_permissions()) == held), None)
+    return next((role for role in roles.order_by("id") if set(role.held_permissions()) == permissions), None)
 
 
 def _free_name(new: NewAutomation) -> str:

@@ -36,7 +36,7 @@ class Postponed(Refusal):
 
     title = "Save later"
     template_name = "releases/ask_time.html"
-    asked = LATER
+    answer_field = LATER
     status = ValidationError.status
 
     def __init__(self, places: Sequence[Place]) -> None:

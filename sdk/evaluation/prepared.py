@@ -82,7 +82,7 @@ class Prepared:
         currentTime), and `more`. No flag is evaluated for it, and every worker finds the same."""
         snapshot, fields = self.snapshot, self._fields
         values = [item for item in context.values.items() if item[0] in fields]
-        if "currentTime" in fields - snapshot.exact_fields and "currentTime" not in context.given:
+        if "currentTime" in fields - snapshot.exact_fields and "currentTime" not in context.fields:
             values.remove(("currentTime", context.values["currentTime"]))
         values.sort()
         made_from = (self.state, values, find_dates_reached(snapshot, context), more)

@@ -65,7 +65,7 @@ def has_blank_text(flag: Definition, context: Context, found: Recording) -> bool
         if str(constraint["operator"]).startswith("STR_")
         for value in constraint["values"]
     )
-    return any(is_blank(value) for value in values) or "" in context.given.values()
+    return any(is_blank(value) for value in values) or "" in context.fields.values()
 
 
 def has_stickiness_of_its_own(strategy: Definition) -> bool:

@@ -166,8 +166,8 @@ _FIRST_MEMBERS = 2
 
 def _make_object_example(document: Schema, schema: Schema) -> dict[str, Any]:
     members = {key: member for key, member in schema["properties"].items() if not member.get("readOnly")}
-    shown = [key for key in members if key in schema.get("required", ())] or list(members)[:_FIRST_MEMBERS]
-    return {key: make_example(document, members[key], key) for key in shown}
+    keys = [key for key in members if key in schema.get("required", ())] or list(members)[:_FIRST_MEMBERS]
+    return {key: make_example(document, members[key], key) for key in keys}
 
 
 def fits(document: Schema, schema: Schema, value: Any) -> bool:

@@ -169,8 +169,8 @@ def _list_pages(caller: Caller) -> Iterator[Command]:
         yield Command(label, f"{reverse('all-flags')}?{query}", "All flags", synonyms)
     for section, _ in list_sections_of(caller):
         for page in list_pages(section, caller):
-            place = section.label if section.label != page.label else ""
-            yield Command(page.label, page.url, place, SYNONYMS.get(page.label, ()))
+            section_label = section.label if section.label != page.label else ""
+            yield Command(page.label, page.url, section_label, SYNONYMS.get(page.label, ()))
     yield Command(
         "Your account", reverse("account"), "", ("profile", "password", "personal tokens", "log out")
     )

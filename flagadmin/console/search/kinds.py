@@ -65,8 +65,8 @@ class Kind:
         return Group(self.key, self.label, self.icon, hits, total, rank, is_cut)
 
     def _make_hit(self, row: Any, caller: Caller, words: Words, state: str, is_on: bool | None) -> Hit:
-        name, url, place = self.describe(row, caller)
-        joined = " · ".join(part for part in place if part)
+        name, url, details = self.describe(row, caller)
+        joined = " · ".join(part for part in details if part)
         return Hit(mark_words(name, words), url, joined, state=state, is_on=is_on)
 
 

@@ -69,11 +69,13 @@ class SearchPage(ConsolePage):
     def known_flags(self) -> list[Flag]:
         """The flags that the caller looked at last, then their favorites. One query."""
         recent = list_recent_names(self.request.session)
-        mine = FavoriteFlag.objects.filter(user=self.caller.id).values("flag")
-        flags = Flag.objects.active().readable_by(self.caller).filter(Q(name__in=recent) | Q(pk__in=mine))
+        favorites = FavoriteFlag.objects.filter(user=self.caller.id).values("flag")
+        flags = (
+            Flag.objects.active().readable_by(self.caller).filter(Q(name__in=recent) | Q(pk__in=favorites))
+        )
         known = list(flags.select_related("project").order_by("name")[: MAX_RECENT + MAX_FAVORITES])
-        place = {name: at for at, name in enumerate(recent)}
-        return sorted(known, key=lambda flag: place.get(flag.name, len(place)))
+        position = {name: at for at, name in enumerate(recent)}
+        return sorted(known, key=lambda flag: position.get(flag.name, len(position)))
 
     def known_groups(self, flags: Sequence[Flag]) -> list[Group]:
         """The groups "Recent" and "Favorites" of ``known_flags``, each flag once."""

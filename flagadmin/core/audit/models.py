@@ -17,17 +17,19 @@ class AuditEvents(models.QuerySet["AuditEvent"]):
 
     def older_than(self, event_id: int) -> "AuditEvents":
         """Those that come after this event in a list whose newest is first."""
-        place = _locate(event_id)
+        position = _locate(event_id)
         return (
             self.none()
-            if place is None
-            else self.filter(created_at__lte=place[0]).exclude(_match_not_before(*place))
+            if position is None
+            else self.filter(created_at__lte=position[0]).exclude(_match_not_before(*position))
         )
 
     def not_older_than(self, event_id: int) -> "AuditEvents":
-        place = _locate(event_id)
+        position = _locate(event_id)
         return (
-            self.all() if place is None else self.filter(_match_not_before(*place), created_at__gte=place[0])
+            self.all()
+            if position is None
+            else self.filter(_match_not_before(*position), created_at__gte=position[0])
         )
 
 

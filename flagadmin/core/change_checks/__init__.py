@@ -35,7 +35,7 @@ class Refusal(Exception):
     title = ""
     template_name = ""
     """The page that asks. It has the refusal as `error`."""
-    asked = ""
+    answer_field = ""
     """The form field that the page adds to those that were sent."""
     status = Conflict.status
 
@@ -60,7 +60,7 @@ class BrokenExpectations(Refusal):
 
     title = "Expectations would break"
     template_name = "console/save_anyway.html"
-    asked = "ignore_expectations"
+    answer_field = "ignore_expectations"
 
     def __init__(
         self, projects: Sequence[str], problems: Sequence[Problem], documents: Sequence[Any], count: int

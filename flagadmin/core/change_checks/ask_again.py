@@ -11,13 +11,13 @@ from flagadmin.core.http.error_responses import find_previous_page
 
 
 def ask_again(
-    request: HttpRequest, template: str, *, status: int, asked: str, context: dict[str, Any]
+    request: HttpRequest, template: str, *, status: int, field: str, context: dict[str, Any]
 ) -> HttpResponse:
-    """``asked`` is the form field that the page adds to the others."""
+    """``field`` is the form field that the page adds to the others."""
     by_script = "HX-Request" in request.headers
-    kept = [(name, text) for name, texts in request.POST.lists() for text in texts]
+    hidden = [(name, text) for name, texts in request.POST.lists() for text in texts]
     context = {
-        "kept": [pair for pair in kept if pair[0] not in ("csrfmiddlewaretoken", asked)],
+        "kept": [pair for pair in hidden if pair[0] not in ("csrfmiddlewaretoken", field)],
         "back": find_previous_page(request),
         **context,
     }
@@ -27,4 +27,4 @@ def ask_again(
 
 def ask_for_comment(request: HttpRequest, error: CommentRefused) -> HttpResponse:
     context = {"title": "Why?", "error": error, "comment": read_comment_in_form(request.POST)}
-    return ask_again(request, "console/ask_comment.html", status=error.status, asked=FIELD, context=context)
+    return ask_again(request, "console/ask_comment.html", status=error.status, field=FIELD, context=context)

@@ -55,4 +55,6 @@ def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpRes
         "may_skip": error.may_be_skipped_by(caller),
         "comment": read_comment_in_form(request.POST),
     }
-    return ask_again(request, error.template_name, status=error.status, asked=error.asked, context=context)
+    return ask_again(
+        request, error.template_name, status=error.status, field=error.answer_field, context=context
+    )

@@ -37,11 +37,11 @@ def _describe_fault(path: Path) -> str:
     return "cannot be read and written by its owner. Change its mode to 0700."
 
 
-def give_to_owner_of(folder: Path, made: Path) -> None:
+def give_to_owner_of(folder: Path, path: Path) -> None:
     """If this process runs as root, gives a new file to the owner of its folder."""
     if os.geteuid() == 0:
         owner = folder.stat()
-        os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def read_secret_key(data_dir: Path) -> str:

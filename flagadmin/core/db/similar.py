@@ -66,10 +66,10 @@ def _count_errors(word: str, part: str) -> int:
     row = list(range(len(part) + 1))
     for at, letter in enumerate(word, 1):
         last, before_last, row = row, before, [at]
-        for place, other in enumerate(part, 1):
-            cost = min(last[place] + 1, row[-1] + 1, last[place - 1] + (letter != other))
-            if at > 1 and place > 1 and letter == part[place - 2] and word[at - 2] == other:
-                cost = min(cost, before_last[place - 2] + 1)
+        for index, other in enumerate(part, 1):
+            cost = min(last[index] + 1, row[-1] + 1, last[index - 1] + (letter != other))
+            if at > 1 and index > 1 and letter == part[index - 2] and word[at - 2] == other:
+                cost = min(cost, before_last[index - 2] + 1)
             row.append(cost)
         before = last
     return min(row)

@@ -59,14 +59,14 @@ def apply_patch(document: Any, operations: Any) -> Any:
     return after
 
 
-def _apply(document: Any, operation: dict[str, Any], place: str) -> Any:
+def _apply(document: Any, operation: dict[str, Any], path: str) -> Any:
     try:
         return jsonpatch.apply_patch(document, [operation], in_place=True)
     except jsonpatch.JsonPatchTestFailed as exc:
-        raise ValidationError.at(f"{place}.value", f"{operation['path']} has a different value.") from exc
+        raise ValidationError.at(f"{path}.value", f"{operation['path']} has a different value.") from exc
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
         pointers = " or ".join(str(operation[key]) or '""' for key in ("from", "path") if key in operation)
-        raise ValidationError.at(place, f"{pointers} does not exist.") from exc
+        raise ValidationError.at(path, f"{pointers} does not exist.") from exc
 
 
 def patch_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:

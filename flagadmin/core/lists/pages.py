@@ -323,15 +323,15 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
     "stickiness"}``). An error inside a value (``tags[1].value``) is shown beside the field of the whole
     value.
     """
-    shown = 0
+    number = 0
     for problem in error.details:
         member = re.split(r"[.\[]", problem.path)[0]
         field_name = (fields or {}).get(problem.path) or (fields or {}).get(member)
         name = field_name or (problem.path if problem.path in form.fields else member)
         if name in form.fields:
             form.add_error(name, problem.message)
-            shown += 1
-    if shown < len(error.details) or not error.details:
+            number += 1
+    if number < len(error.details) or not error.details:
         form.add_error(None, error.message)
 
 

@@ -61,12 +61,12 @@ class ReadyAnswers:
         state = self.state() if answer else None
         if answer is None or state is None or not answer.basis.holds(state):
             return None
-        kept = answer.basis.body()
-        if kept is None:
+        ready_body = answer.basis.body()
+        if ready_body is None:
             return None
         self._answers.move_to_end(key)
         identifier = choose_request_id(request_id)
-        return Ready(answer.status, [*answer.headers, (_REQUEST_ID, identifier)], kept, identifier)
+        return Ready(answer.status, [*answer.headers, (_REQUEST_ID, identifier)], ready_body, identifier)
 
     def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
         state = self.state()

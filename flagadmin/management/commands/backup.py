@@ -62,6 +62,6 @@ def number_of_backups(text: str) -> int:
 
 
 def name_key() -> str:
-    kept = settings.DATA_DIR / "secret_key"
-    uses_file = kept.exists() and kept.read_text().strip() == settings.SECRET_KEY
-    return f"the secret key ({kept})" if uses_file else "SECRET_KEY"
+    path = settings.DATA_DIR / "secret_key"
+    uses_file = path.exists() and path.read_text().strip() == settings.SECRET_KEY
+    return f"the secret key ({path})" if uses_file else "SECRET_KEY"

@@ -201,7 +201,7 @@ class Command(BaseCommand):
         if not last.is_settled:
             raise SystemExit(NOT_DONE)
 
-    def _print_round(self, current: Round, said: list[str]) -> list[str]:
+    def _print_round(self, current: Round, printed: list[str]) -> list[str]:
         """Prints what is new since the last round, and returns all of this one."""
         lines = [current.problem] if current.problem else []
         if current.report is not None:
@@ -212,7 +212,7 @@ class Command(BaseCommand):
             lines.append(summarize_proofs(current.proofs))
         if not self.options["json"]:
             now = timezone.now()
-            for line in lines if lines != said else lines[-1:]:
+            for line in lines if lines != printed else lines[-1:]:
                 self.stdout.write(f"{now:%H:%M:%S} {plain(line)}")
         proofs = [proof.document() for proof in current.proofs]
         report = current.report.document() if current.report else None

@@ -67,16 +67,16 @@ class TogglePage(DraftingPage, SelectedFlags):
         changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
         edits = []
         for project_id in sorted({flag.project_id for flag in changing}):
-            place = find_project_environment(project_id, self.environment)
+            project_environment = find_project_environment(project_id, self.environment)
             flags = [flag for flag in changing if flag.project_id == project_id]
             if self.turned == "on":
-                check_enabling(flags, place, caller=self.caller)
+                check_enabling(flags, project_environment, caller=self.caller)
             edits += [
                 FlagEdit(
                     project_id,
                     flag.name,
                     self.environment,
-                    make_switch_draft(flag, place, self.turned == "on"),
+                    make_switch_draft(flag, project_environment, self.turned == "on"),
                 )
                 for flag in flags
             ]

@@ -72,7 +72,7 @@ def parents_problems(
     near = Dependency.objects.filter(Q(flag__name__in=names) | Q(parent__name__in=names))
     existing = near.exclude(flag=flag).values_list("flag__name", "parent__name")
     proposed = [
-        ProposedDependency(flag.name, parent, f"{path}[{place}]") for place, parent in enumerate(parents)
+        ProposedDependency(flag.name, parent, f"{path}[{index}]") for index, parent in enumerate(parents)
     ]
     yield from dependency_problems(proposed, project=flag.project_id, flags=states, existing=existing)
 

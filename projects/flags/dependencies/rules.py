@@ -78,12 +78,12 @@ def _find_parent_problem(
 ) -> str | None:
     if dependency.child == dependency.parent:
         return f"{dependency.child} cannot depend on itself"
-    place = flags.get(dependency.parent)
-    if place is None:
+    parent = flags.get(dependency.parent)
+    if parent is None:
         return f"flag {dependency.parent} not found"
-    if place.project != project:
-        return f"{dependency.parent} is in project {place.project}; a parent must be in the same project, {project}"
-    if place.archived:
+    if parent.project != project:
+        return f"{dependency.parent} is in project {parent.project}; a parent must be in the same project, {project}"
+    if parent.archived:
         return f"{dependency.parent} is archived; a parent must be active"
     return None
 

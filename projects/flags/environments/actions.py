@@ -38,8 +38,10 @@ def enable_flag(
     Raises NotFound, NoAccess, and ValidationError if the default strategy is no longer valid or the flag has
     too many strategies.
     """
-    flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
-    return _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+    flag, project_environment = _access(
+        project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller
+    )
+    return _enable(flag, project_environment, activate_disabled=activate_disabled, caller=caller)
 
 
 @transactional
@@ -55,51 +57,59 @@ def enable_flags(
 
     See ``enable_flag``.
     """
-    flags, place = _access_many(project_id, names, environment, caller=caller)
+    flags, project_environment = _access_many(project_id, names, environment, caller=caller)
     return [
-        flag for flag in flags if _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+        flag
+        for flag in flags
+        if _enable(flag, project_environment, activate_disabled=activate_disabled, caller=caller)
     ]
 
 
 @transactional
 def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> bool:
     """Turns the flag off in an environment. Returns whether it was on. Raises NotFound, NoAccess."""
-    flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
-    return set_switch(flag, place, False, caller=caller)
+    flag, project_environment = _access(
+        project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller
+    )
+    return set_switch(flag, project_environment, False, caller=caller)
 
 
 @transactional
 def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> list[Flag]:
     """Turns off the active flags among ``names`` and returns those that were on. Raises NotFound, NoAccess."""
-    flags, place = _access_many(project_id, names, environment, caller=caller)
-    return [flag for flag in flags if set_switch(flag, place, False, caller=caller)]
+    flags, project_environment = _access_many(project_id, names, environment, caller=caller)
+    return [flag for flag in flags if set_switch(flag, project_environment, False, caller=caller)]
 
 
-def make_switch_draft(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Draft:
+def make_switch_draft(flag: Flag, project_environment: ProjectEnvironment, enabled: bool) -> Draft:
     """What turning the flag on or off would change, with the strategy that it may get."""
-    return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, place))
+    return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, project_environment))
 
 
-def plan_added_strategy(flag: Flag, place: ProjectEnvironment) -> StrategyDefinition:
+def plan_added_strategy(flag: Flag, project_environment: ProjectEnvironment) -> StrategyDefinition:
     """What a flag without an enabled strategy gets when it is turned on."""
-    defaults = StrategyDefaults(flag.name, place.project.default_stickiness)
-    document = make_default_strategy(place.default_strategy, defaults)
+    defaults = StrategyDefaults(flag.name, project_environment.project.default_stickiness)
+    document = make_default_strategy(project_environment.default_strategy, defaults)
     return document | {"sortOrder": None, "disabled": False}
 
 
-def check_enabling(flags: Sequence[Flag], place: ProjectEnvironment, *, caller: Caller) -> None:
+def check_enabling(flags: Sequence[Flag], project_environment: ProjectEnvironment, *, caller: Caller) -> None:
     """Raises what turning these flags on would: NoAccess or ValidationError if one needs a strategy and cannot get it.
 
     The flags are of one project. A few queries, however many they are.
     """
-    environment = place.environment_id
+    environment = project_environment.environment_id
     rows = Strategy.objects.filter(flag__in=flags, environment_id=environment).values("flag_id")
     counted = rows.annotate(number=Count("pk"), enabled=Count("pk", filter=Q(disabled=False)))
     numbers = {row["flag_id"]: row for row in counted}
     enabled = {flag_id for flag_id, row in numbers.items() if row["enabled"]}
     if lacking := [flag for flag in flags if flag.pk not in enabled]:
-        caller.check(Permission.CREATE_FEATURE_STRATEGY, project=place.project_id, environment=environment)
-        check_strategy(lacking[0], plan_added_strategy(lacking[0], place))
+        caller.check(
+            Permission.CREATE_FEATURE_STRATEGY,
+            project=project_environment.project_id,
+            environment=environment,
+        )
+        check_strategy(lacking[0], plan_added_strategy(lacking[0], project_environment))
     for flag in lacking:
         number = numbers[flag.pk]["number"] if flag.pk in numbers else 0
         check_number_of_strategies(flag, environment, number)
@@ -206,19 +216,21 @@ def _access_many(
     return active, find_project_environment(project_id, environment)
 
 
-def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, caller: Caller) -> bool:
-    environment = place.environment_id
+def _enable(
+    flag: Flag, project_environment: ProjectEnvironment, *, activate_disabled: bool, caller: Caller
+) -> bool:
+    environment = project_environment.environment_id
     if not has_enabled_strategy(flag, environment):
         activated = activate_disabled and _activate_strategies(flag, environment, caller=caller)
         if not activated:
-            _add_default_strategy(flag, place, caller=caller)
-    return set_switch(flag, place, True, caller=caller)
+            _add_default_strategy(flag, project_environment, caller=caller)
+    return set_switch(flag, project_environment, True, caller=caller)
 
 
-def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
-    environment = place.environment_id
+def _add_default_strategy(flag: Flag, project_environment: ProjectEnvironment, *, caller: Caller) -> None:
+    environment = project_environment.environment_id
     caller.check(Permission.CREATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
-    document = check_strategy(flag, plan_added_strategy(flag, place))
+    document = check_strategy(flag, plan_added_strategy(flag, project_environment))
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
     [after] = read_strategy_documents([strategy])

@@ -20,40 +20,47 @@ def find_project_environment(project_id: str, environment: str) -> ProjectEnviro
         names = choices(known.values_list("environment_id", flat=True))
         raise ValidationError(f"The address does not say which environment. Available: {names}.")
     rows = ProjectEnvironment.objects.filter(project_id=project_id, environment_id=environment)
-    place = rows.select_related("project").first()
-    if place is None:
+    project_environment = rows.select_related("project").first()
+    if project_environment is None:
         raise NotFound(f"Project {project_id} has no environment {environment}.")
-    return place
+    return project_environment
 
 
-def set_switch(flag: Flag, place: ProjectEnvironment, enabled: bool, *, caller: Caller) -> bool:
+def set_switch(flag: Flag, project_environment: ProjectEnvironment, enabled: bool, *, caller: Caller) -> bool:
     """Turns the flag on or off and records an event; False if nothing changed.
 
     The caller must have locked the flag and checked the permission.
     """
-    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=place.environment_id)
-    row = rows.first() or FlagEnvironment(flag=flag, environment_id=place.environment_id)
+    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=project_environment.environment_id)
+    row = rows.first() or FlagEnvironment(flag=flag, environment_id=project_environment.environment_id)
     if row.enabled == enabled:
         return False
     row.enabled = enabled
     row.save()
     kind = EventType.FEATURE_ENVIRONMENT_ENABLED if enabled else EventType.FEATURE_ENVIRONMENT_DISABLED
     record(
-        Event(type=kind, project=flag.project_id, environment=place.environment_id, feature=flag.name),
+        Event(
+            type=kind,
+            project=flag.project_id,
+            environment=project_environment.environment_id,
+            feature=flag.name,
+        ),
         actor=caller,
     )
     return True
 
 
 def keep_off_without_strategies(
-    flags: Collection[Flag], place: ProjectEnvironment, *, caller: Caller
+    flags: Collection[Flag], project_environment: ProjectEnvironment, *, caller: Caller
 ) -> None:
     """Turns those flags off that have no enabled strategy left in the environment."""
-    rows = Strategy.objects.filter(flag__in=flags, environment_id=place.environment_id, disabled=False)
+    rows = Strategy.objects.filter(
+        flag__in=flags, environment_id=project_environment.environment_id, disabled=False
+    )
     with_strategies = set(rows.values_list("flag_id", flat=True))
     for flag in flags:
         if flag.pk not in with_strategies:
-            set_switch(flag, place, False, caller=caller)
+            set_switch(flag, project_environment, False, caller=caller)
 
 
 def has_enabled_strategy(flag: Flag, environment: str) -> bool:

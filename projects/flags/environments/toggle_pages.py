@@ -99,18 +99,18 @@ class ToggleFlag(DraftingPage, UndoableAction):
         """Raises NotFound, NoAccess."""
         project_id = self.kwargs["project_id"]
         self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
-        self.place = find_project_environment(project_id, self.environment)
+        self.project_environment = find_project_environment(project_id, self.environment)
         place = {"project": project_id, "environment": self.environment}
         self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **place)
 
     def edits(self) -> list[FlagEdit]:
         self.find()
         if self.turned == "on":
-            check_enabling([self.flag], self.place, caller=self.caller)
+            check_enabling([self.flag], self.project_environment, caller=self.caller)
         return [FlagEdit(self.flag.project_id, self.flag.name, self.environment, self.draft())]
 
     def draft(self) -> Draft:
-        return make_switch_draft(self.flag, self.place, self.turned == "on")
+        return make_switch_draft(self.flag, self.project_environment, self.turned == "on")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """The context of the confirmation page."""
@@ -140,7 +140,7 @@ class ToggleFlag(DraftingPage, UndoableAction):
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = read_strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":
-            documents = [plan_added_strategy(self.flag, self.place)]
+            documents = [plan_added_strategy(self.flag, self.project_environment)]
         ids = {segment for document in documents for segment in document["segments"]}
         names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
         return [summarize_strategy(document, segments=names) for document in documents]

@@ -43,8 +43,8 @@ SORT_KEYS: dict[str, SortKey] = {
 
 def sort_key(name: str) -> SortKey:
     if name.startswith(BY_ENVIRONMENT):
-        place = FlagEnvironment.objects.filter(environment=name.removeprefix(BY_ENVIRONMENT), enabled=True)
-        return Exists(place.filter(flag=OuterRef("pk")))
+        states = FlagEnvironment.objects.filter(environment=name.removeprefix(BY_ENVIRONMENT), enabled=True)
+        return Exists(states.filter(flag=OuterRef("pk")))
     return SORT_KEYS.get(name, SORT_KEYS["createdAt"])
 
 

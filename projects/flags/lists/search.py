@@ -218,8 +218,8 @@ class FlagFilter(ListFilter):
         options, flags = self.check(), self.qs
         total = flags.count()
         if favorites := options["favoritesFirst"] and user_id is not None:
-            mine = FavoriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
-            flags = flags.annotate(favorite=Exists(mine))
+            own_favorites = FavoriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
+            flags = flags.annotate(favorite=Exists(own_favorites))
         ordered = flags.order_by(*self._list_order(favorites)).select_related(
             "created_by", "owner_user", "owner_group"
         )

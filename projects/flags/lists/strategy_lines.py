@@ -119,6 +119,6 @@ def move_strategy(ids: Sequence[str], move: str) -> list[str]:
     direction, _, chosen = move.partition(" ")
     order = list(ids)
     if chosen in order:
-        place = order.index(chosen)
-        order.insert(max(place + (-1 if direction == "up" else 1), 0), order.pop(place))
+        index = order.index(chosen)
+        order.insert(max(index + (-1 if direction == "up" else 1), 0), order.pop(index))
     return order

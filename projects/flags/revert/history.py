@@ -65,7 +65,7 @@ def read_flag_history(
     back = flag_url(flag.project_id, flag.name)
     changes = add_reverts(page.changes, back=back, flag=flag.name, caller=caller)
     query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
-    kept = {"history": chosen} if chosen else {}
+    parameters = {"history": chosen} if chosen else {}
     versions = _make_versions(flag, changes, everywhere, chosen, environments, caller=caller)
     return FlagHistory(
         changes=[
@@ -74,8 +74,8 @@ def read_flag_history(
         ],
         number=events.count(),
         all_url=f"{reverse('activity')}?{urlencode(query)}",
-        older_url=f"?{urlencode({**kept, 'before': page.next})}#history" if page.next else "",
-        newest_url=f"?{urlencode(kept)}#history" if before else "",
+        older_url=f"?{urlencode({**parameters, 'before': page.next})}#history" if page.next else "",
+        newest_url=f"?{urlencode(parameters)}#history" if before else "",
         versions_url=_make_versions_url(flag, versions.values()),
         segments=list(_make_segments(environments, chosen)),
     )

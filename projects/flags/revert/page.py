@@ -78,12 +78,10 @@ class RevertPage(DraftingPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
-        place = (self.flag.project_id, self.flag.name)
+        key = (self.flag.project_id, self.flag.name)
         expected = frozenset(filter(None, [self.parameters.get("expected", "")])) or None
         try:
-            done = revert_flag(
-                *place, self.target, choice=self.choice(), expected=expected, caller=self.caller
-            )
+            done = revert_flag(*key, self.target, choice=self.choice(), expected=expected, caller=self.caller)
         except (NoAccess, NotFound):
             raise
         except AppError as error:
@@ -92,7 +90,7 @@ class RevertPage(DraftingPage):
         then = f"{self.flag.name} to its state of {format_moment(self.target.at)}"
         text = f"Reverted {then}." if done else "Nothing was chosen to revert."
         tell_done(request, text, caller=self.caller)
-        return HttpResponseRedirect(flag_url(*place))
+        return HttpResponseRedirect(flag_url(*key))
 
     def is_chosen(self, planned: PlannedPart) -> bool:
         if planned.problems or planned.missing:
@@ -169,7 +167,7 @@ class RevertPage(DraftingPage):
         production = set(Environment.objects.production().values_list("name", flat=True))
         order = Environment.objects.names()
         parts = [self.describe_part(planned, segments, production) for planned in self.plan.parts]
-        places = {f"{ENVIRONMENT}:{name}": place for place, name in enumerate(order)}
+        places = {f"{ENVIRONMENT}:{name}": index for index, name in enumerate(order)}
         return sorted(parts, key=lambda part: places.get(part.key, len(places)))
 
     def describe_part(
@@ -178,8 +176,8 @@ class RevertPage(DraftingPage):
         part = planned.part
         reasons = [_make_sentence(problem) for problem in planned.problems]
         if planned.missing:
-            place = {"project": self.flag.project_id, "environment": part.environment or None}
-            reasons += [missing([permission], **place).message for permission in planned.missing[:1]]
+            scope = {"project": self.flag.project_id, "environment": part.environment or None}
+            reasons += [missing([permission], **scope).message for permission in planned.missing[:1]]
         return ShownPart(
             part.key,
             part.environment or LABELS[part.kind],

@@ -107,8 +107,8 @@ def may_revert(caller: Caller, project: str) -> bool:
     """Whether the caller may change any part of the project's flags in any environment."""
     places = ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True)
     return any(
-        caller.can(permission, project=project, environment=place)
-        for place in (None, *places)
+        caller.can(permission, project=project, environment=environment)
+        for environment in (None, *places)
         for permission in PERMISSIONS
     )
 
@@ -186,11 +186,11 @@ def _add_ids(part: FlagPart) -> FlagPart:
     after = list(part.after["strategies"])
     kept_ids = {each["id"] for each in after}
     free = [each for each in part.before["strategies"] if each["id"] not in kept_ids]
-    for place, strategy in enumerate(after):
+    for index, strategy in enumerate(after):
         if not _is_id(strategy["id"]):
             equal = [each for each in free if each | {"id": ""} == strategy | {"id": ""}]
             free = [each for each in free if each not in equal[:1]]
-            after[place] = strategy | {"id": equal[0]["id"] if equal else str(make_time_ordered_id())}
+            after[index] = strategy | {"id": equal[0]["id"] if equal else str(make_time_ordered_id())}
     return part._replace(after=part.after | {"strategies": after})
 
 
@@ -216,9 +216,9 @@ class _Check:
             DEPENDENCIES: self.parent_problems,
             DETAILS: self.detail_problems,
         }[part.kind]
-        place = {"project": self.flag.project_id, "environment": part.environment or None}
+        scope = {"project": self.flag.project_id, "environment": part.environment or None}
         needed = _list_needed_permissions(part)
-        missing = [permission for permission in needed if not self.caller.can(permission, **place)]
+        missing = [permission for permission in needed if not self.caller.can(permission, **scope)]
         problems = list(check(part))
         notes = [problem for problem in problems if isinstance(problem, Note)]
         return PlannedPart(part, [problem for problem in problems if problem not in notes], missing, notes)
@@ -235,16 +235,16 @@ class _Check:
         limits = Limits.from_settings()
         if len(part.after["strategies"]) > max(limits.strategies, len(stored)):
             yield Problem(f"{path}.strategies", f"a flag must have at most {limits.strategies} strategies")
-        for place, strategy in enumerate(part.after["strategies"]):
+        for index, strategy in enumerate(part.after["strategies"]):
             if {**strategy, "sortOrder": 0} != {**stored.get(strategy["id"], {}), "sortOrder": 0}:
-                yield from self.strategy_problems(strategy, f"{path}.strategies[{place}]")
+                yield from self.strategy_problems(strategy, f"{path}.strategies[{index}]")
 
     def strategy_problems(self, strategy: StrategyDefinition, path: str) -> Iterator[Problem]:
         known = self._known = self._known or load_known_names(self.flag.project_id)
         missing = [segment for segment in strategy["segments"] if segment not in known.segments]
         for segment in missing:
-            place = strategy["segments"].index(segment)
-            yield Problem(f"{path}.segments[{place}]", _describe_gone_segment(segment, self.flag.project_id))
+            index = strategy["segments"].index(segment)
+            yield Problem(f"{path}.segments[{index}]", _describe_gone_segment(segment, self.flag.project_id))
         known = replace(known, segments={**known.segments, **dict.fromkeys(missing, "")})
         limits = Limits.from_settings()
         # Values that have become illegal since stay in force wherever they are in use.
@@ -257,7 +257,7 @@ class _Check:
     def parent_problems(self, part: FlagPart) -> Iterator[Problem]:
         parents = [parent["feature"] for parent in part.after["dependencies"]]
         yield from parents_problems(self.flag, parents, Flag.objects.readable_by(self.caller), "dependencies")
-        paths = {name: f"dependencies[{place}]" for place, name in enumerate(parents)}
+        paths = {name: f"dependencies[{index}]" for index, name in enumerate(parents)}
         yield from self.created_again(E.FEATURE_CREATED, "feature", paths)
 
     def created_again(self, kind: E, field: str, paths: Mapping[str, str]) -> Iterator[Problem]:

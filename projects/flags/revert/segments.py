@@ -13,8 +13,8 @@ def find_changed_segments(plan: RevertPlan, target: Target) -> list[str]:
     version = restore_parts(plan.before, [planned.part for planned in plan.parts])
     used = {
         segment
-        for place in version["environments"]
-        for strategy in place["strategies"]
+        for state in version["environments"]
+        for strategy in state["strategies"]
         for segment in strategy["segments"]
     }
     if not used:

@@ -51,13 +51,13 @@ def access_named_flag(caller: Caller, name: str) -> Flag:
     return flag
 
 
-def check_tags(tags: Sequence[Tag], place: str = "") -> None:
-    """Raises ValidationError. ``place`` is the path of a tag in the request, with ``{}`` for its index."""
+def check_tags(tags: Sequence[Tag], path: str = "") -> None:
+    """Raises ValidationError. ``path`` is that of a tag in the request, with ``{}`` for its index."""
     known_names = KnownNames(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
     check_problems(
         problem
         for index, (kind, value) in enumerate(tags)
-        for problem in tag_problems(kind, value, place.format(index), known_names=known_names)
+        for problem in tag_problems(kind, value, path.format(index), known_names=known_names)
     )
 
 

@@ -181,4 +181,4 @@ def test_an_empty_time_is_none() -> None:
 def test_contexts_are_those_of_requests_with_the_same_fields() -> None:
     state = Definitions([flag(rollout("50", NORWAY, needs("environment", "IN", "x")))], {})
     for context in [*generate_contexts([state], now=NOW, limit=50), *make_users([state], now=NOW, count=50)]:
-        assert Context(context.given).at(NOW).values == context.values
+        assert Context(context.fields).at(NOW).values == context.values

@@ -24,4 +24,4 @@ def test_the_same_context(document):
     expected = general.values | (
         {"currentTime": NOW} if "currentTime" not in Context(document).values else {}
     )
-    assert (fast.given, fast.values) == (general.given, expected)
+    assert (fast.fields, fast.values) == (general.fields, expected)

@@ -223,7 +223,7 @@ def test_no_example_twice(browse: Any, shop: Any, shown: list[Impact]) -> None:
     [predicted] = shown
     assert predicted.changes.users == 1
     assert predicted.changes.made
-    assert [context.given for context, _ in predicted.examples] == [{"userId": "7"}]
+    assert [context.fields for context, _ in predicted.examples] == [{"userId": "7"}]
 
 
 def test_shares_of_calls(browse: Any, flag: Flag) -> None:

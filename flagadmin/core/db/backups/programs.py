@@ -101,8 +101,8 @@ def _describe_what_changed(reason: str) -> str:
 
 
 def _check_version(path: str) -> None:
-    shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-    major = int(re.search(r"(?<!\d)(\d+)[.\s]", shown + "\n")[1])  # type: ignore[index]
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    major = int(re.search(r"(?<!\d)(\d+)[.\s]", output + "\n")[1])  # type: ignore[index]
     if major < read_server_version():
         raise BackupError(
             f"{path} is version {major} and does not work with a server of version {read_server_version()}. "

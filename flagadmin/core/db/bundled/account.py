@@ -37,8 +37,8 @@ def find_server_account(data_dir: Path) -> Account | None:
     if os.geteuid() != 0:
         _check_named(os.geteuid())
         return None
-    for place in (data_dir / "postgres", data_dir):
-        if place.exists() and (owner := place.stat().st_uid) != 0:
+    for path in (data_dir / "postgres", data_dir):
+        if path.exists() and (owner := path.stat().st_uid) != 0:
             return _find_account(owner) or _find_nobody()
     return _find_by_name(OWN) or _find_nobody()
 

@@ -89,8 +89,8 @@ def _copy(root: Path, copy: Path) -> None:
         libraries = root.parent.with_name(f"{_PACKAGE}.libs")
         if libraries.is_dir():
             shutil.copytree(libraries, draft / libraries.name)
-        for made in (draft, *draft.rglob("*")):
-            made.chmod(0o755)
+        for copied in (draft, *draft.rglob("*")):
+            copied.chmod(0o755)
         draft.rename(copy)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -196,9 +196,9 @@ class Cluster:
         self._write_access(account)
         program = binaries.find_runnable_root(account) / "bin" / "postgres"
         settings = _ALWAYS if self.durable else _ALWAYS | _NOT_DURABLE
-        place = self._data_argument(self.folder, account)
-        access = {f"{name}_file": f"{place}/flagadmin_{name}.conf" for name in ("hba", "ident")}
-        command = [str(program), "-D", place]
+        folder = self._data_argument(self.folder, account)
+        access = {f"{name}_file": f"{folder}/flagadmin_{name}.conf" for name in ("hba", "ident")}
+        command = [str(program), "-D", folder]
         for name, value in (settings | access).items():
             command += ["-c", f"{name}={value}"]
         command += ["-c", f"cluster_name={_describe_path(self.data_dir)}"]
