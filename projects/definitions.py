@@ -52,7 +52,7 @@ def read_definitions(
     flags: Iterable[str] | None = None,
     segments: Iterable[int] = (),
 ) -> Definitions:
-    """The active flags of the projects, as configured in the environment. At most six SQL statements for BATCH flags.
+    """The active flags of the projects, as configured in the environment. For BATCH flags at most six SQL statements.
 
     Only those named `flags`, if given; with `segments` that they need not use.
     """

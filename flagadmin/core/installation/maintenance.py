@@ -17,6 +17,7 @@ from flagadmin.core.errors import MaintenanceMode
 # change is still being written.
 _LOCK = 5_172_033
 WAIT = "10s"
+_CHECK = "SELECT pg_advisory_xact_lock_shared(%s); SELECT is_in_maintenance FROM installation_installation"
 _is_exempt: ContextVar[bool] = ContextVar("exempt from maintenance", default=False)
 
 
@@ -35,9 +36,9 @@ def check_writable() -> None:
     if _is_exempt.get():
         return
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [_LOCK])
-        # A statement of its own: it must see what was committed while the lock was awaited.
-        cursor.execute("SELECT is_in_maintenance FROM installation_installation")
+        # Two statements, sent at once: the second must see what was committed while the lock was awaited.
+        cursor.execute(_CHECK, [_LOCK])
+        cursor.nextset()
         row = cursor.fetchone()
     if row and row[0]:
         raise MaintenanceMode
