@@ -66,11 +66,11 @@ def look_at_due() -> None:
     """Looks at the plans, and the safeguards of flags, that are due for it."""
     with waiting_for_database("Release plans", _outage):
         check_writable()  # steps are taken once maintenance is over
+        look_at_flags(timezone.now())
         while len(keys := _claim(timezone.now())) > 0:
             _look_at(keys)
             if len(keys) < AT_ONCE:
                 break
-        look_at_flags(timezone.now())
 
 
 def _claim(now: datetime) -> list[str]:
