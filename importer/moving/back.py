@@ -172,7 +172,8 @@ def _name_what_stays() -> Iterator[Line]:
     if tokens:
         detail = "are stored as hashes: those that came from there still work there, create the others"
         yield Line(Kind.CANNOT, f"secrets of {tokens:,} SDK tokens", detail)
-    yield Line(Kind.CANNOT, "people, roles, change requests, saved contexts", "stay here")
+    named = "people, roles, change requests, release plans, settings of projects, saved contexts"
+    yield Line(Kind.CANNOT, named, "stay here")
 
 
 def _list(target: Source, path: str, member: str | None) -> list[_Named]:
