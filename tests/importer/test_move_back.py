@@ -27,7 +27,8 @@ def unleash(monkeypatch):
             )
             if is_write:
                 replay.written.append((handler.command, path_of(handler), json.loads(handler.body)))
-                send(handler, 201 if path_of(handler) != IMPORT else 200, b"")
+                # The connection is closed after it: asked again there, the client would write twice.
+                send(handler, 201 if path_of(handler) != IMPORT else 200, b"", Connection="close")
             return is_write
 
         replay.lie = take
