@@ -19,6 +19,7 @@ from tests.support.upstream import Upstream, running
 
 CHANGES = 20
 GOAL = 300  # ms
+KILOBYTES = 60  # of a stream: 600 MB for 10,000
 WHOLE = "*:production.all-projects"
 
 
@@ -52,7 +53,11 @@ def main(count: int, flags: int) -> None:
             before = memory_mb(relay.process.pid)
             streams.run(streams.grow(count // 2))
             after = memory_mb(relay.process.pid)
-            print(f"{count // 2} streams: {before:.0f} MB before, {after:.0f} MB with them")
+            each = (after - before) * 1000 / (count // 2)
+            print(
+                f"{count // 2} streams: {before:.0f} MB before, {after:.0f} MB with them:"
+                f" {each:.0f} kB each, goal {KILOBYTES} kB"
+            )
         time.sleep(2)  # until both relays listen to the upstream
         cuts = statistics.quantiles(delays(upstream, clients), n=100)
         print(
