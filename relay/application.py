@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 from flagadmin.core.errors import (
@@ -16,8 +17,6 @@ from flagadmin.core.errors import (
     UnknownError,
     ValidationError,
 )
-from flagadmin.core.http.json_bodies import Bounds
-from relay import intake
 from relay.copy import Copy
 from relay.flags import Body
 from relay.health import Health
@@ -28,7 +27,6 @@ from relay.reports import ID_HEADER, Reports
 from relay.responses import prepare, respond_answer, respond_body
 from relay.streams import Events, Streams, read_version
 from relay.tokens import BACKEND, FRONTEND, Token, Tokens
-from sdk import schemas as wire
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import Prepared
 from sdk.evaluation.toggles import answer_toggle, answer_toggles, read_body_context, read_query_context
@@ -63,6 +61,7 @@ class Application:
         self._tokens, self._copy, self._reports = tokens, copy, reports
         self._streams, self._presence, self._origins = streams, presence, origins
         self._receiver = Receiver()
+        self._intake: Any = None
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/api/client/features"): self.get_features,
             ("GET", "/api/client/delta"): self.get_delta,
@@ -156,10 +155,8 @@ class Application:
 
     async def get_features(self, request: Request) -> Response:
         flags = await self._copy.find(await self._find_token(request, BACKEND))
-        prefix = request.parameters().get("namePrefix", "")
-        body = flags.body(
-            knows_segments=knows_segments(request.headers.get(HEADER.lower(), "")), prefix=prefix
-        )
+        knows = knows_segments(request.headers.get(HEADER.lower(), ""))
+        body = flags.body(knows_segments=knows, prefix=request.parameters().get("namePrefix", ""))
         return await respond_body(request, body)
 
     async def get_feature(self, request: Request) -> Response:
@@ -174,8 +171,7 @@ class Application:
         await self._copy.find(token)
         changes = self._copy.changes(token.scope)
         assert changes is not None
-        etag = f'"{changes.version}"'
-        if request.knows(etag):
+        if request.knows(etag := f'"{changes.version}"'):
             return Response(304, [("etag", etag)])
         known = _ETAG.fullmatch(request.headers.get("if-none-match", "").removeprefix("W/"))
         body = Body(etag, changes.events(int(known[1]) if known else None))
@@ -244,18 +240,24 @@ class Application:
 
     # Reports
 
+    async def load_intake(self) -> Any:
+        """`relay.intake`, which is loaded once the relay serves: its pydantic would take a third of the start."""
+        if self._intake is None:
+            self._intake = await asyncio.to_thread(import_module, "relay.intake")
+        return self._intake
+
     async def register(self, request: Request) -> Response:
-        token = await self._find_token(request, BACKEND)
+        token, intake = await self._find_token(request, BACKEND), await self.load_intake()
         self._reports.add(intake.read_registration(request, token))
         return Response(202, [])
 
     async def take_metrics(self, request: Request) -> Response:
-        token = await self._find_token(request, BACKEND)
+        token, intake = await self._find_token(request, BACKEND), await self.load_intake()
         self._reports.add(intake.read_metrics(request, token))
         return Response(202, [])
 
     async def take_bulk(self, request: Request) -> Response:
-        token = await self._find_token(request, BACKEND)
+        token, intake = await self._find_token(request, BACKEND), await self.load_intake()
         line, problems = intake.read_bulk(request.json(BULK_BOUNDS), token)
         identifier = request.headers.get(ID_HEADER.lower(), "")
         self._reports.add(line | {"id": identifier[:100]} if identifier else line)
@@ -264,32 +266,30 @@ class Application:
         return Response(202, [])
 
     async def take_relays(self, request: Request) -> Response:
-        await self._find_token(request, BACKEND)
-        body = wire.read(wire.RelayReports, request.json())
-        self._presence.take([report.model_dump() for report in body.relays])
+        _, intake = await self._find_token(request, BACKEND), await self.load_intake()
+        self._presence.take(intake.read_relays(request))
         return Response(202, [])
 
     async def register_frontend(self, request: Request) -> Response:
-        token = await self._find_token(request, FRONTEND)
+        token, intake = await self._find_token(request, FRONTEND), await self.load_intake()
         self._reports.add(intake.read_registration(request, token))
         return Response(200, [("content-type", "text/plain")], b"OK")
 
     async def take_frontend_metrics(self, request: Request) -> Response:
-        token = await self._find_token(request, FRONTEND)
+        token, intake = await self._find_token(request, FRONTEND), await self.load_intake()
         self._reports.add(intake.read_metrics(request, token))
         return Response(200, [("content-type", "text/plain")], b"OK")
 
     async def validate(self, request: Request) -> Response:
         """What is known of these tokens; those that are not known here are asked about."""
-        body = wire.read(wire.Tokens, request.json(Bounds()))
-        secrets = list(dict.fromkeys(body.tokens))
+        secrets: list[str] = (await self.load_intake()).read_tokens(request)
         asked = [self._tokens.find(secret) for secret in secrets if self._tokens.get(secret) is None]
         for failure in await asyncio.gather(*asked, return_exceptions=True):
             # Only the upstream's no means that a token is not valid: a relay behind would drop it.
             if isinstance(failure, BaseException) and not isinstance(failure, AuthenticationRequired):
                 raise failure
-        found = [self._tokens.get(secret) for secret in secrets]
-        return respond_json({"tokens": [token.as_document() for token in found if token is not None]})
+        known = [token for secret in secrets if (token := self._tokens.get(secret))]
+        return respond_json({"tokens": [token.as_document() for token in known]})
 
 
 def _read_fields(request: Request) -> dict[str, Any]:

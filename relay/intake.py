@@ -1,4 +1,4 @@
-"""Reads what SDKs report, as lines of the journal."""
+"""Reads what SDKs and relays behind this one say: reports as lines of the journal, tokens, how relays are."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -51,6 +51,16 @@ def read_bulk(data: Any, token: Token) -> tuple[Line, list[Problem]]:
     ]
     line["impactMetrics"] = lists.impactMetrics or []
     return line, problems + more
+
+
+def read_relays(request: Request) -> list[Line]:
+    """Raises ValidationError."""
+    return [report.model_dump() for report in wire.read(wire.RelayReports, request.json()).relays]
+
+
+def read_tokens(request: Request) -> list[str]:
+    """Each once. Raises ValidationError."""
+    return list(dict.fromkeys(wire.read(wire.Tokens, request.json()).tokens))
 
 
 def _line(token: Token, *applications: Line) -> Line:

@@ -97,6 +97,7 @@ async def _run(options: Options, storage: Storage) -> None:
             reports.keep_sending(),
             presence.keep_telling(),
             _drop_stalled_readers(),
+            application.load_intake(),
             Listening(options.upstream, options.upstream_headers, tokens, copy).run(),
         )
     ]

@@ -16,9 +16,8 @@ from typing import Any
 import orjson
 
 from relay.storage import Storage
-from relay.tokens import BACKEND, Ask, Tokens
+from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Tokens
 from relay.upstream import UpstreamFailed
-from sdk import schemas as wire
 
 log = logging.getLogger("flagadmin.relay")
 
@@ -82,7 +81,7 @@ class Sums:
                     "applications": applications[first : first + MAX_ENTRIES],
                     "metrics": metrics[first : first + MAX_ENTRIES],
                     "impactMetrics": [] if first else self._impact[environment],
-                    "seenTokens": [] if first else sorted(seen)[: wire.MAX_TOKENS],
+                    "seenTokens": [] if first else sorted(seen)[:MAX_AT_ONCE],
                 }
 
 
