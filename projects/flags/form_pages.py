@@ -47,12 +47,12 @@ class MetadataForm(forms.Form):
         required=False, label="Stale", help_text="No longer needed; it can be removed from the code."
     )
 
-    def __init__(self, *args: Any, page: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, flag_type: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rows = FlagType.objects.values_list("id", "name", "description")
         types = {key: f"{name}: {description}" if description else name for key, name, description in rows}
-        if page:
-            types.setdefault(page, page)
+        if flag_type:
+            types.setdefault(flag_type, flag_type)
         self.fields["type"].initial = "release"
         self.fields["type"].choices = list(types.items())  # type: ignore[attr-defined]
 
@@ -212,7 +212,7 @@ class EditFlagPage(EditPage):
         return values | {"owner": name_holder(self.flag.owner_group or self.flag.owner_user)}
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"here": self.flag.type}
+        return super().get_form_kwargs() | {"flag_type": self.flag.type}
 
     def submit(self, form: MetadataForm) -> str:
         changes = form.cleaned_data | form.owner_columns()
