@@ -7,8 +7,8 @@ the processes need without requests is measured at the end; it is part of the fi
 
 import json
 import re
+import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -181,8 +181,7 @@ def version(code: Path) -> Iterator[Version]:
 def main(requests: int) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with tarfile.open(CODE) as archive:
-            archive.extractall(folder, filter="data")
+        subprocess.run(["tar", "-xf", CODE, "-C", folder], check=True)
         versions = [stack.enter_context(version(code)) for code in (folder, ROOT)]
         kinds = [each.kinds() for each in versions]
         sums = [0.0, 0.0]

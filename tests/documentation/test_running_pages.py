@@ -46,9 +46,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 def test_every_block_prints_what_the_page_shows(page: str, served: dict[str, str], tmp_path: Path) -> None:
     run = steps(page, {first_line for name, first_line in ELSEWHERE | NOT_RUN if name == page})
     assert run
-    environment = (
-        os.environ | served | {"HOME": str(tmp_path), "PAGE": str(tmp_path), "PYTHON": sys.executable}
-    )
+    environment = os.environ | served | {"PAGE": str(tmp_path), "PYTHON": sys.executable}
+    environment |= {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}  # SDKs keep backups in TMPDIR
     if any(step.block.language == "js" for step in run):
         environment["NODE"] = program("node")
         installed("unleash-client"), installed("openfeature")
