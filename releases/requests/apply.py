@@ -5,6 +5,7 @@ from itertools import groupby
 
 from django.db import transaction
 
+from flagadmin.core.audit.record import recording_together
 from flagadmin.core.change_checks.comments import commenting
 from flagadmin.core.errors import AppError, Conflict, NoAccess, ValidationError
 from groups.access import EVERYTHING, Caller
@@ -31,11 +32,12 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
     with applying(request.project_id, request.environment_id):
         # A segment, which is of no flag, changes whichever use it.
         access_project_for_update(maker, request.project_id, None, flags=None if "" in flags else flags)
-        for _, alike in groupby(numbered, key=lambda pair: pair[1].action):
-            changes = list(alike)
-            if not _make_at_once(request, [change for _, change in changes], maker):
-                for number, change in changes:
-                    _make(request, number, change, maker)
+        with recording_together():
+            for _, alike in groupby(numbered, key=lambda pair: pair[1].action):
+                changes = list(alike)
+                if not _make_at_once(request, [change for _, change in changes], maker):
+                    for number, change in changes:
+                        _make(request, number, change, maker)
 
 
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
@@ -47,7 +49,7 @@ def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Call
     if len(changes) == 1 or len(subjects) < len(changes):
         return False
     try:
-        with transaction.atomic():
+        with transaction.atomic(), recording_together():
             kind.apply_all([(target_of(request, change), change.payload) for change in changes], maker)
     except AppError:
         return False  # to be made one by one, which says which is refused

@@ -56,6 +56,22 @@ def test_strategies_of_many_flags_change_together(api, shop):
     assert len(of_many) - len(of_few) <= 2 * (12 - 2)  # each strategy's row, and what its trigger asks
 
 
+def test_changes_of_other_kinds_are_recorded_together_in_their_order(api, shop):
+    make_flags(8)
+    names = [f"flag-{index}" for index in range(8)]
+    off = [{"feature": name, "action": "updateEnabled", "payload": {"enabled": False}} for name in names]
+    more = [{"feature": name, "action": "addStrategy", "payload": {"name": "default"}} for name in names]
+    made = sent(api["owner"], *off, *more)
+    enter(api["admin"], made, "Approved")
+    with CaptureQueriesContext(connection) as statements:
+        assert enter(api["admin"], made, "Applied").status_code == 200
+    inserts = [each for each in statements if 'INSERT INTO "audit_auditevent"' in each["sql"]]
+    assert len(inserts) == 2  # of the changes, and of the request
+    recorded = AuditEvent.objects.filter(feature__in=names, actor_name="admin").order_by("pk")
+    kinds = ["feature-environment-disabled"] * 8 + ["feature-strategy-add"] * 8
+    assert list(recorded.values_list("type", "feature")) == list(zip(kinds, names * 2, strict=True))
+
+
 def test_the_one_that_cannot_be_made_is_named_and_nothing_is_made(api, shop, monkeypatch):
     make_flags(3)
     made = approved(api, 3)
