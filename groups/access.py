@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 from django.apps import apps
-from django.db import connection
 from django.utils.functional import cached_property
 
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.errors import NoAccess
 from groups.permissions import Permission, Scope
 from groups.roles.subjects import name_permission
@@ -70,9 +70,7 @@ NOTHING = Rights(is_admin=False, reads_all_projects=False, projects=frozenset(),
 
 def read_rights_of_user(user_id: int) -> Rights:
     """Loads the rights with one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(RIGHTS.format(user="%(user)s"), {"user": user_id})
-        [(rights,)] = cursor.fetchall()
+    [(rights,)] = fetch_rows(RIGHTS.format(user="%(user)s"), {"user": user_id})
     return read_rights(rights)
 
 

@@ -6,7 +6,6 @@ from urllib.parse import quote
 from django.urls import reverse, reverse_lazy
 
 from groups.access import Caller
-from groups.console import ActionPage as ActionPage
 from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.models import Flag, Project

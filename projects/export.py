@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
+from flagadmin.core.db.statements import fetch_rows
 from projects.definition_parts import Document, FlagParts, read_flag_parts
 
 _FLAGS = """
@@ -51,13 +52,13 @@ def export_flags(
     condition, values = _make_condition(names, tag, project, archived)
     if readable is not None:
         condition, values = f"{condition} AND f.project_id = ANY(%s)", [*values, list(readable)]
-    flags = _read_rows(_FLAGS.format(condition=condition), values)
+    flags = fetch_rows(_FLAGS.format(condition=condition), values)
     return _make_document(flags, environment, full_segments)
 
 
 def project_backup(project: str) -> dict[str, Document]:
     """An export document for each environment, with archived flags and segments' constraints."""
-    environments = _read_rows(
+    environments = fetch_rows(
         "SELECT environment_id FROM projects_projectenvironment WHERE project_id = %s ORDER BY environment_id",
         [project],
     )
@@ -82,12 +83,6 @@ def _make_condition(
     return active, []
 
 
-def _read_rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return cursor.fetchall()
-
-
 def _make_document(flags: list[tuple[Any, ...]], environment: str, full_segments: bool) -> Document:
     names = {row[0]: row[1] for row in flags}
     with connection.cursor() as cursor:
@@ -104,7 +99,7 @@ def _make_document(flags: list[tuple[Any, ...]], environment: str, full_segments
     ]
     tags = [_tag(name, *tag) for name, listed in _read_by_flag(_TAGS, names) for tag in listed]
     segments = [
-        _make_segment(*row, full=full_segments) for row in _read_rows(_SEGMENTS, [sorted(parts.segments)])
+        _make_segment(*row, full=full_segments) for row in fetch_rows(_SEGMENTS, [sorted(parts.segments)])
     ]
     return {
         "features": [_make_feature(*row[1:]) for row in flags],
@@ -112,14 +107,14 @@ def _make_document(flags: list[tuple[Any, ...]], environment: str, full_segments
         "featureEnvironments": switches,
         "contextFields": [
             _make_context_field(*row)
-            for row in _read_rows(
+            for row in fetch_rows(
                 _CONTEXT_FIELDS, [sorted(_collect_used_fields(strategies, switches, segments))]
             )
         ],
         "featureTags": tags,
         "segments": segments,
         "tagTypes": [
-            _tag_type(*row) for row in _read_rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
+            _tag_type(*row) for row in fetch_rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
         ],
         "dependencies": [
             {"feature": name, "dependencies": parts.parents[flag_id]}
@@ -136,7 +131,7 @@ def _make_document(flags: list[tuple[Any, ...]], environment: str, full_segments
 def _read_by_flag(statement: str, names: dict[int, str]) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """The rows of a statement, which begin with the id of a flag, by the flags' names in their order."""
     rows: dict[int, list[tuple[Any, ...]]] = {}
-    for flag_id, *values in _read_rows(statement, [list(names)]):
+    for flag_id, *values in fetch_rows(statement, [list(names)]):
         rows.setdefault(flag_id, []).append(tuple(values))
     return [(name, rows[flag_id]) for flag_id, name in names.items() if flag_id in rows]
 

@@ -8,6 +8,7 @@ import orjson
 from django.db import connection
 
 from flagadmin.core.db.copy_rows import allocate_ids, copy_rows
+from flagadmin.core.db.statements import fetch_rows
 from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
 from importer.plan.stored import Document
@@ -239,12 +240,12 @@ def write_parents(flags: Iterable[Numbered], project: str) -> None:
 
 
 def _read_flag_ids(names: Iterable[str], project: str) -> dict[str, int]:
-    with connection.cursor() as cursor:
-        cursor.execute(
+    return dict(
+        fetch_rows(
             "SELECT name, id FROM projects_flag WHERE project_id = %s AND name = ANY(%s)",
             [project, list(names)],
         )
-        return dict(cursor.fetchall())
+    )
 
 
 def end_archived_stage(flag_ids: Sequence[int]) -> None:

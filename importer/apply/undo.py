@@ -11,6 +11,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, copy_all
 from flagadmin.core.change_checks.comments import check_comment
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, transactional
 from flagadmin.core.errors import Conflict, NotFound, choices
 from groups.access import Caller
@@ -237,9 +238,9 @@ SELECT f.id FROM projects_flag f
 def _find_untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
     """The ids of created flags that have not been used or changed since and can be deleted safely."""
     created = {plan.stored.id for plan in plans if plan.stored and plan.name not in run.before}
-    with connection.cursor() as cursor:
-        cursor.execute(_USED, {"flags": list(created), "since": run.finished_at})
-        return created - {flag_id for (flag_id,) in cursor.fetchall()}
+    return created - {
+        flag_id for (flag_id,) in fetch_rows(_USED, {"flags": list(created), "since": run.finished_at})
+    }
 
 
 def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[Event]) -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from django.db import connection
-
+from flagadmin.core.db.statements import fetch_rows
 from groups.access import Caller
 from importer.plan.entries import Entry
 from importer.plan.import_plan import Plan
@@ -20,9 +19,7 @@ SELECT c.name, p.name
 
 def read_dependencies(project: str) -> list[tuple[str, str]]:
     """The dependencies of the project's active flags, as (child, parent) names."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DEPENDENCIES, [project])
-        return cursor.fetchall()
+    return fetch_rows(_DEPENDENCIES, [project])
 
 
 def find_dependency_issues(

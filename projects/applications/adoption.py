@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import fetch_rows
 from projects.applications.sdk_versions import is_version, split_sdk, version_key
 
 MAX_INSTANCES = 20_000  # counted; of more, the same part of each application
@@ -68,9 +68,7 @@ def _read_adoption(lines: str, key: Any) -> Adoption:
         "instances": MAX_INSTANCES,
         "versions": MAX_READ,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTED.format(lines=lines), parameters)
-        rows = cursor.fetchall()
+    rows = fetch_rows(_COUNTED.format(lines=lines), parameters)
     numbers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for sdk, number, *_ in rows:
         name, version = split_sdk(sdk)

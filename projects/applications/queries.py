@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.http.timestamps import iso
 from projects.applications.sdk_versions import group_sdks, is_release, split_sdk
@@ -151,9 +152,7 @@ def _read_instances(project_id: str, applications: list[int]) -> dict[int, list[
 
 def _refresh_lines(project_id: str, since: datetime) -> None:
     """Rebuilds rows that include instances last seen before ``since``."""
-    with connection.cursor() as cursor:
-        cursor.execute(_STALE, [project_id, since])
-        ids = [application_id for (application_id,) in cursor.fetchall()]
+    ids = [application_id for (application_id,) in fetch_rows(_STALE, [project_id, since])]
     for start in range(0, len(ids), REFRESHED_AT_ONCE):
         transactional(refresh_applications)(ids[start : start + REFRESHED_AT_ONCE])
 

@@ -14,10 +14,9 @@ from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import Conflict, ValidationError
 from flagadmin.core.lists.pages import Column, Listing
-from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_environment
-from projects.console import ActionPage
 from projects.environments import actions
 from projects.environments.loss_queries import describe_losses, find_projects_with_use
 from projects.history.queries import readable_events

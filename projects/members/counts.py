@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db import connection
 
+from flagadmin.core.db.statements import fetch_rows
 from projects.models import Project
 
 # Since when, with a row for each way to a role.
@@ -21,9 +22,7 @@ SELECT g.project_id, m.user_id, greatest(g.created_at, m.joined_at)
 def count_members(ids: Sequence[str]) -> dict[str, int]:
     """Members by project, each counted once. Projects without members have no entry. One query."""
     statement = f"SELECT project_id, count(DISTINCT user_id) FROM ({_HOLDERS}) AS holders GROUP BY 1"  # noqa: S608 - constants
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {"projects": list(ids)})
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(statement, {"projects": list(ids)}))
 
 
 def count_new_members(project: Project, since: datetime) -> int:

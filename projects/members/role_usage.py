@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import connection
+from flagadmin.core.db.statements import fetch_rows
 
 # There are few service accounts, so users are counted as all grants minus those of service accounts. Only the
 # index of grants is then read in full.
@@ -18,15 +18,13 @@ SELECT g.project_id, count(g.user_id) - count(s.id), count(s.id), count(g.group_
 
 def read_role_usage(role_id: int) -> list[dict[str, Any]]:
     """Direct grants by project; a group counts once, whatever its size. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_USAGE, [role_id])
-        return [
-            {
-                "project": project,
-                "role": role_id,
-                "userCount": users,
-                "serviceAccountCount": services,
-                "groupCount": groups,
-            }
-            for project, users, services, groups in cursor.fetchall()
-        ]
+    return [
+        {
+            "project": project,
+            "role": role_id,
+            "userCount": users,
+            "serviceAccountCount": services,
+            "groupCount": groups,
+        }
+        for project, users, services, groups in fetch_rows(_USAGE, [role_id])
+    ]

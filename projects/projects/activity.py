@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Avg, Count, F, Q
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.http.timestamps import iso
 from projects.members.counts import count_new_members
 from projects.models import Flag, LifecycleStage, Project
@@ -37,9 +37,10 @@ def read_latest_activity(ids: Sequence[str]) -> dict[str, Document]:
 
     Every id has an entry, even that of a project deleted concurrently.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_LATEST, {"projects": list(ids), "used": list(_USED)})
-        documents = {pk: _make_latest(*values) for pk, *values in cursor.fetchall()}
+    documents = {
+        pk: _make_latest(*values)
+        for pk, *values in fetch_rows(_LATEST, {"projects": list(ids), "used": list(_USED)})
+    }
     return {pk: documents.get(pk) or _make_latest(None, None, None, False) for pk in ids}
 
 

@@ -9,10 +9,10 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import FormPage, ListPage
+from groups.console import ActionPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import PROJECTS, ActionPage, project_url
+from projects.console import PROJECTS, project_url
 from projects.models import Environment, FavoriteProject, Project, ProjectEnvironment
 from projects.projects.actions import create_project
 from projects.projects.favorites import set_project_favorite

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import fetch_rows
 from projects.history.queries import ACCESS_TYPES
 from projects.projects.queries import compute_health, count_flags
 
@@ -42,9 +42,9 @@ def read_project_states(ids: Sequence[str]) -> dict[str, ProjectState]:
     """By project, in two queries."""
     counts = count_flags(ids)
     since = timezone.now() - timedelta(hours=24)
-    with connection.cursor() as cursor:
-        cursor.execute(_STATE, {"projects": list(ids), "since": since, "hidden": ACCESS_TYPES})
-        return {
-            project: ProjectState(on, evaluations, changed_at, compute_health(counts[project]))
-            for project, on, evaluations, changed_at in cursor.fetchall()
-        }
+    return {
+        project: ProjectState(on, evaluations, changed_at, compute_health(counts[project]))
+        for project, on, evaluations, changed_at in fetch_rows(
+            _STATE, {"projects": list(ids), "since": since, "hidden": ACCESS_TYPES}
+        )
+    }

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import connection
 from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
 from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.permissions import BuiltIn, Permission
@@ -138,11 +138,10 @@ def count_flags(ids: Sequence[str]) -> dict[str, dict[str, int]]:
 
     Stale and potentially stale flags are active; no flag is both. One query.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_FLAG_COUNTS, {"projects": list(ids), "now": timezone.now()})
-        rows = {
-            project: dict(zip(FLAG_COUNTS, counts, strict=True)) for project, *counts in cursor.fetchall()
-        }
+    rows = {
+        project: dict(zip(FLAG_COUNTS, counts, strict=True))
+        for project, *counts in fetch_rows(_FLAG_COUNTS, {"projects": list(ids), "now": timezone.now()})
+    }
     return {project: rows.get(project) or dict.fromkeys(FLAG_COUNTS, 0) for project in ids}
 
 
@@ -162,14 +161,14 @@ def make_health_document(counts: Mapping[str, int]) -> dict[str, int]:
 def read_owners(ids: Sequence[str]) -> dict[str, list[Document]]:
     """The users and groups that own each project, in the order in which they became owners. One query."""
     owners: dict[str, list[Document]] = defaultdict(list)
-    with connection.cursor() as cursor:
-        cursor.execute(_OWNERS, {"projects": list(ids), "role": BuiltIn.OWNER.value})
-        for project, group, name, email in cursor.fetchall():
-            if group is None:
-                owner = {"ownerType": "user", "name": name, "email": email}
-            else:
-                owner = {"ownerType": "group", "name": group}
-            owners[project].append(owner)
+    for project, group, name, email in fetch_rows(
+        _OWNERS, {"projects": list(ids), "role": BuiltIn.OWNER.value}
+    ):
+        if group is None:
+            owner = {"ownerType": "user", "name": name, "email": email}
+        else:
+            owner = {"ownerType": "group", "name": group}
+        owners[project].append(owner)
     return owners
 
 
@@ -210,9 +209,7 @@ def make_environment_document(environment: Environment) -> Document:
 def list_environment_summaries(*, projects: Sequence[str] | None) -> list[Document]:
     """All environments with their counts in these projects (None: in all projects). One query."""
     where = {"projects": None if projects is None else list(projects)}
-    with connection.cursor() as cursor:
-        cursor.execute(_ENVIRONMENTS, where)
-        rows = cursor.fetchall()
+    rows = fetch_rows(_ENVIRONMENTS, where)
     return [
         make_environment_document(Environment(name=name, type=kind, sort_order=sort_order, enabled=enabled))
         | {"projectCount": project_count, "apiTokenCount": token_count, "enabledToggleCount": enabled_count}

@@ -11,10 +11,10 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import ValidationError, choices, pluralize
-from groups.console import Crumbs, EditPage
+from groups.console import ActionPage, Crumbs, EditPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import ActionPage, project_crumbs, project_url
+from projects.console import project_crumbs, project_url
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project

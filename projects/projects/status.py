@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Count
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.statements import fetch_rows
 from groups.models import ApiToken
 from projects.flags.lifecycle.queries import STAGE_MEMBERS, count_stages
 from projects.members.counts import count_members
@@ -69,6 +69,4 @@ def _summarize_lifecycle(project: Project) -> Document:
 
 def _average_days_in_stage(project: Project) -> dict[str, int]:
     """Average days that flags of the project spent in each stage, of those that have left it."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DAYS_IN_STAGE, {"project": project.pk, "stages": list(STAGE_MEMBERS)})
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(_DAYS_IN_STAGE, {"project": project.pk, "stages": list(STAGE_MEMBERS)}))

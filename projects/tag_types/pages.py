@@ -10,9 +10,8 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import EditPage, FormPage, ListPage
+from groups.console import ActionPage, EditPage, FormPage, ListPage
 from groups.permissions import Permission
-from projects.console import ActionPage
 from projects.history.queries import readable_events
 from projects.models import TagType
 from projects.tag_types import actions as tag_types

@@ -7,9 +7,9 @@ from threading import Lock
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from flagadmin.core.byte_cache import ByteCache
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from playground.engine.strategy_types import STRATEGY_TYPES
@@ -165,6 +165,4 @@ def _read_rows(statement: str, projects: Iterable[str] | None) -> list[tuple[Any
         "projects": None if projects is None else sorted(projects),
         "built_in": orjson.dumps(BUILT_IN_FIELDS).decode(),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return cursor.fetchall()
+    return fetch_rows(statement, parameters)

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
+from groups.console import ActionPage, ConfirmPage, ConsolePage, Crumbs, ListPage
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_flag
-from projects.console import ActionPage, api_path, flag_crumbs, flag_url
+from projects.console import api_path, flag_crumbs, flag_url
 from projects.flags.environments.toggle import find_project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan

@@ -9,9 +9,9 @@ from django.urls import reverse
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Crumbs, ListPage
+from groups.console import ActionPage, Crumbs, ListPage
 from projects.access import access_project
-from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.console import api_path, project_crumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import ChangeRequest
 from releases.requests import details, propose

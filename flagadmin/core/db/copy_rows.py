@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import connection
 
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.statistics import note_written
 
 
@@ -27,8 +28,9 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 def allocate_ids(table: str, count: int) -> list[int]:
     """Reserves ids from the table's sequence, for new rows that other new rows refer to."""
-    with connection.cursor() as cursor:
-        cursor.execute(
+    return [
+        identifier
+        for (identifier,) in fetch_rows(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)", [table, count]
         )
-        return [identifier for (identifier,) in cursor.fetchall()]
+    ]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Max, Sum
 from django.utils import timezone
 
+from flagadmin.core.db.statements import fetch_rows
 from groups.access import Caller
 from projects.models import ApplicationInstance, FlagLastSeen, ProjectApplication, UsageTotal
 
@@ -83,7 +83,7 @@ def read_evaluations_by_hour(
     """The last 24 hours, the current one included, of a flag in each of these environments. One query."""
     last = (now or timezone.now()).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     hours = [last - timedelta(hours=back) for back in reversed(range(HOURS))]
-    rows = _read_rows(_BY_HOUR, flag_id, list(environments), hours[0])
+    rows = fetch_rows(_BY_HOUR, [flag_id, list(environments), hours[0]])
     return _fill(environments, hours, rows)
 
 
@@ -94,7 +94,7 @@ def read_evaluations_by_day(
     today = datetime.combine((now or timezone.now()).astimezone(UTC).date(), time(), UTC)
     times = [today - timedelta(days=back) for back in reversed(range(days))]
     names = list(environments)
-    rows = _read_rows(_BY_DAY, flag_id, names, times[0], flag_id, names, times[0].date())
+    rows = fetch_rows(_BY_DAY, [flag_id, names, times[0], flag_id, names, times[0].date()])
     return _fill(environments, times, rows)
 
 
@@ -121,12 +121,6 @@ def _fill(
 
 def _make_moment(at: datetime | date) -> datetime:
     return at.astimezone(UTC) if isinstance(at, datetime) else datetime.combine(at, time(), UTC)
-
-
-def _read_rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return cursor.fetchall()
 
 
 def read_last_evaluations(flag_ids: Iterable[int]) -> dict[int, dict[str, datetime]]:

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.http.timestamps import iso
 from projects.flags.insights.evaluations import find_last_evaluation
 from projects.models import Flag
@@ -43,7 +43,7 @@ class FlagUser:
 def read_users(flag_ids: Iterable[int]) -> dict[int, list[FlagUser]]:
     """The users of each flag that has any, most recent first. One query."""
     users: dict[int, list[FlagUser]] = {}
-    for flag_id, *user in _read_rows(_USERS, list(flag_ids)):
+    for flag_id, *user in fetch_rows(_USERS, [list(flag_ids)]):
         users.setdefault(flag_id, []).append(FlagUser(*user))
     return users
 
@@ -57,7 +57,9 @@ def read_usage(flag: Flag) -> Document:
         "featureName": flag.name,
         "lastHourUsage": [
             {"environment": environment, "timestamp": iso(hour), "yes": yes, "no": no}
-            for environment, hour, yes, no in _read_rows(_HOURS, flag.pk, timezone.now() - timedelta(hours=1))
+            for environment, hour, yes, no in fetch_rows(
+                _HOURS, [flag.pk, timezone.now() - timedelta(hours=1)]
+            )
         ],
         "seenApplications": sorted({user.application for user in users}),
         "usage": make_user_documents(users),
@@ -88,15 +90,9 @@ def read_raw_usage(flag: Flag, *, hours_back: int) -> Document:
                 "no": no,
                 "variants": orjson.loads(variants),
             }
-            for application, environment, hour, yes, no, variants in _read_rows(_RAW, flag.pk, since)
+            for application, environment, hour, yes, no, variants in fetch_rows(_RAW, [flag.pk, since])
         ],
     }
-
-
-def _read_rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return cursor.fetchall()
 
 
 def describe_usage(flag: int, environment: str) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection
-
+from flagadmin.core.db.statements import fetch_rows
 from projects.flags.insights.evaluations import read_last_evaluations
 from projects.models import Dependency, Environment, Flag, FlagEnvironment, ProjectEnvironment
 
@@ -114,12 +113,10 @@ def _make_cell(
 
 def _read_strategies(ids: Sequence[int]) -> dict[tuple[int, str], tuple[int | None, float | None, bool]]:
     """The number of enabled strategies, the largest share and whether there are conditions."""
-    with connection.cursor() as cursor:
-        cursor.execute(_STRATEGIES, [list(ids)])
-        return {
-            (flag_id, environment): (count, None if share is None else float(share), conditional)
-            for flag_id, environment, count, share, conditional in cursor.fetchall()
-        }
+    return {
+        (flag_id, environment): (count, None if share is None else float(share), conditional)
+        for flag_id, environment, count, share, conditional in fetch_rows(_STRATEGIES, [list(ids)])
+    }
 
 
 def _read_parents(ids: Sequence[int]) -> dict[int, list[str]]:

@@ -13,6 +13,7 @@ from flagadmin.core.db.backups.contents import Label, read_label
 from flagadmin.core.db.backups.database import check_direct, check_not_foreign
 from flagadmin.core.db.backups.errors import BackupError
 from flagadmin.core.db.backups.programs import find_program, make_connection_arguments, running
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import AUDITED
 from flagadmin.core.db.versions import find_newer_migrations
 
@@ -127,9 +128,7 @@ def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -
 
 
 def _list_known_settings() -> set[str]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name FROM pg_settings")
-        return {name for (name,) in cursor.fetchall()}
+    return {name for (name,) in fetch_rows("SELECT name FROM pg_settings")}
 
 
 def _read_last_revision() -> int:
