@@ -9,6 +9,7 @@ from groups.permissions import Permission
 from projects.access import access_flag, access_project_for_update
 from projects.flags.actions import NewFlag, insert_flag, new_name_problems
 from projects.flags.limits import check_room
+from projects.flags.links.actions import add_first_links
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy, StrategySegment
 from projects.strategies.fields import assign, make_strategy_document
@@ -53,6 +54,7 @@ def clone_flag(
         ),
         actor=caller,
     )
+    add_first_links(flag, caller=caller)
     return flag
 
 

@@ -48,9 +48,15 @@ def test_a_new_flag_gets_the_links_of_its_project(api: Any, people: Any) -> None
         ("https://tickets.example.com/cart", None),
     ]
     assert AuditEvent.objects.filter(type="feature-link-added", feature="cart").count() == 2
+    cloned = api["member"].post(f"{FEATURES}/cart/clone", {"name": "trolley"}, format="json")
+    assert cloned.status_code == 201, cloned.content
+    assert [link["url"] for link in api["viewer"].get(f"{FEATURES}/trolley").json()["links"]] == [
+        "https://code.example.com/shop?q=trolley",
+        "https://tickets.example.com/trolley",
+    ]
     # Flags keep their links whatever becomes of the templates.
     assert api["owner"].put(SETTINGS, {"linkTemplates": []}, format="json").status_code == 200
-    assert FlagLink.objects.count() == 2
+    assert FlagLink.objects.count() == 4
 
 
 @pytest.mark.django_db
