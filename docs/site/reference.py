@@ -62,10 +62,10 @@ def one_line(text: str) -> str:
 
 def list_events() -> list[str]:
     from flagadmin.core.audit.events import EventType
-    from flagadmin.core.audit.sentences import template_of
+    from flagadmin.core.audit.sentences import find_template
 
     rows = [
-        (f"`{event}`", f"… {template_of(event)}".replace("{", "*").replace("}", "*")) for event in EventType
+        (f"`{event}`", f"… {find_template(event)}".replace("{", "*").replace("}", "*")) for event in EventType
     ]
     return [
         "# Events\n",
