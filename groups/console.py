@@ -47,7 +47,8 @@ Crumbs = Sequence[tuple[str, str | Promise]]
 class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     """A page that requires login. Other visitors are redirected to /login/ and back afterwards.
 
-    ``title`` and ``api_call`` may name parameters of the page's URL: "Edit {name}", "GET /api/admin/roles/{role_id}".
+    ``title`` and ``api_call`` may name parameters of the page's URL: "Edit {name}", "GET /api/admin/roles/{role_id}";
+    ``api_call`` also attributes of the page: "GET {page.api}/{user_id}".
     """
 
     title = ""
@@ -105,7 +106,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             return ""
         method, path = self.api_call.split()
         parameters = {name: quote(str(value), "") for name, value in self.kwargs.items()}
-        return curl_for(self.request, method, path.format(**parameters), self.api_body())
+        return curl_for(self.request, method, path.format(page=self, **parameters), self.api_body())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

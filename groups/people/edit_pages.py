@@ -219,6 +219,8 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
 
 
 class DeleteAccountPage(OneAccount, ConfirmPage):
+    api_call = "DELETE {page.api}/{user_id}"
+
     def plan(self) -> dict[str, Any]:
         user = self.account()
         return {
@@ -235,9 +237,6 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         user = self.account()
         actions.delete_account(self.user_id, is_service=self.is_service, caller=self.caller)
         return f"Deleted {self.singular} {user}.", self.home
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}")
 
 
 def list_removed(user: User, kind: str) -> list[str]:

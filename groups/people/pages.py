@@ -108,6 +108,7 @@ class AccountsPage(Kind, ListPage):
 
 class AccountPage(OneAccount):
     template_name = "people/account.html"
+    api_call = "GET {page.api}/{user_id}"
 
     def crumbs(self) -> Crumbs:
         return ((self.plural, self.home),)
@@ -129,6 +130,3 @@ class AccountPage(OneAccount):
                 **kwargs,
             }
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", f"{self.api}/{self.user_id}")

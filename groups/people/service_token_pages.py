@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.timesince import timesince
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.lists.pages import curl_for, curl_with_token
+from flagadmin.core.lists.pages import curl_with_token
 from groups.console import ConfirmPage, FormPage
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
@@ -17,6 +17,8 @@ from groups.people.personal_tokens import create_personal_token, delete_personal
 class NewServiceToken(ShowsSecretOnce, OneAccount, FormPage):
     template_name = "people/service_token_new.html"
     title = "New token"
+    api_call = "POST {page.api}/{user_id}/token"
+    api_example = {"description": "deploy"}
     form_class = TokenForm
 
     def submit(self, form: Any) -> str:
@@ -32,11 +34,10 @@ class NewServiceToken(ShowsSecretOnce, OneAccount, FormPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**{"account": self.account(), "back": self.url, **kwargs})
 
-    def curl(self) -> str:
-        return curl_for(self.request, "POST", f"{self.api}/{self.user_id}/token", {"description": "deploy"})
-
 
 class RevokeServiceToken(OneAccount, ConfirmPage):
+    api_call = "DELETE {page.api}/{user_id}/token/{token_id}"
+
     def token(self) -> ApiToken:
         tokens = [t for t in read_personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
         if not tokens:
@@ -58,6 +59,3 @@ class RevokeServiceToken(OneAccount, ConfirmPage):
         token = self.token()
         delete_personal_token(self.account(), token.pk, caller=self.caller)
         return f"Revoked token {token.name}. It no longer works.", self.url
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}/token/{self.kwargs['token_id']}")

@@ -6,14 +6,11 @@ from django import forms
 from django.conf import settings
 from django.urls import reverse
 
-from flagadmin.core.lists.pages import curl_for
 from groups.console import ActionPage, Crumbs, FormPage
 from groups.one_time_secrets import CREATED, ShowsSecretOnce
 from groups.permissions import Permission
 from groups.scim import settings_actions as actions
 from groups.scim.queries import read_settings
-
-API = "/api/admin/scim-settings"
 
 
 class ProvisioningPage(ShowsSecretOnce, FormPage):
@@ -21,6 +18,7 @@ class ProvisioningPage(ShowsSecretOnce, FormPage):
 
     template_name = "scim/provisioning.html"
     title = "Provisioning"
+    api_call = "GET /api/admin/scim-settings"
     form_class = forms.Form
 
     def crumbs(self) -> Crumbs:
@@ -39,9 +37,6 @@ class ProvisioningPage(ShowsSecretOnce, FormPage):
         server = settings.PUBLIC_URL or self.request.build_absolute_uri("/").rstrip("/")
         context = {"address": f"{server}/scim/v2", "found": read_settings(self.caller)}
         return super().get_context_data(**{**context, **kwargs})
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", API)
 
 
 class SetProvisioning(ActionPage):

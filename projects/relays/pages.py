@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
 from groups.login.links import make_absolute_url
 from groups.permissions import Permission
@@ -26,6 +26,7 @@ PILLS = {
 class RelaysPage(ListPage):
     template_name = "relays/relays.html"
     title = "Relays"
+    api_call = "GET /api/admin/relays"
     csv_name = "relays"
     default_sort = "region"
     columns = (
@@ -64,6 +65,3 @@ class RelaysPage(ListPage):
                 (row, *PILLS[find_state(row, now)], describe_state(row, now)) for row in listing.rows
             ]
         return context
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/relays")
