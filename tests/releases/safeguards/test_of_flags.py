@@ -21,6 +21,7 @@ from releases.safeguards.serializers import FlagSafeguardBody
 from tests.releases.safeguards.test_safeguards import MINUTE, report, report_all, sdk
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, Move, cart, pass_time
+from tests.support.racing import together
 
 __all__ = ["pass_time", "sdk"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,6 +64,16 @@ def test_a_breached_one_turns_the_flag_off_and_says_why(flag, sdk, pass_time):
     assert not look(pass_time)
     event = AuditEvent.objects.get(type="feature-environment-disabled")
     assert (event.actor_name, event.comment) == ("Safeguard", "errors above 10: 11 now.")
+
+
+def test_two_servers_turn_it_off_once(flag, sdk, pass_time):
+    guard()
+    look(pass_time, 0)
+    report_all(sdk, pass_time, [50])
+    pass_time(MINUTE)
+    together(*[look_at_due] * 4)
+    assert not is_on()
+    assert AuditEvent.objects.filter(type="feature-environment-disabled").count() == 1
 
 
 def test_what_was_reported_before_the_flag_was_on_does_not_count(flag, sdk, pass_time):
