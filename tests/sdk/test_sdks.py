@@ -151,6 +151,22 @@ def test_those_who_are_told_connect_again_when_a_worker_is_killed(served: Served
         served.admin("DELETE", "projects/default/features/killed")
 
 
+def test_their_impact_metrics_are_stored(served: Served) -> None:
+    mode = {"type": "polling", "format": "full"}
+    with served.sdk() as python, node_sdk(served.port, served.keys["backend"], mode, "node_paid"):
+        python.impact_metrics.define_counter("python_paid", "Help")
+        python.impact_metrics.increment_counter("python_paid", 3)
+        wait_until(lambda: reads_metrics(served, "node_paid") == [4.0])
+        wait_until(lambda: reads_metrics(served, "python_paid") == [3.0])
+
+
+def reads_metrics(served: Served, name: str) -> list[float]:
+    """What Prometheus would get of an impact metric."""
+    status, answer = served.call("admin", "GET", "/internal-backstage/impact/metrics")
+    assert status == 200
+    return [float(line.split()[-1]) for line in answer.decode().splitlines() if line.startswith(f"{name}")]
+
+
 def switched(served: Served, flag: str, to: str) -> bool:
     """Whether the server did it; a worker may be killed before it answers."""
     try:

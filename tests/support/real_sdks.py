@@ -85,9 +85,10 @@ def python_sdk(port: int, secret: str, mode: Any = None) -> Iterator[Sdk]:
 
 
 @contextmanager
-def node_sdk(port: int, secret: str, mode: Any) -> Iterator[NodeSdk]:
-    """Once it has the flags."""
-    command = [program("node"), "ask.mjs", f"http://127.0.0.1:{port}/api/", secret, json.dumps(mode)]
+def node_sdk(port: int, secret: str, mode: Any, counter: str = "") -> Iterator[NodeSdk]:
+    """Once it has the flags. It counts 4 with the counter, an impact metric, if there is one."""
+    url = f"http://127.0.0.1:{port}/api/"
+    command = [program("node"), "ask.mjs", url, secret, json.dumps(mode), counter]
     with subprocess.Popen(
         command, cwd=installed("unleash-client"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
