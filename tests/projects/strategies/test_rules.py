@@ -103,7 +103,7 @@ def test_the_vocabulary_of_a_project(shop, django_assert_num_queries):
     Segment.objects.create(name="theirs", project=other)
     ContextField.objects.create(name="plan", legal_values=[{"value": "gold", "description": "best"}])
     ContextField.objects.create(name="their-plan", project=other, legal_values=[{"value": "tin"}])
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(1):
         known_names = load_known_names("shop")
     assert known_names.segments == {ours.id: "ours", everyones.id: "everyones"}
     assert known_names.legal_values == {"plan": frozenset({"gold"})}
