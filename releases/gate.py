@@ -9,7 +9,8 @@ A form that asks for a later time is refused the same way, in any environment, a
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, read_transaction_time, record_all
 from flagadmin.core.change_checks import Refusal, Watch, get_skipping_caller, is_postponed
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
@@ -17,8 +18,11 @@ from projects.models import Environment, Flag, ProjectEnvironment
 from projects.revision import read_revisions
 from releases.applying import find_applied_environment, is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
+from releases.models import ReleasePlan, Safeguard
 from releases.needs_request import SKIP, Gated, NeedsChangeRequest
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
+
+BROUGHT = "The flag brings a release plan or safeguards, which change it by themselves: remove them first."
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:
@@ -100,10 +104,14 @@ def _compare(
 ) -> NeedsChangeRequest | None:
     after = read_definitions([project_id], environment, flags=names)
     flags, segments = find_differing(before, after)
-    if not flags and not segments:
+    entered = {flag["name"] for flag in after.flags} - {flag["name"] for flag in before.flags}
+    brought = _find_brought(project_id, environment, entered) if entered else []
+    if not flags and not segments and not brought:
         return None
     caller: Caller | None = get_skipping_caller()
     if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
+        if brought:
+            return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
         archived = set(rows.values_list("name", flat=True))
         changes: Sequence[ProposedChange] | None
@@ -115,6 +123,20 @@ def _compare(
         return NeedsChangeRequest(Gated(project_id, environment, flags, changes, applied))
     record_all([_skipped(project_id, environment, name) for name in flags], actor=caller)
     return None
+
+
+def _find_brought(project_id: str, environment: str, entered: Collection[str]) -> list[str]:
+    """Flags that are being moved here with what changes them by itself, and was approved elsewhere, if at all."""
+    moves = AuditEvent.objects.filter(
+        type=EventType.FEATURE_PROJECT_CHANGE, project=project_id, feature__in=entered
+    )
+    moved = list(moves.filter(created_at=read_transaction_time()).values_list("feature", flat=True))
+    here = {"flag__name__in": moved, "environment": environment}
+    plans = ReleasePlan.objects.filter(
+        **here, state__in=(ReleasePlan.State.RUNNING, ReleasePlan.State.PAUSED)
+    )
+    names = plans.values_list("flag__name", flat=True)
+    return sorted({*names, *Safeguard.objects.filter(**here).values_list("flag__name", flat=True)})
 
 
 def _turn_off(flags: Sequence[str]) -> list[ProposedChange]:

@@ -8,20 +8,23 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks import skipping
 from groups.access import Caller
-from groups.models import User
+from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
 from integrations.signals.receive import receive_signal
 from projects.flags.environments.actions import disable_flag, enable_flag
-from projects.models import Strategy
+from projects.models import Flag, Strategy
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import Place
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
 from releases.plans.due import look_at_due
 from releases.safeguards.actions import note_alert
+from releases.safeguards.flag_actions import set_flag_safeguard
+from releases.safeguards.serializers import FlagSafeguardBody
 from tests.support.cast import make_user
 from tests.support.editor_form import Form
 from tests.support.mcp_client import call
+from tests.support.playground import live_flag
 from tests.support.signals import make_alert, make_body, make_rule, make_source
 
 CART = Place("shop", "cart", "production")
@@ -122,6 +125,26 @@ def start_while_off(who: Any) -> None:
     let_time_pass()
 
 
+def bring(who: Any, *, plan: bool) -> None:
+    """A flag of one's own project, which is changed by itself in the guarded one once somebody has it turned on."""
+    place, caller = Place("open", "brought", "production"), boss()
+    strategies = [{"name": "flexibleRollout", "parameters": {"rollout": "1", "stickiness": "default"}}]
+    live_flag("brought", project="open", enabled=False, strategies=strategies)
+    mallory, role = User.objects.get(username="mallory"), Role.objects.get(name="everything else")
+    Grant.objects.create(user=mallory, role=role, project_id="open")
+    if plan:
+        steps = add_steps(place, "", Steps(EVERYBODY, (1, 100), {"intervalMinutes": 1}), caller=caller)
+        start_milestone(place, steps.pk, steps.milestones.all()[0].pk, caller=caller)
+    else:
+        body = FlagSafeguardBody(data=ALERT)
+        body.is_valid(raise_exception=True)
+        set_flag_safeguard(place, body.validated_data, caller=caller)
+    url = "/api/admin/projects/open/features/brought/changeProject"
+    refused = who.post(url, {"newProjectId": "shop"}, format="json")
+    assert "brings a release plan or safeguards" in refused.json()["message"]
+    assert Flag.objects.get(name="brought").project_id == "open"
+
+
 def save_in_steps(browser: Any, **more: str) -> None:
     address = f"{PAGE}/strategies/edit?environmentId=production&strategyId={strategy()}"
     sent = Form(browser.get(address).content.decode()).sent
@@ -184,6 +207,8 @@ PLAN_TRICKS: dict[str, Any] = {
     ),
     "a plan from a template": lambda c, b: add_and_start(c, template(c)),
     "a plan of a flag that is off": lambda c, b: start_while_off(c),
+    "move a flag here with its plan": lambda c, b: bring(c, plan=True),
+    "move a flag here with its safeguard": lambda c, b: bring(c, plan=False),
     "save in steps": lambda c, b: save_in_steps(b),
     "save in steps and skip": lambda c, b: save_in_steps(b, skip_change_request="yes", comment="!"),
     "revert that it was turned on": lambda c, b: revert_turning_on(c),
