@@ -30,7 +30,7 @@ class OnTemplate(ConsolePage):
         actions.edit_milestones(template.pk, edit, project_id=template.project_id, caller=self.caller)
 
 
-class TemplateAction(ActionPage, OnTemplate):
+class TemplateAction(OnTemplate, ActionPage):
     def name(self) -> str:
         """Raises ValidationError."""
         if not (name := self.request.POST.get("name", "").strip()[:255]):
