@@ -18,7 +18,7 @@ from releases.requests.states import set_state
 from releases.safeguards.actions import note_alert
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
 from releases.safeguards.serializers import FlagSafeguardBody
-from tests.releases.safeguards.test_safeguards import MINUTE, report, report_all, sdk
+from tests.support.impact_metrics import MINUTE, report, report_all, sdk
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, Move, cart, pass_time
 from tests.support.racing import together

@@ -1,6 +1,5 @@
 """Safeguards: breached ones pause, step back or turn off; without data a plan holds and is never taken back."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,18 +12,12 @@ from releases.plans.due import look_at_due
 from releases.safeguards.actions import note_alert, remove_safeguard, set_safeguard
 from releases.safeguards.judge import Judge, State, Verdict
 from releases.safeguards.serializers import SafeguardBody
-from tests.support.cast import client, make_token
+from tests.support.impact_metrics import MINUTE, report, report_all, sdk
 from tests.support.plans import DAY, PLACE, WHO, Move, cart, pass_time, reload, rollout_of, started, state_of
 
-__all__ = ["pass_time"]
+__all__ = ["pass_time", "sdk"]
 pytestmark = pytest.mark.django_db(transaction=True)
-MINUTE = timedelta(minutes=1)
 SAFEGUARDS = "/api/admin/projects/shop/features/cart/environments/production/release-plans/{}/safeguards"
-
-
-@pytest.fixture
-def sdk(shop: Any) -> Any:
-    return client(make_token("backend", environment="production"))
 
 
 @pytest.fixture
@@ -46,22 +39,6 @@ def guard(plan: ReleasePlan, metric: str = "errors", threshold: float = 10, **me
     body.is_valid(raise_exception=True)
     set_safeguard(PLACE, plan.pk, body.validated_data, caller=WHO)
     return Safeguard.objects.latest("id")
-
-
-def report(sdk: Any, value: float, name: str = "errors", **labels: str) -> None:
-    """Of a counter, now."""
-    metric = {"name": name, "help": "", "type": "counter", "samples": [{"labels": labels, "value": value}]}
-    body = {"appName": "web", "instanceId": "1", "bucket": None, "impactMetrics": [metric]}
-    bucket = {"start": "2026-11-24T08:00:00Z", "stop": "2026-11-24T08:01:00Z", "toggles": {}}
-    answer = sdk.post("/api/client/metrics", body | {"bucket": bucket}, format="json")
-    assert answer.status_code == 202, answer.content
-
-
-def report_all(sdk: Any, move: Move, samples: list[float], **labels: str) -> None:
-    """One a minute."""
-    for sample in samples:
-        move(MINUTE)
-        report(sdk, sample, **labels)
 
 
 def verdict(plan: ReleasePlan) -> Verdict:
