@@ -62,7 +62,7 @@ class PollAnswers(ReadyAnswers):
             ready.headers.append(("Cache-Status", make_cache_status(age)))
         return ready
 
-    def basis(self, before: State, sent: Ready, response: Any) -> Basis | None:
+    def find_basis(self, before: State, sent: Ready, response: Any) -> Basis | None:
         origin = getattr(response, "origin", None)
         if not isinstance(origin, Origin) or not self._watcher.use(origin.token):
             return None
