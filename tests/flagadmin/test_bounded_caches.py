@@ -25,7 +25,6 @@ BOUNDED = {
     "playground/comparison/users.py: _shuffle_ranks": "the latest of generated users",
     "playground/comparison/rules.py: _make_searched_identifiers": "identifiers of 20 fields",
     "playground/engine/literals.py: _parse_address": "texts of at most 45 characters",
-    "sdk/ofrep/values.py: _read_short_variant": "10,000 variants of at most 500 bytes",
     "playground/engine/patterns.py: _compile": "patterns of at most 2,000 characters and 256 kB",
 }
 

@@ -128,7 +128,7 @@ def test_what_no_user_meets_is_found_by_the_rules(callers: Any, shop: Any) -> No
     assert flag.made > 0
     [example, *_] = comparison.examples(flag, [Change.OFF_TO_ON])
     context = flag.source.table.contexts[example.position]
-    assert all(context.given[need["contextName"]] == need["values"][0] for need in needs)
+    assert all(context.fields[need["contextName"]] == need["values"][0] for need in needs)
 
 
 def test_what_evaluates_the_same_is_not_compared(callers: Any, shop: Any) -> None:

@@ -60,6 +60,7 @@ NO_EDIT = {
     "flag-revert",  # compares the flag with what it listed, and lists anew
     # They create or add something.
     *("flag-clone", "person-grant", "service-account-grant", "group-grant", "project-invite"),
+    *("charts", "flag-charts", "flag-safeguards"),  # they add one, beside a list of those that there are
     "import-run",  # compares the plan
     "promote",  # plans, and then it is an import-run
     *("playground", "playground-compare", "if-saved", "who-changes"),  # only evaluate

@@ -91,10 +91,13 @@ HARMLESS = {
         releases.plans.actions.resume_plan releases.plans.actions.set_transition releases.plans.actions.turn_off
         releases.plans.add.add_plan releases.plans.add.add_steps releases.plans.due._react
         releases.plans.due._take_step releases.plans.due.note_failure releases.plans.edit._edit
-        releases.requests.propose_once.propose_once""",
+        releases.requests.propose_once.propose_once releases.plans.adopt.adopt_plan
+        releases.safeguards.due._turn_off releases.schedules.later._settle_in_steps""",
     "what plans are made from, and what holds them": """
         releases.safeguards.actions.note_alert releases.safeguards.actions.remove_safeguard
         releases.safeguards.actions.set_safeguard releases.templates.actions._edit_milestones
+        releases.safeguards.flag_actions.set_flag_safeguard releases.safeguards.flag_actions.remove_flag_safeguard
+        releases.safeguards.chart_actions.set_chart releases.safeguards.chart_actions.remove_chart
         releases.templates.actions.archive_template releases.templates.actions.create_template
         releases.templates.actions.delete_template releases.templates.actions.update_template""",
     "imports, each of which is checked as above": """
