@@ -15,7 +15,7 @@ from django.utils import timezone
 from flagadmin.core.db.standby import committed_locally, standby, wait_for_no_standby
 from flagadmin.core.db.transactions import transactional
 from projects.models import SdkVersion
-from projects.revision import read_revisions as read_revisions
+from projects.revision import read_revisions
 
 # An arbitrary key for an advisory lock: ids are made one after the other.
 LOCK = 7_325_003

@@ -17,8 +17,7 @@ from groups.login.sign_on.accounts import sign_on
 from groups.login.sign_on.identity import Identity, is_storable, require_oidc
 from groups.login.sign_on.linking import link_identity
 from groups.login.sign_on.logout import keep_hint
-from groups.login.sign_on.provider import IdentityLogin, Provider
-from groups.login.sign_on.provider import make_provider as make_provider
+from groups.login.sign_on.provider import IdentityLogin, Provider, make_provider
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION
 
