@@ -50,6 +50,11 @@ UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
 class CommandLine(ManagementUtility):
     """Django's command line for flagadmin."""
 
+    def __init__(self, argv: list[str]) -> None:
+        super().__init__(argv)
+        # Django believes that any __main__.py is its own.
+        self.prog_name = self.prog_name.replace("python -m django", "python -m flagadmin")
+
     def execute(self) -> None:
         if self.argv[1:] in (["--version"], ["version"]):
             sys.stdout.write(f"flagadmin {__version__}\n")
@@ -64,8 +69,8 @@ class CommandLine(ManagementUtility):
     def _list_help_lines(self) -> Iterator[str]:
         yield f"flagadmin {__version__}: feature flag administration.\n"
         yield f"Type '{self.prog_name} help COMMAND' for the options of a command."
-        yield "\nNear applications:"
-        yield f"  {'relay':22}Serves SDKs from a copy of what a server says, without a database."
+        yield "\nRelay:"
+        yield f"  {'relay':22}Serves SDKs from a copy of a server's answers, without a database."
         for group, names in {**GROUPS, "Support (Django's commands)": SUPPORT}.items():
             yield f"\n{group}:"
             for name in names:

@@ -57,6 +57,13 @@ def test_help_has_a_sentence_for_each_command() -> None:
         assert f"{group}:" in text
 
 
+@pytest.mark.parametrize(
+    ("path", "name"), [("/usr/bin/flagadmin", "flagadmin"), ("flagadmin/__main__.py", "python -m flagadmin")]
+)
+def test_help_names_the_program_that_was_started(path: str, name: str) -> None:
+    assert f"Type '{name} help COMMAND'" in CommandLine([path]).main_help_text()
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_commands_that_would_do_harm_are_refused(name: str) -> None:
     with pytest.raises(SystemExit, match=f"flagadmin has no command {name}"):
