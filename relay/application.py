@@ -207,34 +207,38 @@ class Application:
     # Evaluation
 
     async def _question(
-        self, request: Request, fields: dict[str, Any], *kinds: str
+        self, request: Request, read_fields: Callable[[Request], dict[str, Any]], *kinds: str
     ) -> tuple[Prepared, Any, Token]:
+        """The body is read once the token is known: without one, nobody makes the relay parse anything."""
         token = await self._find_token(request, *kinds)
         flags = await self._copy.find(token)
         prepared = await prepare(flags)
         context = make_context(
-            fields, environment=token.environment, address=request.address, now=datetime.now(UTC)
+            read_fields(request),
+            environment=token.environment,
+            address=request.address,
+            now=datetime.now(UTC),
         )
         return prepared, context, token
 
     async def get_toggles(self, request: Request) -> Response:
-        prepared, context, _ = await self._question(request, _read_fields(request), FRONTEND)
+        prepared, context, _ = await self._question(request, _read_fields, FRONTEND)
         known = request.headers.get("if-none-match", "") if request.method == "GET" else ""
         return respond_answer(answer_toggles(prepared, context, known))
 
     async def get_toggle(self, request: Request) -> Response:
         """One flag, as Unleash Edge has it: off too."""
-        prepared, context, _ = await self._question(request, _read_fields(request), FRONTEND)
+        prepared, context, _ = await self._question(request, _read_fields, FRONTEND)
         return respond_answer(answer_toggle(prepared, _TOGGLE.sub("", request.path), context))
 
     async def evaluate_all(self, request: Request) -> Response:
-        prepared, context, token = await self._question(request, read_body(request.json()), BACKEND, FRONTEND)
+        prepared, context, token = await self._question(request, _read_ofrep_fields, BACKEND, FRONTEND)
         known = request.headers.get("if-none-match", "")
         browser, streams = token.kind == FRONTEND, event_streams(self._tokens.ticket_of(token))
         return respond_answer(answer_flags(prepared, context, known, browser=browser, streams=streams))
 
     async def evaluate_one(self, request: Request) -> Response:
-        prepared, context, token = await self._question(request, read_body(request.json()), BACKEND, FRONTEND)
+        prepared, context, token = await self._question(request, _read_ofrep_fields, BACKEND, FRONTEND)
         name = request.path.removeprefix(f"{OFREP_FLAGS}/")
         return respond_answer(answer_flag(prepared, name, context, browser=token.kind == FRONTEND))
 
@@ -297,3 +301,8 @@ def _read_fields(request: Request) -> dict[str, Any]:
     if request.method == "GET":
         return read_body_context({"context": read_query_context(request.parameters())})
     return read_body_context(request.json())
+
+
+def _read_ofrep_fields(request: Request) -> dict[str, Any]:
+    """Raises ValidationError."""
+    return read_body(request.json())

@@ -1,7 +1,7 @@
 """Adds up what SDKs report, keeps it on disk until the upstream has it, and sends it in bulk.
 
-A report is a line of a journal before it is acknowledged. With each interval the journal becomes a batch, which has the
-journal's id and is sent until it is acknowledged: a server that knows ids counts it once.
+A report is a line of a journal before it is acknowledged. With each interval the journal becomes batches, which are
+named after it and sent until they are acknowledged: a server that knows ids counts each once.
 """
 
 import asyncio
@@ -10,11 +10,13 @@ import random
 import uuid
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
+from flagadmin.core.errors import ServiceUnavailable
 from relay.storage import Storage
 from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Tokens
 from relay.upstream import UpstreamFailed
@@ -27,7 +29,12 @@ JOURNAL, BATCH = "journal-", "batch-"
 MAX_ENTRIES = 2_000  # of a list in one request
 MAX_IMPACT = 200
 MAX_IDS = 100_000
-MAX_BATCHES = 1_000  # that wait for the upstream; the oldest are dropped
+MAX_BATCHES = 5_000  # that wait for the upstream; the oldest are dropped
+MAX_BATCHES_IN_MEMORY = 50  # that could not be written
+# Of applications, flags, variants and strategies in a journal. Whoever makes names up shall not fill the memory.
+MAX_NAMES = 100_000
+MAX_JOURNAL = 100_000_000  # bytes, then it is sent before the interval is over
+BYTES_OF_NAME = 250  # as which an impact metric counts
 STORED = frozenset((200, 202))
 
 Line = dict[str, Any]
@@ -41,29 +48,42 @@ class Sums:
         self._counts: dict[str, dict[tuple[str, str, str], Line]] = defaultdict(dict)
         self._impact: dict[str, list[Any]] = defaultdict(list)
         self._seen: dict[str, set[str]] = defaultdict(set)
-
-    def __bool__(self) -> bool:
-        return bool(self._applications or self._counts or self._impact or self._seen)
+        self.names = 0
+        """How many are held, which is what takes memory."""
 
     def add(self, line: Line) -> None:
         environment = line["environment"]
         self._seen[environment].add(line["token"])
         for application in line["applications"]:
-            key = application["appName"], application["instanceId"]
-            known = self._applications[environment].setdefault(key, {})
-            known.update({name: value for name, value in application.items() if value})
+            self._add_application(environment, application)
         for metric in line["metrics"]:
             self._add_count(environment, metric)
-        room = MAX_IMPACT - len(self._impact[environment])
-        self._impact[environment] += line["impactMetrics"][:room]
+        impact = line["impactMetrics"][: MAX_IMPACT - len(self._impact[environment])]
+        self._impact[environment] += impact
+        self.names += len(orjson.dumps(impact)) // BYTES_OF_NAME
+
+    def _add_application(self, environment: str, application: Line) -> None:
+        key = application["appName"], application["instanceId"]
+        known = self._applications[environment].setdefault(key, {})
+        before = _count_names(known)
+        known.update({name: value for name, value in application.items() if value})
+        self.names += _count_names(known) - before
 
     def _add_count(self, environment: str, metric: Line) -> None:
-        key = metric["appName"], metric["featureName"], metric["timestamp"]
-        count = self._counts[environment].setdefault(key, metric | {"yes": 0, "no": 0, "variants": {}})
+        key, counts = (
+            (metric["appName"], metric["featureName"], metric["timestamp"]),
+            self._counts[environment],
+        )
+        count = counts.get(key)
+        if count is None:
+            count = counts[key] = metric | {"yes": 0, "no": 0, "variants": {}}
+            self.names += 1
+        before = len(count["variants"])
         count["yes"] += metric["yes"]
         count["no"] += metric["no"]
         for name, number in metric["variants"].items():
             count["variants"][name] = count["variants"].get(name, 0) + number
+        self.names += len(count["variants"]) - before
 
     @property
     def clients(self) -> int:
@@ -85,6 +105,10 @@ class Sums:
                 }
 
 
+def _count_names(application: Line) -> int:
+    return len(application) and 1 + len(application.get("strategies", ()))
+
+
 class Reports:
     """All methods are called in the event loop."""
 
@@ -92,8 +116,9 @@ class Reports:
         self._storage, self._ask, self._tokens = storage, ask, tokens
         self._interval = interval
         self._sums = Sums()
-        self._journal = uuid.uuid4().hex
-        self._batches: dict[str, list[Line]] = {}
+        self._journal, self._journal_bytes = uuid.uuid4().hex, 0
+        self._is_full = asyncio.Event()
+        self._batches: OrderedDict[str, bytes | None] = OrderedDict()  # by id; None: it is on disk
         self._ids: OrderedDict[str, None] = OrderedDict()  # of reports of other relays
         self.received = self.sent = self.dropped = 0
         self.clients = 0
@@ -106,56 +131,88 @@ class Reports:
         return len(self._batches)
 
     def add(self, line: Line) -> None:
-        """Returns once the report survives the end of the process, unless the disk fails. An id counts once."""
-        if identifier := line.get("id"):
-            if identifier in self._ids:
-                return
+        """Returns once the report survives the end of the process, unless the disk fails. An id counts once.
+
+        Raises ServiceUnavailable if too much was reported in this interval: SDKs keep what they report until then.
+        """
+        identifier = line.get("id")
+        if identifier in self._ids:
+            return
+        if self._sums.names >= MAX_NAMES:
+            raise ServiceUnavailable("Too much is being reported. Try again later.")
+        if identifier:
             self._ids[identifier] = None
             if len(self._ids) > MAX_IDS:
                 self._ids.popitem(last=False)
-        self._storage.append(f"{JOURNAL}{self._journal}", orjson.dumps(line))
+        text = orjson.dumps(line)
+        self._storage.append(f"{JOURNAL}{self._journal}", text)
+        self._journal_bytes += len(text)
+        if self._journal_bytes > MAX_JOURNAL:
+            self._is_full.set()
         self._sums.add(line)
         self.received += 1
 
     def _read_stored(self) -> None:
-        for name in self._storage.names(BATCH):
-            parts = _read_json(self._storage.read(name) or b"")
-            if isinstance(parts, list):
-                self._batches[name.removeprefix(BATCH)] = parts
+        self._batches.update((name.removeprefix(BATCH), None) for name in self._storage.names(BATCH))
         for name in self._storage.names(JOURNAL):
-            identifier = name.removeprefix(JOURNAL)
-            if identifier not in self._batches:
-                self._journal, self._sums = identifier, Sums()
-                for text in (self._storage.read(name) or b"").splitlines():
-                    if isinstance(line := _read_json(text), dict):
-                        self._sums.add(line)
-                        if line.get("id"):
-                            self._ids[line["id"]] = None
-                self.close_journal()
-            self._storage.delete(name)
+            self._journal, self._sums = name.removeprefix(JOURNAL), Sums()
+            for text in (self._storage.read(name) or b"").splitlines():
+                if isinstance(line := _read_json(text), dict):
+                    self._sums.add(line)
+                    if line.get("id"):
+                        self._ids[line["id"]] = None
+            # Of a process that was killed while it wrote batches of it, some are there: they are the same.
+            self._note_stored(self._store(*self._close_journal()))
 
-    def close_journal(self) -> None:
-        """Makes a batch of the journal, and begins the next one."""
-        identifier, sums = self._journal, self._sums
-        self._journal, self._sums = uuid.uuid4().hex, Sums()
+    def _close_journal(self) -> tuple[str, dict[str, bytes]]:
+        """Begins the next journal. Returns the last one's id and batches, which are in memory until stored."""
+        journal, sums = self._journal, self._sums
+        self._journal, self._journal_bytes, self._sums = uuid.uuid4().hex, 0, Sums()
         self.clients = sums.clients
-        if sums:
-            parts = [part | {"number": number} for number, part in enumerate(sums.bodies())]
-            self._batches[identifier] = parts
-            if self._storage.write(f"{BATCH}{identifier}", orjson.dumps(parts)):
-                self._storage.delete(f"{JOURNAL}{identifier}")
-        while len(self._batches) > MAX_BATCHES:
-            self._drop(next(iter(self._batches)))
+        bodies = enumerate(sums.bodies())
+        batches = {f"{journal}-{number}": orjson.dumps(body) for number, body in bodies}
+        self._batches.update(batches)
+        return journal, batches
+
+    def _store(self, journal: str, batches: dict[str, bytes]) -> set[str]:
+        """The ids of those that could be written. In a thread: the disk may take its time."""
+        stored = {name for name, content in batches.items() if self._storage.write(f"{BATCH}{name}", content)}
+        if len(stored) == len(batches):
+            self._storage.delete(f"{JOURNAL}{journal}")
+        return stored
+
+    def _note_stored(self, stored: set[str]) -> None:
+        self._batches.update(dict.fromkeys(stored & self._batches.keys()))
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        in_memory = [name for name, content in self._batches.items() if content is not None]
+        too_many = list(self._batches)[: max(0, len(self._batches) - MAX_BATCHES)]
+        for identifier in {*too_many, *in_memory[: max(0, len(in_memory) - MAX_BATCHES_IN_MEMORY)]}:
+            log.error("Reports are dropped: %d batches wait for the upstream", len(self._batches))
+            self._forget(identifier)
+            self.dropped += 1
+
+    def _forget(self, identifier: str) -> None:
+        """Its journal goes with its last batch, if that could not be written."""
+        del self._batches[identifier]
+        self._storage.delete(f"{BATCH}{identifier}")
+        journal, _, _ = identifier.rpartition("-")
+        if not any(other.startswith(f"{journal}-") for other in self._batches):
+            self._storage.delete(f"{JOURNAL}{journal}")
 
     async def keep_sending(self) -> None:
         """A task: sends after each interval."""
         while True:
-            await asyncio.sleep(self._interval * random.uniform(0.7, 1.0))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._interval * random.uniform(0.7, 1.0)):
+                    await self._is_full.wait()
+            self._is_full.clear()
             await self.send()
 
     async def send(self) -> None:
         """Sends all batches, the oldest first, until one is not acknowledged."""
-        self.close_journal()
+        self._note_stored(await asyncio.to_thread(self._store, *self._close_journal()))
         for identifier in list(self._batches):
             try:
                 await self._send(identifier)
@@ -164,42 +221,27 @@ class Reports:
                 return
 
     async def _send(self, identifier: str) -> None:
-        parts = self._batches[identifier]
-        for part in list(parts):
-            if await self._send_part(part, f"{identifier}-{part['number']}"):
-                parts.remove(part)
-                if parts:
-                    self._storage.write(f"{BATCH}{identifier}", orjson.dumps(parts))
-        if parts:  # there is no token for their environment
+        content = self._batches.get(identifier) or self._storage.read(f"{BATCH}{identifier}") or b""
+        body = _read_json(content)
+        if not isinstance(body, dict):  # dropped meanwhile, or nothing that this version wrote
+            self._batches.pop(identifier, None)
             return
-        del self._batches[identifier]
-        self._storage.delete(f"{BATCH}{identifier}")
-        self._storage.delete(f"{JOURNAL}{identifier}")
-        self.sent += 1
-
-    async def _send_part(self, part: Line, identifier: str) -> bool:
-        environment = part["environment"]
+        environment = body.pop("environment")
         backend = (
             token
             for token in self._tokens.all()
             if token.kind == BACKEND and token.environment == environment
         )
-        token = next(backend, None)
-        if token is None:
-            return False
-        body = {name: value for name, value in part.items() if name not in ("environment", "number")}
+        if (token := next(backend, None)) is None:
+            return
         answer = await self._ask("POST", BULK, token=token.secret, body=body, headers={ID_HEADER: identifier})
         if answer.status == 400:  # all that is valid has been stored
             log.warning("The upstream refused parts of a report: %s", answer.body[:500])
         elif answer.status not in STORED:
             raise UpstreamFailed(f"The upstream answered {answer.status} to a report.")
-        return True
-
-    def _drop(self, identifier: str) -> None:
-        log.error("Reports are dropped: %d batches wait for the upstream", len(self._batches))
-        del self._batches[identifier]
-        self._storage.delete(f"{BATCH}{identifier}")
-        self.dropped += 1
+        if identifier in self._batches:
+            self._forget(identifier)
+        self.sent += 1
 
 
 def hour_of(moment: datetime, *, now: datetime) -> str:

@@ -22,6 +22,7 @@ from tests.attack import (
     kills,
     races,
     readers,
+    relays,
     resources,
     watched,
 )
@@ -30,8 +31,9 @@ from tests.attack.result import Result, table
 
 # Each attack's share of the time.
 SHARES = {
-    "resources": 0.15, "evaluations": 0.12, "described": 0.22, "forms": 0.08, "races": 0.05, "backups": 0.02,
+    "resources": 0.15, "evaluations": 0.12, "described": 0.16, "forms": 0.08, "races": 0.05, "backups": 0.02,
     "kills": 0.08, "external": 0.05, "readers": 0.06, "judgements": 0.08, "watched": 0.06, "archives": 0.03,
+    "relays": 0.06,
 }  # fmt: skip
 
 
@@ -56,6 +58,7 @@ def attacks(target: Installation, seconds: float, seed: int, only: Iterable[str]
         "backups": lambda: [kills.backup_under_writers(target, spans["backups"], manage)],
         "kills": lambda: kills.attacks(target, spans["kills"], seed),
         "external": lambda: external.attacks(spans["external"], seed),
+        "relays": lambda: relays.attacks(target, spans["relays"]),
         "watched": lambda: watched.attacks(spans["watched"]),
         "archives": lambda: archives.attacks(seed, manage),
     }

@@ -1,4 +1,4 @@
-"""Somebody who has nothing to do with the attack: how long the playground lets them wait meanwhile."""
+"""Somebody who has nothing to do with the attack: how long the server lets them wait meanwhile."""
 
 import http.client
 import threading
@@ -9,7 +9,6 @@ from types import TracebackType
 from tests.attack.installation import Installation
 from tests.support.live_server import Client
 
-QUESTION = {"environment": "production", "projects": ["checkout"], "context": {"userId": "42"}}
 PAUSE = 0.02  # seconds between two questions
 
 
@@ -26,15 +25,16 @@ class Bystander(threading.Thread):
     def run(self) -> None:
         while not self._over.is_set():
             try:
-                with closing(Client(self.target.port, self.target.keys["viewer"])) as client:
+                with closing(Client(self.target.port, self.target.keys[self.target.question.key])) as client:
                     self._ask(client)
             except (OSError, http.client.HTTPException):
                 self.failures += 1
 
     def _ask(self, client: Client) -> None:
+        _, method, path, body = self.target.question
         while not self._over.wait(PAUSE):
             began = time.perf_counter()
-            status, _ = client.call("POST", "/api/admin/playground", QUESTION)
+            status, _ = client.call(method, path, body)
             self.times.append(time.perf_counter() - began)
             self.failures += status != 200
             if len(self.times) % 10 == 0:

@@ -71,7 +71,7 @@ class Verdict:
     def result(self, name: str, figures: str = "") -> Result:
         """Looks at the log and the server too."""
         self._look_at_log()
-        if not is_ready(self.target.port):
+        if not is_ready(self.target.port, self.target.ready):
             self.fault("the server is not ready afterwards")
         if (megabytes := self.target.worker_megabytes()) > MAX_MEGABYTES:
             self.fault(f"{megabytes:.0f} MB in a worker")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.support.live_server import started
 
@@ -20,8 +20,27 @@ PASSWORD = "correct horse battery"  # of "attacked", who has an authenticator ap
 SEALED = "/api/admin/projects/sealed"
 
 
+class Question(NamedTuple):
+    """What somebody asks who has nothing to do with the attack. ``key`` names a key of the installation."""
+
+    key: str
+    method: str
+    path: str
+    body: Any = None
+
+
+PLAYGROUND = Question(
+    "viewer",
+    "POST",
+    "/api/admin/playground",
+    {"environment": "production", "projects": ["checkout"], "context": {"userId": "42"}},
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Installation:
+    """A server, or a relay before it."""
+
     port: int
     group: int  # of the server's processes
     folder: Path
@@ -29,6 +48,8 @@ class Installation:
     keys: dict[str, str]
     sessions: dict[str, str]  # of administrators' browsers, each with an account of its own
     links: dict[str, str]  # login and invite: tokens of links; app: the secret of an authenticator app
+    question: Question = PLAYGROUND
+    ready: str = "/readyz"
 
     @property
     def log(self) -> Path:

@@ -126,10 +126,13 @@ def poll(target: Installation, seconds: float) -> Attacked:
     return found
 
 
-def hold_streams(target: Installation, seconds: float) -> Attacked:
-    """Streams are opened and never read, while a flag that they tell about changes again and again."""
+def hold_streams(target: Installation, seconds: float, admin_port: int | None = None) -> Attacked:
+    """Streams are opened and never read, while a flag that they tell about changes again and again.
+
+    It is changed through ``admin_port``, if the target is a relay.
+    """
     found, until = Attacked(), time.monotonic() + seconds
-    with ExitStack() as held, closing(Client(target.port, target.keys["admin"])) as admin:
+    with ExitStack() as held, closing(Client(admin_port or target.port, target.keys["admin"])) as admin:
         for number in range(DEAF):
             connection = held.enter_context(
                 closing(http.client.HTTPConnection("127.0.0.1", target.port, timeout=10))

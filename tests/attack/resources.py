@@ -189,7 +189,7 @@ def hold_sockets(target: Installation, seconds: float) -> Attacked:
 
     def ask_for_health() -> None:
         with suppress(OSError, http.client.HTTPException), closing(Client(target.port)) as client:
-            answers[0] = client.call("GET", "/healthz")[0]
+            answers[0] = client.call("GET", target.ready)[0]
 
     asking = threading.Thread(target=ask_for_health, daemon=True)
     asking.start()
@@ -197,4 +197,4 @@ def hold_sockets(target: Installation, seconds: float) -> Attacked:
     for connection in held:
         connection.close()
     asking.join(5)
-    return Attacked(told=f"{len(held)} held, /healthz answers {answers[0] or 'nothing'}")
+    return Attacked(told=f"{len(held)} held, {target.ready} answers {answers[0] or 'nothing'}")

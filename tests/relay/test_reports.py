@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from flagadmin.core.errors import ServiceUnavailable
 from relay.reports import Reports
 from relay.storage import DirectoryInUse, Storage
 from relay.tokens import Tokens
@@ -68,7 +69,7 @@ def test_none_is_lost_and_none_counts_twice(upstream: Upstream, tmp_path: Path) 
 class Disk:
     """Reports of a directory, without a server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, interval: float = 1) -> None:
         self.storage = Storage(folder)
         self.sent: list[tuple[str, Any]] = []
         self.fails = False
@@ -77,7 +78,7 @@ class Disk:
             b'[{"token":"t:development.secret","type":"client","projects":["*"],'
             b'"environment":"development"}]',
         )
-        self.reports = Reports(self.storage, self.ask, Tokens(self.storage, self.ask), interval=1)
+        self.reports = Reports(self.storage, self.ask, Tokens(self.storage, self.ask), interval=interval)
 
     async def ask(self, method: str, path: str, **more: Any) -> Answer:
         if self.fails:
@@ -161,6 +162,89 @@ def test_many_counts_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
     disk.send()
     assert [len(body["metrics"]) for _, body in disk.sent] == [2, 2, 1]
     assert len({identifier for identifier, _ in disk.sent}) == 3
+
+
+def report_names(*names: str, **more: Any) -> list[dict[str, Any]]:
+    metric = {"appName": "web", "timestamp": "t", "yes": 1, "no": 0, "variants": {}} | more
+    return [metric | {"featureName": name} for name in names]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"metrics": report_names("a", "b", "c")},
+        {"metrics": report_names("a", variants={"v": 1, "w": 1})},
+        {"applications": [{"appName": "a", "instanceId": "b", "strategies": ["x", "y"]}]},
+        {"impactMetrics": [{"help": "x" * 1_000}]},
+    ],
+)
+def test_names_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
+    monkeypatch.setattr("relay.reports.MAX_NAMES", 3)
+    disk = Disk(tmp_path)
+    disk.add(0, metrics=report_names("a", "b"))
+    disk.add(0, metrics=report_names("a", "b"))
+    disk.add(0, **more)
+    with pytest.raises(ServiceUnavailable):
+        disk.add(0)
+    disk.send()
+    disk.add(0)
+
+
+def test_an_application_that_registers_again_takes_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relay.reports.MAX_NAMES", 3)
+    disk = Disk(tmp_path)
+    for _ in range(5):
+        disk.add(
+            0,
+            metrics=[],
+            applications=[{"appName": "a", "instanceId": "b", "strategies": ["x"], "sdk": None}],
+        )
+
+
+def test_a_large_journal_is_sent_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.reports.MAX_JOURNAL", 300)
+    disk = Disk(tmp_path, interval=3600)
+
+    async def report_until_sent() -> None:
+        sending = asyncio.create_task(disk.reports.keep_sending())
+        async with asyncio.timeout(60):
+            while not disk.sent:
+                disk.add(1)
+                await asyncio.sleep(0)
+        sending.cancel()
+
+    asyncio.run(report_until_sent())
+    assert disk.total() >= 2
+
+
+def test_the_oldest_batches_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.reports.MAX_BATCHES", 2)
+    disk = Disk(tmp_path)
+    disk.fails = True
+    for yes in (1, 2, 4):
+        disk.add(yes)
+        disk.send()
+    disk.fails = False
+    assert (disk.reports.waiting, disk.reports.dropped) == (2, 1)
+    disk.send()
+    assert disk.total() == 6
+    assert not list(tmp_path.glob("batch-*"))
+
+
+def test_a_full_disk_keeps_few_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.reports.MAX_BATCHES_IN_MEMORY", 2)
+    disk = Disk(tmp_path)
+    disk.fails = True
+    monkeypatch.setattr(disk.storage, "write", lambda *_: False)
+    for yes in (1, 2, 4):
+        disk.add(yes)
+        disk.send()
+    disk.fails = False
+    disk.send()
+    assert disk.total() == 6
+    assert not list(tmp_path.glob("journal-*"))
 
 
 def test_a_directory_is_locked(tmp_path: Path) -> None:

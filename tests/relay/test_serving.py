@@ -125,6 +125,12 @@ def test_a_frontend_answer_is_recognized_by_its_etag(relay: Relay) -> None:
     assert relay.call("OPTIONS", "/api/frontend")[0] == 204
 
 
+@pytest.mark.parametrize("path", ["/api/frontend", "/ofrep/v1/evaluate/flags", "/ofrep/v1/evaluate/flags/a"])
+def test_no_body_is_read_without_a_token(relay: Relay, path: str) -> None:
+    assert relay.call("POST", path, "", {"context": 7})[0] == 401
+    assert relay.call("POST", path, WEB, {"context": 7})[0] == 400
+
+
 @pytest.mark.parametrize(
     ("method", "path", "secret", "status"),
     [

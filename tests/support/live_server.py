@@ -121,10 +121,10 @@ def wait_until_ready(port: int, server: subprocess.Popen) -> None:
     raise RuntimeError("the server did not become ready")
 
 
-def is_ready(port: int) -> bool:
+def is_ready(port: int, path: str = "/readyz") -> bool:
     try:
         with closing(Client(port)) as client:
-            return client.call("GET", "/readyz")[0] == 200
+            return client.call("GET", path)[0] == 200
     except (OSError, http.client.HTTPException):
         return False
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -27,12 +28,16 @@ from tests.support.live_server import (
 ROOT = Path(__file__).resolve().parents[3]
 USER = 10001
 NEEDED = ("buildah", "debootstrap")
-NAME_SERVERS = ("/usr/lib/cni/dnsname", "/usr/lib/podman/aardvark-dns", "/usr/libexec/podman/aardvark-dns")
+# What Podman needs for containers that find each other by name, beside iptables, and for `init: true`.
+NAME_SERVERS = ("/usr/lib/podman/aardvark-dns", "/usr/libexec/podman/aardvark-dns")
+INITS = ("/usr/bin/catatonit", "/usr/libexec/podman/catatonit")
 # Limits that any machine can set. Healthy or not is asked by hand: Podman needs systemd to ask regularly.
 SETTINGS = """
 [containers]
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+init_path = "{init}"
 [network]
+network_backend = "netavark"
 network_config_dir = "{folder}/networks"
 [engine]
 cgroup_manager = "cgroupfs"
@@ -49,6 +54,10 @@ pytestmark = [
         reason="The container image is not tested: it needs root, buildah and debootstrap.",
     ),
 ]
+
+
+def find(paths: Iterable[str]) -> str | None:
+    return next((path for path in paths if Path(path).exists()), None)
 
 
 def run(*command: str | Path) -> str:
@@ -68,7 +77,7 @@ def folder(tmp_path_factory):
         f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
     )
     patch.setenv("CONTAINERS_STORAGE_CONF", str(folder / "storage.conf"))
-    (folder / "containers.conf").write_text(SETTINGS.format(folder=folder))
+    (folder / "containers.conf").write_text(SETTINGS.format(folder=folder, init=find(INITS) or ""))
     patch.setenv("CONTAINERS_CONF", str(folder / "containers.conf"))
     try:
         run("sh", ROOT / "deploy/release.sh", folder / "dist")
@@ -150,10 +159,10 @@ def is_healthy(name: str) -> bool:
     return checked.returncode == 0
 
 
-@needs("podman", "podman-compose", "runc")
+@needs("podman", "podman-compose", "runc", "iptables")
 @pytest.mark.skipif(
-    not any(Path(path).exists() for path in NAME_SERVERS),
-    reason="compose.yaml is not tried: containers would not find each other by name (package dnsname or aardvark-dns).",
+    not (find(NAME_SERVERS) and find(INITS)),
+    reason="compose.yaml is not tried: it needs the packages netavark, aardvark-dns and catatonit.",
 )
 def test_compose_serves_with_postgresql_and_keeps_its_data(folder, monkeypatch):
     run(
