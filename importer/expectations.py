@@ -1,4 +1,4 @@
-"""What saved contexts expect, checked as if an import had been made: with its flags, and with its saved contexts."""
+"""Checks the expectations of saved contexts as if an import had been made, its own saved contexts included."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

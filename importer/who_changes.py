@@ -1,4 +1,4 @@
-"""Who gets something else after an import: the flags as stored beside the flags as they would be."""
+"""Compares the stored flags with the flags as an import would leave them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which function writes the messages of which provider."""
+"""Maps each provider to the function that writes its messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is sent to providers whose messages people read: Slack, Microsoft Teams, e-mail."""
+"""Messages for providers whose readers are people: Slack, Microsoft Teams, e-mail."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Whom the change that an event tells of changed, in numbers of generated users."""
+"""Counts the generated users affected by the change that an event describes."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

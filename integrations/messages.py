@@ -1,4 +1,4 @@
-"""What a receiver is told: the event, as a document, as a sentence in Markdown, and with links."""
+"""An event for receivers: as a document, as a sentence in Markdown, and with links."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is sent to tell a receiver of an event, for each provider that gets data. `chat` has those that people read."""
+"""Requests that deliver an event to providers that take data. `chat` has those whose readers are people."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What can be integrated: the parameters of each provider, with the reference's names, and the events offered."""
+"""The providers on offer: their parameters, by the reference's names, and their events."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""How much is evaluated for the APIs that answer what a context gets."""
+"""Metrics of how much the evaluating APIs evaluate."""
 
 from prometheus_client import Counter
 

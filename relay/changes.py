@@ -1,4 +1,4 @@
-"""What changed in the flags of a scope since a version, as the events that delta and streaming SDKs take."""
+"""Keeps the changes in the flags of a scope, as the events that delta and streaming SDKs take."""
 
 from collections.abc import Iterator
 from typing import Any

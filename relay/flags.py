@@ -1,4 +1,4 @@
-"""What a relay knows of the flags of a scope, as an SDK gets them, and what it answers from that."""
+"""The flags of a scope as a relay knows them, and its answers to SDKs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a relay is: for probes, for Prometheus, and for whoever asks how old what it serves is."""
+"""The relay's health: for probes, for Prometheus, and for whoever asks how old its flags are."""
 
 import hmac
 import time

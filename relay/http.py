@@ -1,4 +1,4 @@
-"""What requests and answers of a relay are made of."""
+"""Requests and responses of a relay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a relay answers with: flags as they are, and what contexts get."""
+"""A relay's answers: flags as they are, and evaluated for contexts."""
 
 import asyncio
 

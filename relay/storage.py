@@ -46,13 +46,6 @@ class Storage:
             self._failed(error)
             return None
 
-    def written_at(self, name: str) -> float:
-        """Seconds since 1970, 0 if there is no such file."""
-        try:
-            return (self._folder / name).stat().st_mtime
-        except OSError:
-            return 0.0
-
     def write(self, name: str, content: bytes) -> bool:
         """Whether it could be written. Until then, readers find the content of before."""
         path, new = self._folder / name, self._folder / f"{name}.new"

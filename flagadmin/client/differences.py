@@ -1,4 +1,4 @@
-"""What files say and the server does not: only that is sent, planned and applied."""
+"""Compares files with the server: only what differs is sent, planned and applied."""
 
 import re
 from collections.abc import Iterator

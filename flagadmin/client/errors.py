@@ -1,4 +1,4 @@
-"""What these commands fail with."""
+"""Errors of these commands."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

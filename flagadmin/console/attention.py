@@ -1,4 +1,4 @@
-"""What needs attention on the start page: failing expectations, schedules that were suspended, stale flags, waiting
+"""The start page's "Needs attention": failing expectations, suspended schedules, stale flags, waiting
 imports, expiring tokens, outdated SDKs.
 
 Each source is a function that yields at most MAX_COUNT items from a bounded number of queries, of what the caller

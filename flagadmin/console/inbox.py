@@ -1,4 +1,4 @@
-"""What waits for somebody on the start page, and what happens next by itself: change requests and release plans."""
+"""The start page's inbox: change requests that wait for the caller, and scheduled changes and release plans."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

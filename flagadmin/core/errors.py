@@ -261,8 +261,8 @@ class NotConfirmed(ServiceUnavailable):
     """503: a change that was made, but that the synchronous standby did not confirm in time."""
 
     default_message = (
-        "The standby of the database did not confirm this in time. Whether it stays is not known: it is stored,"
-        " but lost if the primary database is lost now. Look before you repeat it."
+        "The standby of the database did not confirm this in time. The change is saved on the primary, but would be"
+        " lost if the primary failed now. Check whether it took effect before you try again."
     )
 
 

@@ -1,4 +1,4 @@
-"""What people did with the demo's flags in the last weeks, up to the state in ``flags.py``."""
+"""The history of the demo's flags over the last weeks, up to the state in ``flags.py``."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

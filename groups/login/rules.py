@@ -1,4 +1,4 @@
-"""Who may use passwords, and which."""
+"""Rules for passwords, and for who may log in with one."""
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password

@@ -1,4 +1,4 @@
-"""How accounts log in without a second factor or a passkey."""
+"""Lists the ways in which accounts can log in without a second factor or a passkey."""
 
 from django.conf import settings
 

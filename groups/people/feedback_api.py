@@ -1,4 +1,4 @@
-"""What the reference server's console reports about its own use. Answered so that it works here; nothing is stored."""
+"""Accepts the feedback that the reference server's console sends, so that it works here; nothing is stored."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How somebody with a new account logs in first, in words."""
+"""Describes how a person with a new account logs in for the first time."""
 
 from django.conf import settings
 from django.http import HttpRequest

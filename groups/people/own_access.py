@@ -1,4 +1,4 @@
-"""What somebody may do, and where, for the first page that they see."""
+"""Summarizes the caller's permissions, and where they apply, for the first page they see."""
 
 from dataclasses import dataclass
 

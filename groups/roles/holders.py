@@ -1,4 +1,4 @@
-"""Who holds a role, where, and what they would lose without it."""
+"""Lists who holds a role, where, and what they would lose without it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

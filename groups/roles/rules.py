@@ -1,4 +1,4 @@
-"""What a role may be, and when it may be changed or deleted."""
+"""Rules for roles, and for when one may be changed or deleted."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial

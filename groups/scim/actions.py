@@ -1,4 +1,4 @@
-"""What an identity provider does: creates, changes, deactivates and deletes accounts and groups."""
+"""Creates, changes, deactivates and deletes accounts and groups for an identity provider."""
 
 from dataclasses import dataclass
 

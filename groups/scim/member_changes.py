@@ -1,4 +1,4 @@
-"""What is done to the members of a group, without reading who they are."""
+"""Adds and removes members of a group without reading the others."""
 
 from dataclasses import dataclass, field
 

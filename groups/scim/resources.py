@@ -1,4 +1,4 @@
-"""What SCIM knows of accounts and groups here, and what is tolerated of providers.
+"""Accounts and groups as SCIM resources, and the deviations of providers that are tolerated.
 
 Attributes that are not declared are accepted and dropped: Entra and Okta send what they are configured to send.
 """

@@ -1,4 +1,4 @@
-"""What the resources of a provider mean here."""
+"""Maps SCIM resources to account and group fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which second factors an account has."""
+"""Reads which second factors an account has."""
 
 from dataclasses import dataclass
 from typing import Any

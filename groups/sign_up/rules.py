@@ -1,4 +1,4 @@
-"""What an invite link may be."""
+"""Rules for invite links."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

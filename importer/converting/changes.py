@@ -1,4 +1,4 @@
-"""How many users change because of the hash: each flag as the source chooses its users beside the converted one."""
+"""Counts the users who change because products hash differently: each flag before and after its conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of percentages.
+"""Converts percentages.
 
 Each product hashes otherwise, so a percentage is never the same users here. How many change is computed with the hash
 of the source; and there are ways to keep those who have something now.

@@ -1,4 +1,4 @@
-"""What SDKs get of an installation, in one form for both sides."""
+"""SDK answers of an installation, in one form for both sides of a move."""
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256

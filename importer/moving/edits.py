@@ -1,4 +1,4 @@
-"""What was edited here since it came, or was last changed, by a move from the same address: found in the audit log.
+"""Finds in the audit log what was edited here after a move from the same address created or changed it.
 
 It must not be overwritten without a word, by this move or the next: it stays edited until a move writes it again.
 """

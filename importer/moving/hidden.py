@@ -1,4 +1,4 @@
-"""What Unleash's database has and its API does not show. The shapes are rows of its tables."""
+"""Reads from Unleash's database what its API does not show. The shapes are rows of its tables."""
 
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64

@@ -1,4 +1,4 @@
-"""What was read of another installation."""
+"""Everything that was read from the other installation."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a move does not bring, in words: nothing stays there without a line in the report."""
+"""Lists what a move leaves behind: nothing stays there without a line in the report."""
 
 from importer.moving.database import SourceDatabase
 from importer.moving.installation import HISTORY, Installation

@@ -1,4 +1,4 @@
-"""What a proof has found for one SDK token."""
+"""The result of a proof for one SDK token."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What release templates and plans of Unleash must have, as its API answers and as its database has them."""
+"""Shapes of Unleash's release templates and plans, in its API and in its database."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a move does, line by line, in words."""
+"""The report of a move, line by line."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

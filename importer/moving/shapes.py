@@ -1,4 +1,4 @@
-"""What answers of Unleash must have. Other members are ignored."""
+"""Required members of Unleash's answers. Other members are ignored."""
 
 from datetime import datetime
 from typing import Annotated, Any, TypeVar

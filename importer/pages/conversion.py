@@ -1,4 +1,4 @@
-"""What the preview of another product's file shows of its conversion, and the choices that it offers."""
+"""The preview of another product's file: its conversion, and the choices it offers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

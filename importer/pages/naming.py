@@ -1,4 +1,4 @@
-"""What pages of an import or promotion are called, and the pages above them."""
+"""Titles and breadcrumbs for the pages of imports and promotions."""
 
 from django.urls import reverse
 

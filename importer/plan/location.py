@@ -1,4 +1,4 @@
-"""Where the flags of an import are stored now: refuses those that live in another project, and skips archived ones."""
+"""Finds where the flags of an import are stored: refuses those of another project, and skips archived ones."""
 
 from groups.access import Caller
 from importer.plan.entries import Entry

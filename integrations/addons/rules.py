@@ -1,4 +1,4 @@
-"""What must be true of an integration."""
+"""Rules for integrations."""
 
 from collections.abc import Iterator
 from typing import Any

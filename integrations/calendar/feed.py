@@ -1,4 +1,4 @@
-"""What is in a calendar: when change requests are applied, and when flags reach the lifetime of their type."""
+"""Entries of the calendar feed: scheduled change requests, and flags that reach their type's lifetime."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

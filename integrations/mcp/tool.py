@@ -1,4 +1,4 @@
-"""What a tool is, and how it is called."""
+"""Defines a tool and how it is called."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

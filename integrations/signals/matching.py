@@ -1,4 +1,4 @@
-"""What a signal says, and which conditions it meets. Knows no database."""
+"""Matches a signal against the conditions of a rule. Pure: knows no database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

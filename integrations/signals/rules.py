@@ -1,4 +1,4 @@
-"""What must be true of sources of signals and their rules."""
+"""Rules for signal sources and their rules."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""How much one comparison may compute."""
+"""Limits how much one comparison may compute."""
 
 from __future__ import annotations
 

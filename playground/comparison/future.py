@@ -1,4 +1,4 @@
-"""What is to change by a moment ahead: an app registers what knows of changes that are scheduled."""
+"""Forecasts the flags at a moment ahead: an app registers what knows of scheduled changes."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime

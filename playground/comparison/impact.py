@@ -1,4 +1,4 @@
-"""What an edit changes, in short: how many of a sample of users, how, and a few of them by name."""
+"""Summarizes the effect of an edit on a sample of users: how many change, how, and a few by name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What applications get over many calls with one context: answers, and the exact share of calls of each."""
+"""Computes each application's exact shares of answers over many calls with one context."""
 
 from __future__ import annotations
 

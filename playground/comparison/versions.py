@@ -1,4 +1,4 @@
-"""Whom each version of a flag changed: what generated users got before and after it, as everything was then."""
+"""Compares what generated users got before and after each version of a flag, as everything was then."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who changes between two states: for each flag how many users get something else, and which."""
+"""Counts, for each flag, the users whose result differs between two states, and names some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pages show what a change would do to saved contexts."""
+"""Presents the effects of a change on saved contexts."""
 
 from collections.abc import Sequence
 from urllib.parse import urlencode

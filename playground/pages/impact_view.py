@@ -1,4 +1,4 @@
-"""What an edit changes, as pages show it beside a form: how many, how, and the answers before and after."""
+"""Presents the impact of an edit beside its form: how many users change, how, and the answers before and after."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

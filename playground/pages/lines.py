@@ -1,4 +1,4 @@
-"""How pages show what changes: the words and colors of changes, and a line for whoever gets something else."""
+"""Presents changes: words and colors, and a line for each user whose result changes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What is evaluated, part by part, each with the URL of the results without it."""
+"""Splits a question into parts, each with the URL of the results without it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

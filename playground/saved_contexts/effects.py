@@ -1,4 +1,4 @@
-"""What a change of the flags would do to saved contexts: who changes, by name, and which expectations it breaks."""
+"""Finds which saved contexts a change of flags affects, and which expectations it breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which project enforces an expectation: the project of its flag, if its author may change flags there.
+"""Decides which project enforces an expectation: the flag's, if the author may change flags there.
 
 A project that refuses changes that break expectations refuses for those that it enforces. A saved context of a project
 is enforced there; a saved context of no project remembers the project of each flag (`SavedContext.enforced_in`).

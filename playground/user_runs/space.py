@@ -1,4 +1,4 @@
-"""How much space the results of runs may take. It is decided before a run begins, from some of its users."""
+"""Estimates the space that the results of a run may take, from some of its users, before it begins."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""How many instances run each SDK version, bounded: the most used ones, and the others as one number."""
+"""Counts instances by SDK version: the most used ones, and the others in one number."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the server has seen of an application that somebody is connecting."""
+"""Reads what the server has seen of an application that somebody is connecting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What SDKs were refused lately, so that whoever connects one sees why.
+"""Remembers refused SDK requests for a while, so that whoever connects an SDK sees the reason.
 
 A refusal is noted in memory, where it takes no time; the worker's loop stores what it has once a second. Memory, rows
 and statements are bounded: anybody may send wrong tokens.

@@ -1,4 +1,4 @@
-"""What prevents the deletion of a project. Read-only."""
+"""Finds what prevents the deletion of a project. Read-only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

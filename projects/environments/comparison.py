@@ -1,4 +1,4 @@
-"""How flags differ between two environments by their configuration. Results are compared in the playground.
+"""Compares the configuration of flags in two environments. The playground compares results.
 
 Segments, context fields, dependencies, tags and links are of all environments and cannot differ.
 """

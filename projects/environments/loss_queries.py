@@ -1,4 +1,4 @@
-"""What is lost with an environment, and which projects use it."""
+"""Reads which projects use an environment, and what is lost with it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Who can own a flag: a person or a group."""
+"""Rules for the owner of a flag, a person or a group."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which audit events a caller may see, and filters to search them."""
+"""Filters audit events, and restricts them to those that a caller may see."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How far the audit log is settled: no event with a lower id can appear any more. An app above says it."""
+"""Tells up to which id the audit log is settled: no lower one can appear any more. An app above provides it."""
 
 from collections.abc import Callable
 

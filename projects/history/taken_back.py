@@ -1,4 +1,4 @@
-"""What a flag would be without one change, keeping what has changed since."""
+"""Computes a flag as it would be without one change, keeping all later ones."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Where flags are in the code, as CI reports it."""
+"""References to flags in code, as CI reports them."""
 
 from typing import Any
 

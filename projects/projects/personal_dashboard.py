@@ -1,4 +1,4 @@
-"""What concerns the caller: its projects and flags, and whom to ask for access."""
+"""The caller's dashboard: own projects and flags, and whom to ask for access."""
 
 from typing import Any
 

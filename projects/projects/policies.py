@@ -1,4 +1,4 @@
-"""Which environments of a project ask for change requests."""
+"""Reads in which environments of a project changes need a change request."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""What the console's list of projects says of each project besides its numbers of flags."""
+"""Rows of the console's list of projects, besides the numbers of flags."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

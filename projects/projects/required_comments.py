@@ -1,4 +1,4 @@
-"""Which changes need a comment: those of an environment for which the project requires one.
+"""Decides which changes need a comment: those of an environment for which the project requires one.
 
 Registered with `flagadmin.core.change_checks.comments`, which calls it before audit events are recorded.
 """

@@ -1,4 +1,4 @@
-"""What a report of references in code may contain."""
+"""Rules for reports of references in code."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What the API says of relays."""
+"""Documents of relays for the API."""
 
 from datetime import datetime
 from typing import Any

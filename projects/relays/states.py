@@ -1,4 +1,4 @@
-"""How a relay is, from what it last said."""
+"""Derives the state of a relay from its last report."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta

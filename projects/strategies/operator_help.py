@@ -1,4 +1,4 @@
-"""What each operator does, with an example: the help text of a condition in forms."""
+"""Explains each operator with an example, for the condition form."""
 
 _NUMBER = "Values that are not numbers never match."
 _VERSION = "Compares semantic versions."

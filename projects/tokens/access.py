@@ -1,4 +1,4 @@
-"""Which API tokens a caller may see, create, change and revoke. Only admins may manage admin tokens."""
+"""Decides which API tokens a caller may see, create, change and revoke. Only admins manage admin tokens."""
 
 from typing import Literal
 

@@ -70,7 +70,7 @@ def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
 def create_token(new: NewToken, *, caller: Caller, credential: str | None = None) -> tuple[ApiToken, str]:
     """Creates a token and returns it with its secret, which is not stored.
 
-    A caller that sends ``credential`` again can read the secret again (`groups.tokens.secret_made_with`).
+    A caller that sends ``credential`` again can read the secret again (`groups.tokens.recover_secret`).
     Raises NoAccess, ValidationError.
     """
     check_any_kind(caller, "CREATE")

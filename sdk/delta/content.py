@@ -1,4 +1,4 @@
-"""What the tokens of one scope see at one moment."""
+"""The flags and segments that the tokens of one scope see at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What changed between two versions of a scope, as the events that delta and streaming SDKs take."""
+"""Keeps the changes between versions of a scope, as the events that delta and streaming SDKs take."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What decides which flags an SDK token sees: its environment and its projects."""
+"""The scope of an SDK token: its environment and projects, which decide the flags it sees."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What this worker knows of each scope that SDKs ask for by delta or stream: its latest content and history."""
+"""Caches, in each worker, the latest content and history of every scope that SDKs ask for by delta or stream."""
 
 import time
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Which dates have been reached that conditions compare with the current time."""
+"""Tells which of the dates that conditions compare with the current time have been reached."""
 
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot

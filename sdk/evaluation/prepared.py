@@ -1,4 +1,4 @@
-"""What is prepared of a snapshot to answer contexts: made with the first answer, and dropped with the snapshot."""
+"""Prepares a snapshot for answering contexts: with the first answer, and dropped with the snapshot."""
 
 from __future__ import annotations
 

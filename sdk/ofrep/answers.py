@@ -1,4 +1,4 @@
-"""What OpenFeature's providers get for a context: from memory if nothing has changed."""
+"""Answers OpenFeature's providers for a context: from memory if nothing has changed."""
 
 from __future__ import annotations
 

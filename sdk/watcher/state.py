@@ -1,4 +1,4 @@
-"""What decides whether an SDK answer is still right: the revisions of projects and the tokens in use."""
+"""The state that decides whether an SDK answer is still right: revisions of projects, and the tokens in use."""
 
 import hashlib
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""Who may call an operation: read from the view sets' own declarations, which are what is enforced."""
+"""Lists who may call an operation, from the view sets' own declarations, which are what is enforced."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a search shows: hits with the match marked, in groups of one kind."""
+"""Search results: hits with the match marked, grouped by kind."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a search shows if nothing has the words: flags, projects, pages and actions that are spelled almost so."""
+"""Suggestions for a search without hits: flags, projects, pages and actions with a similar spelling."""
 
 from collections.abc import Sequence
 from dataclasses import replace

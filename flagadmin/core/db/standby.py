@@ -1,4 +1,4 @@
-"""What happens when the synchronous standby of the database is lost: no commit waits for it for long.
+"""Bounds how long a commit waits once the database's synchronous standby is lost.
 
 PostgreSQL lets a commit wait for its standby without any limit. Each worker looks for commits of flagadmin that wait
 for longer than FLAGADMIN_COMMIT_SECONDS, and cancels their waiting: they are made on the primary, but confirmed by

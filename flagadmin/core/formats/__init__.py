@@ -1,1 +1,1 @@
-"""How Django writes times where no template does: in the admin site."""
+"""Date formats for pages without templates of ours: the admin site."""

@@ -1,4 +1,4 @@
-"""Which addresses outside of this machine may be connected to on behalf of people."""
+"""Decides which outside addresses the server may connect to on behalf of people."""
 
 import ipaddress
 import socket

@@ -1,4 +1,4 @@
-"""What every process remembers of the installation's settings, so that not every request reads them.
+"""Caches the installation's settings in each process, so that requests need not read them.
 
 A change takes effect at once in the process that makes it, and within SECONDS in the others.
 """

@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus. Instruments are prometheus_client's, declared beside the code that counts:
+"""Metrics for Prometheus. Instruments are prometheus_client's, declared beside the code that counts:
 
     IMPORTS = Counter("flagadmin_imports_total", "Imports.", ["result"])
     IMPORTS.labels("refused").inc()

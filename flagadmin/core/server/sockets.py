@@ -1,4 +1,4 @@
-"""What Granian does not offer for its TCP connections: a timeout for clients that read nothing, and what they read."""
+"""Socket options that Granian does not offer: a timeout for clients that do not read, and how much they have read."""
 
 import asyncio
 import os

@@ -1,6 +1,6 @@
 """Template filters for lists and filters.
 
-``{% load lists %}{{ names|cut|join:", " }}``, ``{{ field|label_of:value }}``
+``{% load lists %}{{ names|cut|join:", " }}``
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,6 @@ register = template.Library()
 def cut(names: Sequence[str], limit: int = pages.MAX_NAMES) -> list[str]:
     """The first names, followed by "and 240 more"."""
     return pages.cut(names, limit)
-
-
-@register.filter
-def label_of(field: pages.Filter, value: str) -> str:
-    return field.label_of(value)
 
 
 @register.filter

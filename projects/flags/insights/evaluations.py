@@ -1,4 +1,4 @@
-"""How often SDKs evaluated flags, as they reported: by hour, by day, and in total."""
+"""Counts evaluations of flags, as SDKs reported them: by hour, by day, and in total."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

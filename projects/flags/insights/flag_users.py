@@ -1,4 +1,4 @@
-"""Who uses a flag: applications with their instances, SDK versions and environments."""
+"""Lists the applications that use a flag, with instances, SDK versions and environments."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

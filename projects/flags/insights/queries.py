@@ -1,4 +1,4 @@
-"""How often a flag was evaluated in each environment over a period, by which applications, and what changed then."""
+"""Reads a flag's evaluations in each environment over a period, by application, with the changes meanwhile."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a list of flags shows for each flag and environment: state, share, conditions, and last evaluation."""
+"""Cells of a list of flags, for each flag and environment: state, share, conditions, last evaluation."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Who created flags: for lists that are filtered by it."""
+"""Lists the creators of flags, for filters."""
 
 from django.db.models import QuerySet
 from django.db.models.functions import Lower

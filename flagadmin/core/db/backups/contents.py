@@ -1,4 +1,4 @@
-"""What a database or a backup holds: how many flags, projects, people and events.
+"""Counts the flags, projects, people and events in a database or a backup.
 
 A backup is an archive of pg_dump with one more line, which pg_restore ignores: what it holds, and who made it.
 """

@@ -1,4 +1,4 @@
-"""What the database is, before it is backed up or replaced."""
+"""Inspects the database before it is backed up or replaced."""
 
 from django.db import connection
 
