@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.errors import Problem, ValidationError, choices
+from flagadmin.core.errors import Problem, check_problems, choices
 from importer.body.schemas import Body
 from projects.export import export_flags
 from projects.models import ProjectEnvironment
@@ -81,8 +81,7 @@ def _check_environments(promotion: Promotion, names: list[str]) -> None:
         problems.append(Problem("features", "must name at least one flag"))
     if promotion.source == promotion.target:
         problems.append(Problem("to", "must be another environment than from"))
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
 
 
 def _read_state(state: dict[str, Any], promotion: Promotion) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
-from flagadmin.core.errors import Problem, ValidationError, choices
+from flagadmin.core.errors import Problem, check_problems, choices
 from flagadmin.core.server.memory import collector_paused
 from groups.access import Caller
 from playground import combinations
@@ -35,8 +35,7 @@ def read_known_revisions(
         caller.readable_projects if projects is None else projects
     )
     problems = [*find_project_problems(caller, projects, current), *environment_problems(paths, environments)]
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     return current
 
 
@@ -46,8 +45,7 @@ def read_readable_revisions(caller: Caller, projects: list[str] | None) -> dict[
     Raises ValidationError for a project that is unknown to the caller, with the choices.
     """
     current = read_revisions(caller.readable_projects if projects is None else projects)
-    if problems := list(find_project_problems(caller, projects, current)):
-        raise ValidationError.of(problems)
+    check_problems(find_project_problems(caller, projects, current))
     return current
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError, check_problems
 from playground.context_body import Body, describe_kind, find_length_problem, find_size_problem, read_context
 from playground.engine.coercion import string_of, to_text
 
@@ -41,8 +41,7 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
     projects = _read_projects(body.get("projects"), problems)
     context = read_context(body, problems)
     at = read_moment(body.get("at"), problems)
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     echo = {key: value for key, value in body.items() if key != "projects" or value is not None}
     echo["context"] = context
     echo["environments" if several else "environment"] = environments if several else environments[0]

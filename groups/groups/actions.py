@@ -9,14 +9,13 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
     AppError,
     NameExists,
-    NotFound,
     Problem,
-    ValidationError,
     check_problems,
     collect_errors,
 )
@@ -56,10 +55,8 @@ def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool
     ``for_deletion`` takes a stronger lock, which also waits for transactions that add members or grants.
     """
     caller.check(Permission.ADMIN)
-    group = Group.objects.select_for_update(no_key=not for_deletion).filter(pk=group_id).first()
-    if group is None:
-        raise NotFound(f"Group with id {group_id} not found.")
-    return group
+    groups = Group.objects.select_for_update(no_key=not for_deletion)
+    return get_or_404(groups, f"Group with id {group_id} not found.", pk=group_id)
 
 
 @transactional
@@ -262,7 +259,6 @@ def _check_group(group: Group, problems: list[Problem]) -> None:
     """Raises ValidationError, NameExists."""
     if not group.name:
         problems.append(Problem("name", "A group needs a name."))
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     if Group.objects.filter(name=group.name).exclude(pk=group.pk or 0).exists():
         raise NameExists(f"A group named {group.name} already exists.")

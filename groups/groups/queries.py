@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from django.db.models import Count, QuerySet
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.matching import find_best_matches
-from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.models import Group
 from groups.permissions import ROLE_READERS
@@ -20,10 +20,7 @@ def read_groups(caller: Caller) -> QuerySet[Group]:
 def access_group(caller: Caller, group_id: int, *, with_members: bool = True) -> Group:
     """Returns the group, by default with its members and grants. Raises NoAccess, NotFound."""
     groups = read_groups(caller) if with_members else read_groups(caller).prefetch_related(None)
-    group = groups.filter(pk=group_id).first()
-    if group is None:
-        raise NotFound(f"Group with id {group_id} not found.")
-    return group
+    return get_or_404(groups, f"Group with id {group_id} not found.", pk=group_id)
 
 
 def search_groups(caller: Caller, words: Sequence[str]) -> QuerySet[Group]:

@@ -20,6 +20,7 @@ from flagadmin.core.errors import (
     AuthenticationRequired,
     NotFound,
     ValidationError,
+    check_problems,
 )
 from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
@@ -170,8 +171,7 @@ class ValidatePasswordView(OpenView):
     @extend_schema(operation_id="validatePassword", auth=[], request=PasswordBody, responses={200: None})
     def post(self, request: Request) -> Response:
         """Check a password against the rules. Reports all problems at once."""
-        if problems := list_password_problems(self.validated(PasswordBody)["password"], User()):
-            raise ValidationError.of(problems)
+        check_problems(list_password_problems(self.validated(PasswordBody)["password"], User()))
         return Response()
 
 

@@ -7,6 +7,7 @@ from django.urls import reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
@@ -46,9 +47,8 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     """
     caller.check(Permission.ADMIN)
     check_passwords_on()
-    user = User.objects.select_for_update(no_key=True).people().filter(pk=user_id).first()
-    if user is None:
-        raise NotFound(f"Person with id {user_id} not found.")
+    people = User.objects.select_for_update(no_key=True).people()
+    user = get_or_404(people, f"Person with id {user_id} not found.", pk=user_id)
     if user.pk == caller.id:
         raise InvalidOperation("Change your own password on your account's page.")
     if not user.is_active:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.errors import NotFound, Problem, check_problems
 from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.login.rules import check_passwords_on, list_password_problems
@@ -121,8 +121,7 @@ def create_first_admin(*, username: str, password: str, caller: Caller, email: s
         problems.append(Problem("username", "Choose a user name."))
     elif User.objects.known_as(user.username).exists():
         problems.append(Problem("username", f"An account named {user.username} already exists."))
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     user.set_password(password)
     user.save()
     after = {"id": user.pk, "username": user.username, "email": user.email, "rootRole": user.root_role_id}

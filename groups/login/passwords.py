@@ -6,13 +6,14 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import (
     AuthenticationRequired,
     InvalidOperation,
     NoAccess,
-    NotFound,
     ValidationError,
+    check_problems,
 )
 from groups.access import Caller
 from groups.login.hashers import encode_foreign
@@ -36,9 +37,7 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
     """
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
-    stored = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
-    if stored is None:
-        raise NotFound(f"Account {user} not found.")
+    stored = get_or_404(User.objects.select_for_update(no_key=True), f"Account {user} not found.", pk=user.pk)
     check_passwords_on()
     if stored.is_service:
         raise InvalidOperation(f"{user} is a service account: it has tokens and no password.")
@@ -47,8 +46,7 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
         raise NoAccess(
             "A personal token cannot set a first password. Log in with a one-time link to choose one."
         )
-    if problems := list_password_problems(password, stored):
-        raise ValidationError.of(problems)
+    check_problems(list_password_problems(password, stored))
     user.set_password(password)  # the caller's object is updated too, so that its session can be kept
     stored.password = user.password
     stored.save(update_fields=["password"])

@@ -17,7 +17,7 @@ from flagadmin.core.errors import (
     NameExists,
     Problem,
     UserExists,
-    ValidationError,
+    check_problems,
     collect_errors,
 )
 from groups.access import Caller
@@ -105,8 +105,7 @@ def _create(new: NewAccount, *, project: str | None = None, caller: Caller) -> U
         check_passwords_on()
         problems += list_password_problems(new.password, user)
     user.root_role_id = find_root_role_id(new.root_role, problems)
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     _check_free(user)
     if new.password is None:
         user.set_unusable_password()
@@ -189,8 +188,7 @@ def _apply_changes(user: User, changes: AccountChanges) -> None:
     if "root_role" in changes:
         user.root_role_id = find_root_role_id(changes["root_role"], problems)
     problems += _problems_of_names(user)
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     _check_free(user)
 
 

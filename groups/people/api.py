@@ -10,7 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import check_problems
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.invitations import create_first_link, reset_password
@@ -152,8 +152,7 @@ class UserViewSet(ETagMixin, ViewSet):
     def validate_password(self, request: ApiRequest) -> Response:
         """Check a password against the rules. Reports all problems at once."""
         password = self.validated(PasswordBody)["password"]
-        if problems := list_password_problems(password, User()):
-            raise ValidationError.of(problems)
+        check_problems(list_password_problems(password, User()))
         return Response()
 
     @extend_schema(operation_id="resetUserPassword", request=ResetPasswordBody, responses=ResetPasswordRecord)

@@ -6,6 +6,7 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NameExists, NoAccess, NotFound
 from flagadmin.core.http.timestamps import iso
@@ -68,9 +69,9 @@ def create_personal_token(
 def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
     """Revokes a token. Raises NoAccess, NotFound."""
     _lock(user, caller)
-    token = user.tokens.filter(kind=Kind.PERSONAL, id=token_id).first()
-    if token is None:
-        raise NotFound(f"{user} has no token with id {token_id}.")
+    token = get_or_404(
+        user.tokens, f"{user} has no token with id {token_id}.", kind=Kind.PERSONAL, id=token_id
+    )
     record(Event(type=EventType.PAT_DELETED, subject=token.name, before=_make_document(token)), actor=caller)
     token.delete()
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.matching import find_best_matches
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from groups.models import User
 from groups.models.people import UserQuerySet
@@ -26,10 +27,8 @@ def access_account(caller: Caller, user_id: int, *, is_service: bool) -> User:
 
 def find_account(users: UserQuerySet, user_id: int, *, is_service: bool) -> User:
     """The account among these. Raises NotFound."""
-    user = users.filter(pk=user_id, is_service=is_service).first()
-    if user is None:
-        raise NotFound(f"{'Service account' if is_service else 'Person'} with id {user_id} not found.")
-    return user
+    kind = "Service account" if is_service else "Person"
+    return get_or_404(users, f"{kind} with id {user_id} not found.", pk=user_id, is_service=is_service)
 
 
 def find_person(caller: Caller, text: str) -> User:

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.matching import find_best_matches
-from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.models import Role, RolePermission
 from groups.models.roles import HeldPermission
@@ -21,10 +21,7 @@ def access_role(caller: Caller, role_id: int) -> Role:
 
 def find_role(roles: QuerySet[Role], role_id: int) -> Role:
     """The role among these. Raises NotFound."""
-    role = roles.filter(pk=role_id).first()
-    if role is None:
-        raise NotFound(f"Role with id {role_id} not found.")
-    return role
+    return get_or_404(roles, f"Role with id {role_id} not found.", pk=role_id)
 
 
 def find_equal_role(permissions: Collection[HeldPermission]) -> Role | None:

@@ -17,6 +17,7 @@ from scim2_models import (
     SearchRequest,
 )
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import NotFound, PayloadTooLarge
 from flagadmin.core.lists.filters import MAX_OFFSET
 from groups.access import Caller
@@ -130,10 +131,7 @@ def _wants_members(parameters: Any) -> bool:
 
 
 def _find_user(key: str) -> UserRow:
-    user = UserRow.objects.people().filter(pk=_read_id(key, "User")).first()
-    if user is None:
-        raise NotFound(f"User {key} not found.")
-    return user
+    return get_or_404(UserRow.objects.people(), f"User {key} not found.", pk=_read_id(key, "User"))
 
 
 def get_user(key: str, query: Parameters, base: str) -> Document:
@@ -187,10 +185,7 @@ def _find_group(key: str, *, with_members: bool = False) -> GroupRow:
     groups = (
         GroupRow.objects.prefetch_related(_prefetch_members()) if with_members else GroupRow.objects.all()
     )
-    group = groups.filter(pk=_read_id(key, "Group")).first()
-    if group is None:
-        raise NotFound(f"Group {key} not found.")
-    return group
+    return get_or_404(groups, f"Group {key} not found.", pk=_read_id(key, "Group"))
 
 
 def get_group(key: str, query: Parameters, base: str) -> Document:

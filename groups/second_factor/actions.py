@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NoAccess, NotFound, ValidationError
 from groups.access import Caller
@@ -103,9 +104,8 @@ def remove_all_factors(user_id: int, *, caller: Caller) -> User:
     Raises NoAccess, NotFound, InvalidOperation (there are none, or the caller's own).
     """
     caller.check(Permission.ADMIN)
-    user = User.objects.select_for_update(no_key=True).people().filter(pk=user_id).first()
-    if user is None:
-        raise NotFound(f"Person with id {user_id} not found.")
+    people = User.objects.select_for_update(no_key=True).people()
+    user = get_or_404(people, f"Person with id {user_id} not found.", pk=user_id)
     if user.pk == caller.id:
         raise InvalidOperation("Change your own second factors on your account's page.")
     names = list_factor_names(user)
@@ -126,10 +126,13 @@ def record_wrong_code(user: User, *, address: str) -> None:
 
 def find_own_factor(user: User, factor_id: int) -> Authenticator:
     """The user's authenticator app or passkey. Raises NotFound."""
-    factor = Authenticator.objects.filter(user=user, pk=factor_id, type__in=TYPES).first()
-    if factor is None:
-        raise NotFound("This second factor has been removed already.")
-    return factor
+    return get_or_404(
+        Authenticator.objects,
+        "This second factor has been removed already.",
+        user=user,
+        pk=factor_id,
+        type__in=TYPES,
+    )
 
 
 def find_own_passkey(user: User, passkey_id: int) -> Authenticator:

@@ -4,8 +4,8 @@ from allauth.usersessions.models import UserSession
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission
@@ -20,9 +20,7 @@ def end_session(user: User, session_id: int, *, caller: Caller) -> UserSession:
     """
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
-    session = UserSession.objects.filter(user=user, pk=session_id).first()
-    if session is None:
-        raise NotFound("This session has ended already.")
+    session = get_or_404(UserSession.objects, "This session has ended already.", user=user, pk=session_id)
     delete_session(session)
     before = {"address": session.ip, "userAgent": session.user_agent}
     record(Event(type=EventType.USER_SESSION_ENDED, subject=user.username, before=before), actor=caller)

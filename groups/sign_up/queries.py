@@ -3,6 +3,7 @@
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import InvalidOperation, NotFound
 from groups.access import Caller
 from groups.login.rules import check_passwords_on
@@ -27,10 +28,7 @@ def access_invite_link(caller: Caller, key: str) -> InviteLink:
 
 def find_invite_link(links: QuerySet[InviteLink], key: str) -> InviteLink:
     """The link among these. Raises NotFound."""
-    link = links.filter(Q(key=key) | Q(token_hash=hash_secret(key))).first()
-    if link is None:
-        raise NotFound("Invite link not found.")
-    return link
+    return get_or_404(links.filter(Q(key=key) | Q(token_hash=hash_secret(key))), "Invite link not found.")
 
 
 def open_invite_link(token: str, *, links: QuerySet[InviteLink] | None = None) -> InviteLink:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flagadmin.core.errors import Problem, ValidationError, choices
+from flagadmin.core.errors import Problem, check_problems, choices
 from importer.moving.answers import Flags
 from importer.moving.installation import Installation, SourceProject
 from importer.moving.report import Kind, Line
@@ -43,8 +43,7 @@ def read_choices(texts: Iterable[str], path: str) -> list[Choice]:
         for kind, _, name in parts
         if kind not in kinds or not name
     ]
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     return list(dict.fromkeys(Choice(kind, name) for kind, _, name in parts))
 
 

@@ -13,7 +13,8 @@ from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.errors import Problem, ValidationError
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConsolePage, FormPage, ListPage
 from groups.login.links import make_absolute_url
@@ -173,10 +174,9 @@ class MoveRunPage(ConsolePage):
     @cached_property
     def run(self) -> InstallationMove:
         self.caller.check(Permission.ADMIN)
-        run = InstallationMove.objects.filter(pk=self.kwargs["run_id"]).first()
-        if run is None:
-            raise NotFound(f"Move {self.kwargs['run_id']} not found. The latest {background.KEPT} are kept.")
-        return run
+        key = self.kwargs["run_id"]
+        message = f"Move {key} not found. The latest {background.KEPT} are kept."
+        return get_or_404(InstallationMove.objects, message, pk=key)
 
     def get_title(self) -> str:
         return str(self.run)

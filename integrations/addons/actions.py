@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from integrations.addons.documents import Document, integration_document, name_of
@@ -99,9 +100,9 @@ def send_test(integration_id: int, *, caller: Caller) -> Delivery:
 def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Delivery:
     """Has a delivery sent once more, with the same id. Raises NotFound, NoAccess."""
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
-    delivery = Delivery.objects.select_for_update().filter(integration=integration, pk=delivery_id).first()
-    if delivery is None:
-        raise NotFound("Delivery not found.")
+    delivery = get_or_404(
+        Delivery.objects.select_for_update(), "Delivery not found.", integration=integration, pk=delivery_id
+    )
     delivery.state, delivery.attempts, delivery.first_sent_at = Delivery.State.PENDING, 0, None
     delivery.details = None  # also for whom it was sent already
     delivery.save(update_fields=["state", "attempts", "first_sent_at", "details"])
@@ -113,10 +114,7 @@ def access_for_update(caller: Caller, integration_id: int, permission: Permissio
     """The integration, locked. Raises NotFound, NoAccess."""
     find_integration(integration_id)
     caller.check(permission)
-    integration = Integration.objects.select_for_update().filter(pk=integration_id).first()
-    if integration is None:
-        raise NotFound("Could not find addon")
-    return integration
+    return get_or_404(Integration.objects.select_for_update(), "Could not find addon", pk=integration_id)
 
 
 def _send_now(integration: Integration) -> None:
@@ -126,7 +124,7 @@ def _send_now(integration: Integration) -> None:
 
 def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     """Raises ValidationError with every problem."""
-    _check(provider_problems(values["provider"]))
+    check_problems(provider_problems(values["provider"]))
     stored = _secrets_of(integration)
     kept = stored["parameters"] if integration.provider == values["provider"] else {}
     sent = {name: value for name, value in values["parameters"].items() if value not in ("", None)}
@@ -138,7 +136,7 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
             Problem(f"parameters.{name}", "Enter it again: the URL leads to another server.")
             for name in sorted(masked)
         ]
-    _check(problems)
+    check_problems(problems)
     sensitive = PROVIDERS[values["provider"]].sensitive
     integration.provider = values["provider"]
     integration.enabled = values["enabled"]
@@ -155,11 +153,6 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
 
 def _url(parameters: Mapping[str, Any]) -> str:
     return str(parameters.get("url") or "")
-
-
-def _check(problems: Any) -> None:
-    if problems := list(problems):
-        raise ValidationError.of(problems)
 
 
 def _secrets_of(integration: Integration) -> dict[str, Any]:

@@ -3,16 +3,13 @@
 from django.db.models import Max, QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import NotFound
+from flagadmin.core.db.lookups import get_or_404
 from integrations.models import Delivery, Integration
 
 
 def find_integration(integration_id: int) -> Integration:
     """Raises NotFound."""
-    integration = Integration.objects.filter(pk=integration_id).first()
-    if integration is None:
-        raise NotFound("Could not find addon")
-    return integration
+    return get_or_404(Integration.objects, "Could not find addon", pk=integration_id)
 
 
 def list_integrations() -> QuerySet[Integration]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, ValidationError, check_problems
@@ -99,10 +100,7 @@ def access_for_update(caller: Caller, source_id: int, permission: Permission) ->
     """The source, locked. Raises NotFound, NoAccess."""
     find_source(source_id)
     caller.check(permission)
-    source = SignalSource.objects.select_for_update().filter(pk=source_id).first()
-    if source is None:
-        raise NotFound("Source not found.")
-    return source
+    return get_or_404(SignalSource.objects.select_for_update(), "Source not found.", pk=source_id)
 
 
 def _check_place(values: Mapping[str, Any], caller: Caller) -> None:

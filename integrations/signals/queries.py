@@ -2,24 +2,18 @@
 
 from django.db.models import Max, QuerySet
 
-from flagadmin.core.errors import NotFound
+from flagadmin.core.db.lookups import get_or_404
 from integrations.models import SignalRule, SignalSource
 
 
 def find_source(source_id: int) -> SignalSource:
     """Raises NotFound."""
-    source = SignalSource.objects.filter(pk=source_id).first()
-    if source is None:
-        raise NotFound("Source not found.")
-    return source
+    return get_or_404(SignalSource.objects, "Source not found.", pk=source_id)
 
 
 def find_rule(source: SignalSource, rule_id: int) -> SignalRule:
     """Raises NotFound."""
-    rule = source.rules.select_related("source").filter(pk=rule_id).first()
-    if rule is None:
-        raise NotFound("Rule not found.")
-    return rule
+    return get_or_404(source.rules.select_related("source"), "Rule not found.", pk=rule_id)
 
 
 def list_sources() -> QuerySet[SignalSource]:

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
@@ -297,8 +297,7 @@ class FlagPage(QueryPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         options = read_form_options(self.caller)
         self.query = self.query_of(self.request.GET, options.default_environment)
-        if self.query.problems:
-            raise ValidationError.of(self.query.problems)
+        check_problems(self.query.problems)
         name, titles = self.kwargs["name"], read_strategy_titles()
         past = self.past(self.query)
         if self.query.at is None:

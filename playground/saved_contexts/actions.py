@@ -11,7 +11,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.models import SavedContext
@@ -156,8 +156,7 @@ def check_saved_context(
         problems += expectation_problems(
             saved.expectations, stored=stored, project=saved.project_id, known=known
         )
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
 
 
 def _load_known(caller: Caller, expectations: Sequence[Mapping[str, Any]]) -> Known:

@@ -5,8 +5,8 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.applications.details import find_readable_applications
@@ -45,8 +45,7 @@ def delete_application(name: str, *, caller: Caller) -> None:
 
 
 def access_application_for_update(caller: Caller, name: str) -> Application:
-    application = find_readable_applications(caller).select_for_update().filter(name=name).first()
-    if application is None:
-        raise NotFound(f"Application {name} not found.")
+    readable = find_readable_applications(caller).select_for_update()
+    application = get_or_404(readable, f"Application {name} not found.", name=name)
     caller.check(Permission.UPDATE_APPLICATION)
     return application

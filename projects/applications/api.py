@@ -9,7 +9,8 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.errors import ValidationError
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -180,10 +181,7 @@ class FlagUsageViewSet(ViewSet):
     flag: Flag
 
     def authorize(self, name: str, *args: Any, **kwargs: Any) -> None:
-        flag = Flag.objects.readable_by(self.caller).filter(name=name).first()
-        if flag is None:
-            raise NotFound(f"Flag {name} not found.")
-        self.flag = flag
+        self.flag = get_or_404(Flag.objects.readable_by(self.caller), f"Flag {name} not found.", name=name)
 
     @extend_schema(operation_id="getFeatureUsageSummary", responses=FeatureUsage)
     def retrieve(self, request: ApiRequest, name: str) -> Response:

@@ -9,8 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.matching import find_best_matches
-from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.models import (
@@ -40,10 +40,7 @@ def search_applications(caller: Caller, words: Sequence[str]) -> QuerySet[Applic
 
 def access_application(caller: Caller, name: str) -> Application:
     """An application that the caller may read. Raises NotFound."""
-    application = find_readable_applications(caller).filter(name=name).first()
-    if application is None:
-        raise NotFound(f"Application {name} not found.")
-    return application
+    return get_or_404(find_readable_applications(caller), f"Application {name} not found.", name=name)
 
 
 def list_overview_documents(caller: Caller, applications: Sequence[Application]) -> list[Document]:

@@ -11,7 +11,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.errors import NotFound, Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import check_project
@@ -160,8 +160,7 @@ def access_context_field_for_update(
 
 def check_context_field(field: ContextField) -> None:
     """Normalizes the legal values and validates the field. Raises ValidationError with every problem."""
-    if problems := list(context_field_problems(field)):
-        raise ValidationError.of(problems)
+    check_problems(context_field_problems(field))
     field.legal_values = tidy(field.legal_values, LEGAL_VALUE_KEYS)
 
 

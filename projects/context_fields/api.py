@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.errors import NameExists, ValidationError
+from flagadmin.core.errors import NameExists, check_problems
 from flagadmin.core.http.fields import Body, NameBody
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -135,8 +135,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     def validate(self, request: ApiRequest, project_id: str | None = None) -> Response:
         """Check whether a context field of this name could be created."""
         name = self.validated(NameBody)["name"]
-        if problems := [*name_problems(name)]:
-            raise ValidationError.of(problems)
+        check_problems(name_problems(name))
         if ContextField.objects.filter(name=name).exists():
             raise NameExists(f"A context field named {name} already exists.")
         return Response()

@@ -11,7 +11,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_all, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, choices
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
@@ -143,8 +143,7 @@ def access_environment_for_update(caller: Caller, name: str) -> Environment:
 
 def check_environment_values(environment: Environment) -> None:
     """Raises ValidationError listing every problem."""
-    if problems := list(environment_problems(environment)):
-        raise ValidationError.of(problems)
+    check_problems(environment_problems(environment))
 
 
 def _make_event(kind: EventType, environment: Environment, *, before: Any = None, after: Any = None) -> Event:

@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
-from flagadmin.core.errors import NameExists, ValidationError
+from flagadmin.core.errors import NameExists, check_problems
 from flagadmin.core.http.fields import MAX_ITEMS, Body, MapOf, NameBody
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
@@ -127,8 +127,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
     def validate(self, request: ApiRequest) -> Response:
         """Check whether an environment with this name can be created."""
         name = self.validated(NameBody)["name"]
-        if problems := list(name_problems(name)):
-            raise ValidationError.of(problems)
+        check_problems(name_problems(name))
         if Environment.objects.filter(pk=name).exists():
             raise NameExists(f"An environment named {name} already exists.")
         return Response()

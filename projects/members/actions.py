@@ -11,7 +11,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError, choices
+from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems, choices
 from groups.access import Caller
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope
@@ -107,8 +107,7 @@ def _change(
     problems: list[Problem] = []
     roles = _lock_project_roles(role_ids, problems)
     holder_rows = [(kind, row) for holder in holders for kind, row in _lock_rows(holder, problems)]
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     current = _read_roles(project, holder_rows)
     new_roles = {key: new(key, roles_held) for key, roles_held in current.items()}
     _check_holds(caller, project, {role for key in current for role in new_roles[key] - current[key]})

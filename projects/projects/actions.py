@@ -9,7 +9,13 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import InvalidOperation, NameExists, Problem, ValidationError, choices
+from flagadmin.core.errors import (
+    InvalidOperation,
+    NameExists,
+    Problem,
+    check_problems,
+    choices,
+)
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import Grant
 from groups.permissions import BuiltIn, Permission
@@ -39,8 +45,7 @@ def create_project(
     project = Project(**{"id": "", **values})
     project.id = project.id or free_id(project.name)
     names, problems = _read_environments(environments)
-    if all_problems := [*problems_of(project), *problems]:
-        raise ValidationError.of(all_problems)
+    check_problems([*problems_of(project), *problems])
     with name_is_free(f"A project with the id {project.pk} already exists."):
         project.save(force_insert=True)
     ProjectEnvironment.objects.bulk_create(
@@ -86,8 +91,7 @@ def check_id_is_free(project_id: str) -> None:
 
     Raises ValidationError, NameExists.
     """
-    if problems := [p for p in problems_of(Project(id=project_id, name=project_id)) if p.path == "id"]:
-        raise ValidationError.of(problems)
+    check_problems([p for p in problems_of(Project(id=project_id, name=project_id)) if p.path == "id"])
     if Project.objects.filter(pk=project_id).exists():
         raise NameExists(f"A project with the id {project_id} already exists.")
 
@@ -103,8 +107,7 @@ def update_project(
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(project, key, value)
-    if problems := list(problems_of(project)):
-        raise ValidationError.of(problems)
+    check_problems(problems_of(project))
     project.save()
     after = make_settings_document(project)
     if after != before:

@@ -8,9 +8,10 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
+from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems, choices
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.models import Group
@@ -180,10 +181,9 @@ def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
     """
     access_environment(name)
     links = ProjectEnvironment.objects.select_for_update(of=("self",))
-    link = links.filter(project=project, environment=name).first()
-    if link is None:
-        raise NotFound(f"Project {project.pk} does not use environment {name}.")
-    return link
+    return get_or_404(
+        links, f"Project {project.pk} does not use environment {name}.", project=project, environment=name
+    )
 
 
 def validate_default_strategy(project: Project, values: Mapping[str, Any]) -> StrategyDefinition:

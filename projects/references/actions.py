@@ -6,7 +6,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, ValidationError
+from flagadmin.core.errors import NoAccess, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import CodeReference, CodeReport, Flag, FlagQuerySet, Project
@@ -25,8 +25,7 @@ def report_references(
     Raises NoAccess, ValidationError.
     """
     check_may_report(caller)
-    if problems := list(report_problems(values)):
-        raise ValidationError.of(problems)
+    check_problems(report_problems(values))
     reportable = find_reportable_flags(caller)
     report = _access_report_for_update(repository)
     report.revision, report.link = values.get("revision") or "", values.get("link") or ""

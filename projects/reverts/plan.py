@@ -11,6 +11,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
@@ -114,9 +115,7 @@ def find_change(caller: Caller, event_id: int, flag: str = "") -> list[AuditEven
 
     Raises NotFound.
     """
-    event = readable_events(caller).filter(pk=event_id).first()
-    if event is None:
-        raise NotFound(f"Event {event_id} not found.")
+    event = get_or_404(readable_events(caller), f"Event {event_id} not found.", pk=event_id)
     events = change_of(event, caller=caller)
     listed = list((events.filter(feature=flag) if flag else events)[: MAX_FLAGS * 10])
     if not listed:

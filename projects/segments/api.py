@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists, NotFound
 from flagadmin.core.http.fields import Body, ListOf, NameBody
@@ -178,9 +179,9 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     def of_strategy(self, request: ApiRequest, strategy_id: str) -> Response:
         """List the segments of one strategy."""
         flags = Flag.objects.readable_by(self.caller)
-        strategy = Strategy.objects.filter(pk=_read_uuid(strategy_id), flag__in=flags).first()
-        if strategy is None:
-            raise NotFound(f"Strategy with id {strategy_id} not found.")
+        strategies = Strategy.objects.filter(flag__in=flags)
+        message = f"Strategy with id {strategy_id} not found."
+        strategy = get_or_404(strategies, message, pk=_read_uuid(strategy_id))
         segments = strategy.segments.order_by("strategy_links__id")
         return Response({"segments": [make_segment_document(segment) for segment in segments]})
 

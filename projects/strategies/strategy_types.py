@@ -5,9 +5,10 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, InvalidOperation, NotFound, ValidationError
+from flagadmin.core.errors import Conflict, InvalidOperation, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import ProjectEnvironment, Strategy, StrategyType
@@ -100,20 +101,14 @@ def _change(
 
 def access_strategy_type(name: str) -> StrategyType:
     """A strategy type. Raises NotFound."""
-    strategy_type = StrategyType.objects.filter(pk=name).first()
-    if strategy_type is None:
-        raise NotFound(f"Strategy type {name} not found.")
-    return strategy_type
+    return get_or_404(StrategyType.objects, f"Strategy type {name} not found.", pk=name)
 
 
 def access_strategy_type_for_update(caller: Caller, name: str, permission: Permission) -> StrategyType:
     """The strategy type, locked. Raises NotFound, NoAccess."""
     access_strategy_type(name)
     caller.check(permission)
-    strategy_type = StrategyType.objects.select_for_update().filter(pk=name).first()
-    if strategy_type is None:
-        raise NotFound(f"Strategy type {name} not found.")
-    return strategy_type
+    return get_or_404(StrategyType.objects.select_for_update(), f"Strategy type {name} not found.", pk=name)
 
 
 def check_not_built_in(strategy_type: StrategyType) -> None:
@@ -123,8 +118,7 @@ def check_not_built_in(strategy_type: StrategyType) -> None:
 
 def check_strategy_type(strategy_type: StrategyType) -> None:
     """Normalizes the parameters and validates the type. Raises ValidationError with every problem."""
-    if problems := list(strategy_type_problems(strategy_type)):
-        raise ValidationError.of(problems)
+    check_problems(strategy_type_problems(strategy_type))
     strategy_type.parameters = [
         {"name": p["name"], "type": p["type"], "description": p.get("description") or "",
          "required": p.get("required", False)}

@@ -5,9 +5,10 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, ValidationError, name_flags
+from flagadmin.core.errors import Conflict, check_problems, name_flags
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import FlagTag, TagType
@@ -66,23 +67,16 @@ def check_tag_type_is_unused(tag_type: TagType) -> None:
 
 def access_tag_type(name: str) -> TagType:
     """A tag type. Raises NotFound."""
-    tag_type = TagType.objects.filter(pk=name).first()
-    if tag_type is None:
-        raise NotFound(f"Tag type {name} not found.")
-    return tag_type
+    return get_or_404(TagType.objects, f"Tag type {name} not found.", pk=name)
 
 
 def access_tag_type_for_update(caller: Caller, name: str, permission: Permission) -> TagType:
     """The tag type, locked. Raises NotFound, NoAccess."""
     access_tag_type(name)
     caller.check(permission)
-    tag_type = TagType.objects.select_for_update().filter(pk=name).first()
-    if tag_type is None:
-        raise NotFound(f"Tag type {name} not found.")
-    return tag_type
+    return get_or_404(TagType.objects.select_for_update(), f"Tag type {name} not found.", pk=name)
 
 
 def check_tag_type(tag_type: TagType) -> None:
     """Validates the tag type. Raises ValidationError with every problem."""
-    if problems := list(tag_type_problems(tag_type)):
-        raise ValidationError.of(problems)
+    check_problems(tag_type_problems(tag_type))

@@ -12,7 +12,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError
+from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
@@ -79,8 +79,7 @@ def create_token(new: NewToken, *, caller: Caller, credential: str | None = None
         check_expiry(caller, new.expires_at)
     locked = lock_projects(caller, new.projects or ())
     problems = [*_find_kind_problems(new), *_find_project_problems(new, caller, locked)]
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     return store_token(new, caller=caller, secret=_make_secret(new, credential))
 
 
@@ -98,8 +97,7 @@ def create_project_token(
         problems.append(Problem("type", "a project's token is of type backend or frontend"))
     if new.projects != (project_id,):
         problems.append(Problem("projects", f"a token created here is for project {project_id} only"))
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
     return store_token(new, caller=caller, secret=_make_secret(new, credential))
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import count
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from groups.models import ApiToken, Role
 from groups.models.roles import HeldPermission
@@ -56,8 +56,7 @@ def create_automation(new: NewAutomation, *, caller: Caller) -> tuple[ApiToken, 
     A role with exactly these permissions is used again. Raises NoAccess, ValidationError, NameExists, NotFound.
     """
     caller.check(Permission.ADMIN)
-    if problems := list(_list_problems(new)):
-        raise ValidationError.of(problems)
+    check_problems(_list_problems(new))
     account = create_account(NewAccount(username=new.name, is_service=True), caller=caller)
     role = _find_or_create_role(new, caller)
     for project in sorted(set(new.projects)):

@@ -12,7 +12,8 @@ from django.utils.http import urlencode
 from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import Column, Filter, curl_with_token
 from flagadmin.core.templatetags.moments import SOON
 from groups.access import Caller
@@ -230,9 +231,9 @@ class RevokeTokenPage(ConfirmPage):
     api_call = "DELETE /api/admin/api-tokens/{token_id}"
 
     def token(self) -> ApiToken:
-        token = find_visible_tokens(self.caller).filter(pk=self.kwargs["token_id"]).first()
-        if token is None:
-            raise NotFound("API token not found.")
+        token = get_or_404(
+            find_visible_tokens(self.caller), "API token not found.", pk=self.kwargs["token_id"]
+        )
         if not may_revoke(self.caller, token):
             self.caller.check(find_permission("DELETE", token.kind))
         return token

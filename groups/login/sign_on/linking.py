@@ -8,8 +8,9 @@ from django.utils.crypto import salted_hmac
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, NameExists, NoAccess, NotFound
+from flagadmin.core.errors import InvalidOperation, NameExists, NoAccess
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, require_oidc
 from groups.login.sign_on.settings import OidcSettings
@@ -98,9 +99,7 @@ def find_unlink_blocker(user: User) -> str:
 @transactional
 def unlink_identity(user: User) -> None:
     """Takes back what the claims gave, and the link. Raises NotFound, InvalidOperation."""
-    link = find_linked_identities(user).select_for_update().first()
-    if link is None:
-        raise NotFound("Your account is not linked.")
+    link = get_or_404(find_linked_identities(user).select_for_update(), "Your account is not linked.")
     if blocker := find_unlink_blocker(user):
         raise InvalidOperation(f"Your account cannot be unlinked: {blocker}")
     _remove(link, caller=Caller(user=user))

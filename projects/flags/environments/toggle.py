@@ -8,7 +8,8 @@ from collections.abc import Collection
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.errors import NotFound, ValidationError, choices
+from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.errors import ValidationError, choices
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 
@@ -20,10 +21,9 @@ def find_project_environment(project_id: str, environment: str) -> ProjectEnviro
         names = choices(known.values_list("environment_id", flat=True))
         raise ValidationError(f"The address does not say which environment. Available: {names}.")
     rows = ProjectEnvironment.objects.filter(project_id=project_id, environment_id=environment)
-    project_environment = rows.select_related("project").first()
-    if project_environment is None:
-        raise NotFound(f"Project {project_id} has no environment {environment}.")
-    return project_environment
+    return get_or_404(
+        rows.select_related("project"), f"Project {project_id} has no environment {environment}."
+    )
 
 
 def set_switch(flag: Flag, project_environment: ProjectEnvironment, enabled: bool, *, caller: Caller) -> bool:

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, choices
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
 from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller
 from groups.permissions import Permission
@@ -315,8 +315,7 @@ def check_environments(names: Collection[str], flag: Flag) -> None:
         )
         for name in sorted(set(names) - set(known))
     ]
-    if problems:
-        raise ValidationError.of(problems)
+    check_problems(problems)
 
 
 def restore_parts(before: Document, parts: Sequence[FlagPart]) -> Document:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NotFound, check_problems
+from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update
@@ -45,10 +46,7 @@ def change_tags_of_many(
 
 def access_named_flag(caller: Caller, name: str) -> Flag:
     """Finds a flag by name alone, archived or not. Raises NotFound."""
-    flag = Flag.objects.readable_by(caller).filter(name=name).first()
-    if flag is None:
-        raise NotFound(f"Flag {name} not found.")
-    return flag
+    return get_or_404(Flag.objects.readable_by(caller), f"Flag {name} not found.", name=name)
 
 
 def check_tags(tags: Sequence[Tag], path: str = "") -> None:

@@ -1,0 +1,17 @@
+"""Looks up one row."""
+
+from typing import Any, TypeVar
+
+from django.db.models import Manager, Model, QuerySet
+
+from flagadmin.core.errors import NotFound
+
+Row = TypeVar("Row", bound=Model)
+
+
+def get_or_404(rows: Manager[Row] | QuerySet[Row], message: str, **lookups: Any) -> Row:
+    """The first row with these values. Raises NotFound with the message: Django's own shortcut has no place for one."""
+    row = rows.filter(**lookups).first()
+    if row is None:
+        raise NotFound(message)
+    return row
