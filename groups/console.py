@@ -40,7 +40,7 @@ from groups.login.login_form import SESSION_ENDED, ask_to_log_in
 from groups.permissions import Permission
 
 # The parent pages of a page, outermost first: (label, URL).
-Crumbs = Sequence[tuple[str, str | Promise]]
+Breadcrumbs = Sequence[tuple[str, str | Promise]]
 
 
 @method_decorator([gzip_page, never_cache], name="dispatch")
@@ -52,7 +52,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     """
 
     title = ""
-    parents: Crumbs = ()
+    parents: Breadcrumbs = ()
     api_call = ""  # does what the page does
     api_example: Any = None  # its body
     restores = False  # whether a POST with do=RESTORE only renders the form with the submitted values
@@ -91,29 +91,32 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         """Without it, Django would set this to the bound method `get`: a reference cycle in every request."""
         return self.get(request, *args, **kwargs)
 
+    def find(self) -> None:
+        """Loads what the page is about; lists and forms call it. Raises NotFound, NoAccess."""
+
     def get_title(self) -> str:
         return self.title.format(**self.kwargs)
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return self.parents
 
-    def api_body(self) -> Any:
+    def get_api_body(self) -> Any:
         return self.api_example
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         """A curl command for the equivalent API call, "" if there is none."""
         if not self.api_call:
             return ""
         method, path = self.api_call.split()
         parameters = {name: quote(str(value), "") for name, value in self.kwargs.items()}
-        return curl_for(self.request, method, path.format(page=self, **parameters), self.api_body())
+        return curl_for(self.request, method, path.format(page=self, **parameters), self.get_api_body())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             **{
                 "title": self.get_title(),
-                "crumbs": self.crumbs(),
-                "curl": self.curl(),
+                "breadcrumbs": self.get_breadcrumbs(),
+                "curl": self.get_curl(),
                 "caller": self.caller,
                 "unreadable": self.unreadable,
                 **kwargs,
@@ -136,28 +139,29 @@ class ListPage(ConsolePage):
     filters: Sequence[Filter] = ()
     default_sort = ""
     per_page = 50
-    csv_name = "list"
+    csv_name = "list"  # may name parameters of the URL, as the title does
 
     def get_filters(self) -> Sequence[Filter]:
         return self.filters
 
-    def rows(self, values: dict[str, str]) -> Any:
+    def get_rows(self, values: dict[str, str]) -> Any:
         """A queryset or list of the rows that the caller may see, narrowed by the values of the filters."""
         raise NotImplementedError
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         """The cells of one CSV line, one for each column."""
         return [getattr(row, column.key) for column in self.columns]
 
-    def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
-        return map(self.csv_cells, rows)
+    def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
+        return map(self.get_csv_cells, rows)
 
-    def listing(self) -> Listing:
+    def get_listing(self) -> Listing:
+        self.find()
         filters = self.get_filters()
         values = {field.name: field.value(self.request.GET) for field in filters}
         return Listing(
             self.request.GET,
-            self.rows(values),
+            self.get_rows(values),
             columns=self.columns,
             filters=filters,
             default_sort=self.default_sort,
@@ -165,10 +169,11 @@ class ListPage(ConsolePage):
         )
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        listing = self.listing()
+        listing = self.get_listing()
         if request.GET.get("format") == "csv":
             header = [column.label for column in self.columns]
-            return make_csv_response(self.request, self.csv_name, header, self.csv_lines(listing.all_rows))
+            name = self.csv_name.format(**self.kwargs)
+            return make_csv_response(request, name, header, self.get_csv_lines(listing.all_rows))
         return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
 
 
@@ -196,7 +201,7 @@ class FormPage(FormMixin, ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """With a ``button``, there is a link back to the parent page too."""
         context = super().get_context_data(**kwargs)
-        defaults = {"button": self.button, "cancel": context["crumbs"][-1][1]} if self.button else {}
+        defaults = {"button": self.button, "cancel": context["breadcrumbs"][-1][1]} if self.button else {}
         return defaults | context
 
     def submit(self, form: Any) -> str:
@@ -219,11 +224,11 @@ class FormPage(FormMixin, ConsolePage):
             except NotFound:
                 raise
             except AppError as error:
-                self.refused(error, form)
+                self.show_refusal(error, form)
                 status = error.status
         return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
 
-    def refused(self, error: AppError, form: BaseForm) -> None:
+    def show_refusal(self, error: AppError, form: BaseForm) -> None:
         """Shows the action's error in the form."""
         add_problems(form, error, fields=self.problem_fields)
 
@@ -242,8 +247,8 @@ class EditPage(EditConflictMixin, FormPage):
         kwargs = super().get_form_kwargs()
         return kwargs | {"data": None, "files": None} if self.entered else kwargs
 
-    def refused(self, error: AppError, form: BaseForm) -> None:
-        super().refused(error, form)
+    def show_refusal(self, error: AppError, form: BaseForm) -> None:
+        super().show_refusal(error, form)
         self.entered = form
         self.show_conflict(error)
 
@@ -276,17 +281,18 @@ class ActionPage(ConsolePage):
     """
 
     http_method_names = ["post"]
+    success_url: str | Promise
 
     def act(self) -> str:
         """Calls the action. Returns a sentence that says what was done."""
         raise NotImplementedError
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         """The URL to redirect to if the form names no page."""
-        raise NotImplementedError
+        return str(self.success_url)
 
-    def address(self) -> str:
-        return read_next_page(self.request) or self.back()
+    def get_redirect_url(self) -> str:
+        return read_next_page(self.request) or self.get_success_url()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         by_script = "HX-Request" in request.headers
@@ -297,9 +303,9 @@ class ActionPage(ConsolePage):
                 raise
             messages.error(request, error.message)
             go = HttpResponseClientRedirect if by_script else HttpResponseRedirect
-            return go(self.address())
+            return go(self.get_redirect_url())
         self.tell(done)
-        return HttpResponseRedirect(self.address())
+        return HttpResponseRedirect(self.get_redirect_url())
 
     def tell(self, done: str) -> None:
         """Adds the message, except for htmx, which only replaces the part of the page that changed."""

@@ -53,8 +53,8 @@ class ShowsSecretOnce(ConsolePage):
         messages.info(
             self.request, "It was created and shown once. If you did not copy it, create another one."
         )
-        crumbs = self.crumbs()
-        return HttpResponseRedirect(str(crumbs[-1][1]) if crumbs else self.request.path)
+        breadcrumbs = self.get_breadcrumbs()
+        return HttpResponseRedirect(str(breadcrumbs[-1][1]) if breadcrumbs else self.request.path)
 
 
 def redirect_to_secret(

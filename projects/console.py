@@ -6,8 +6,9 @@ from urllib.parse import quote
 from django.urls import reverse, reverse_lazy
 
 from groups.access import Caller
-from groups.console import Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
+from projects.access import access_project
 from projects.models import Flag, Project
 
 PROJECTS = ("Projects", reverse_lazy("projects"))
@@ -35,14 +36,42 @@ def api_path(project_id: str, name: str = "") -> str:
     return f"{path}/features/{quote(name, '')}" if name else path
 
 
-def project_crumbs(project: Project) -> Crumbs:
+def get_project_breadcrumbs(project: Project) -> Breadcrumbs:
     """Breadcrumbs for a page below a project."""
     return (PROJECTS, (project.name, project_url(project.pk)))
 
 
-def flag_crumbs(flag: Flag) -> Crumbs:
+def get_flag_breadcrumbs(flag: Flag) -> Breadcrumbs:
     """Breadcrumbs for a page below a flag."""
-    return (*project_crumbs(flag.project), (flag.name, flag_url(flag.project_id, flag.name)))
+    return (*get_project_breadcrumbs(flag.project), (flag.name, flag_url(flag.project_id, flag.name)))
+
+
+class InProjectPage(ConsolePage):
+    """A page below a project."""
+
+    project: Project
+
+    def find(self) -> None:
+        """Loads the project. Raises NotFound."""
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        super().find()
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_project_breadcrumbs(self.project)
+
+
+class OnFlagPage(ConsolePage):
+    """A page below a flag."""
+
+    flag: Flag
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The project and the name of the flag in the URL."""
+        return self.kwargs["project_id"], self.kwargs["name"]
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_flag_breadcrumbs(self.flag)
 
 
 def check_permissions(caller: Caller, project_id: str, **permissions: Permission) -> Mapping[str, bool]:

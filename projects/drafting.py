@@ -21,7 +21,7 @@ class DraftingPage(ConsolePage):
     unchanged = ""
     shown_by: Literal["get", "post"]
 
-    def edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
+    def get_edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
         """What saving the form would change. Raises whatever saving would raise."""
         raise NotImplementedError
 

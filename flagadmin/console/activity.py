@@ -76,7 +76,7 @@ class ActivityPage(ListPage):
             Filter("flag", "Flag"),
         )
 
-    def rows(self, values: dict[str, str]) -> AuditEvents:
+    def get_rows(self, values: dict[str, str]) -> AuditEvents:
         """The readable events that match; those of one change if the URL names one of its events."""
         if event_id := self.request.GET.get(CHANGE):
             event = readable_events(self.caller).filter(pk=_read_number(CHANGE, event_id)).first()
@@ -93,13 +93,12 @@ class ActivityPage(ListPage):
         )
         return narrow_events(readable_events(self.caller), criteria)
 
-    def listing(self) -> Any:
+    def find(self) -> None:
         if CHANGE in self.request.GET:
             self.per_page = MAX_EVENTS
         self.dates = DateRange.of(self.request.GET, read_zone(self.request))
-        return super().listing()
 
-    def csv_cells(self, row: AuditEvent) -> Sequence[Any]:
+    def get_csv_cells(self, row: AuditEvent) -> Sequence[Any]:
         return (iso(row.created_at), row.actor_name, make_sentence(row), row.project, row.comment)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
@@ -101,6 +101,8 @@ class StartPage(ConsolePage):
 class Dismiss(ActionPage):
     """Hides an item that needs attention in this session until it changes, or shows it again."""
 
+    success_url = reverse_lazy("start")
+
     def act(self) -> str:
         key, hidden = self.request.POST.get("key", "")[:16], self.request.session.get(DISMISSED, [])
         others = [other for other in hidden if other != key]
@@ -110,9 +112,6 @@ class Dismiss(ActionPage):
 
     def tell(self, done: str) -> None:
         """The page says it."""
-
-    def back(self) -> str:
-        return reverse("start")
 
 
 def group_by_project(items: Sequence[Attention]) -> list[tuple[str, list[Attention]]]:

@@ -136,7 +136,7 @@ class GroupViewSet(ETagMixin, ViewSet):
     def group(self) -> Group:
         return access_group(self.caller, path_id(self.kwargs["groupId"], "groupId"))
 
-    def current_document(self) -> GroupDocument:
+    def get_current_document(self) -> GroupDocument:
         return self.group.document()
 
     @extend_schema(operation_id="getGroups", responses=GroupList)

@@ -11,7 +11,7 @@ from django.urls import reverse
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.pages import Column, Filter, Listing
-from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.groups import actions
 from groups.groups.actions import GroupChanges, NewGroup
 from groups.groups.console import GROUPS, OneGroup, group_url
@@ -37,7 +37,7 @@ class GroupsPage(ListPage):
     filters = (Filter("q", "Name or member"),)
     api_call = "GET /api/admin/groups"
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         groups = read_groups(self.caller).prefetch_related(None).select_related("root_role")
         if text := values["q"]:
             member = GroupMembership.objects.filter(user__username__icontains=text).values("group")
@@ -47,7 +47,7 @@ class GroupsPage(ListPage):
             project_count=Count("grants__project", distinct=True),
         )
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.name, row.member_count, row.root_role.name if row.root_role else "", row.project_count)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class GroupPage(OneGroup):
     parents = (GROUPS,)
     api_call = "GET /api/admin/groups/{group_id}"
 
-    def listing(self, rows: QuerySet[Any], page_name: str = "page") -> Listing[Any]:
+    def make_listing(self, rows: QuerySet[Any], page_name: str = "page") -> Listing[Any]:
         return Listing(self.request.GET, rows, columns=(), page_name=page_name)
 
     def members(self, group: Group) -> Listing[Any]:
@@ -80,7 +80,7 @@ class GroupPage(OneGroup):
                 "group": group,
                 "url": group_url(group.pk),
                 "members": self.members(group),
-                "grants": self.listing(
+                "grants": self.make_listing(
                     group.grants.select_related("role").order_by("project_id", "role__name"), "grants-page"
                 ),
                 "may_change": may_change,
@@ -143,19 +143,19 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
         super().find()
         self.edited = self.group()
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(type=EventType.GROUP_UPDATED, after__id=self.group_id)
 
-    def current_document(self) -> GroupDocument:
+    def get_current_document(self) -> GroupDocument:
         return self.edited.document()
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (GROUPS, (self.edited.name, group_url(self.group_id)))
 
     def get_title(self) -> str:
         return f"Edit {self.edited.name}"
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         return {"name": self.edited.name, "rootRole": None}
 
     def get_initial(self) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class AddMember(ActionPage, OneGroup):
         actions.change_members(self.group_id, add=[user.pk], caller=self.caller)
         return f"{user} is now a member."
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return group_url(self.group_id)
 
 
@@ -204,7 +204,7 @@ class RemoveMember(AddMember):
 class DeleteGroupPage(ConfirmPage, OneGroup):
     api_call = "DELETE /api/admin/groups/{group_id}"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (GROUPS, (self.group().name, group_url(self.group_id)))
 
     def plan(self) -> dict[str, Any]:

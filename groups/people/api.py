@@ -98,7 +98,7 @@ class UserViewSet(ETagMixin, ViewSet):
     def user(self) -> User:
         return access_account(self.caller, path_id(self.kwargs["user_id"]), is_service=False)
 
-    def current_document(self) -> AccountDocument:
+    def get_current_document(self) -> AccountDocument:
         return self.user.document()
 
     @extend_schema(operation_id="getUsers", responses=PeopleList)

@@ -5,7 +5,7 @@ from typing import Any
 from django.urls import reverse
 
 from flagadmin.core.errors import NotFound
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from groups.models import User
 from groups.people.queries import access_account
 
@@ -56,7 +56,7 @@ class OneAccount(Kind, ConsolePage):
     def account(self) -> User:
         return access_account(self.caller, self.user_id, is_service=self.is_service)
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return ((self.plural, self.home), (self.account().display_name, self.url))
 
 
@@ -69,5 +69,5 @@ class OwnPage(ConsolePage):
             raise NotFound
         return self.caller.user
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (("Your account", reverse("account")),)

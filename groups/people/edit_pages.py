@@ -13,7 +13,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import curl_for
-from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage
 from groups.login.invitations import create_first_link, reset_password
 from groups.login.mail import is_mail_on, send_invitation, send_reset
 from groups.login.rules import PASSWORDS_OFF, can_use_password
@@ -66,7 +66,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     def get_title(self) -> str:
         return f"New {self.singular}" if self.is_service else "Add user"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return ((self.plural, self.home),)
 
     def get_form_kwargs(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         }
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         body = {"username": "deploy-bot" if self.is_service else "ada", "rootRole": "Viewer"}
         return curl_for(self.request, "POST", self.api, body)
 
@@ -117,11 +117,11 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
         super().find()
         self.user = self.account()
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         kinds = (EventType.USER_UPDATED, EventType.SERVICE_ACCOUNT_UPDATED)
         return AuditEvent.objects.filter(type__in=kinds, after__id=self.user_id)
 
-    def current_document(self) -> AccountDocument:
+    def get_current_document(self) -> AccountDocument:
         return self.user.document()
 
     def get_title(self) -> str:
@@ -161,7 +161,7 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
         defaults = {"button": f"Save {self.singular}", "cancel": self.url, "lead": ""}
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "PUT", f"{self.api}/{self.user_id}", {"rootRole": "Viewer"})
 
 
@@ -177,7 +177,7 @@ class SetActive(OneAccount, ActionPage):
             return f"{user} is enabled again, with its previous access."
         return f"{user} is disabled: it cannot log in, and its tokens do not work. Roles and groups are kept."
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return self.url
 
 

@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.auth import logout
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils.decorators import method_decorator
 from django.utils.functional import cached_property
 from django.views.decorators.debug import sensitive_post_parameters
@@ -17,7 +17,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.lists.pages import Listing
-from groups.console import ActionPage, Crumbs, FormPage, read_next_page
+from groups.console import ActionPage, Breadcrumbs, FormPage, read_next_page
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
 from groups.login.sign_on.linking import describe_own_link
@@ -35,7 +35,7 @@ class AccountPage(OwnPage):
     title = "Your account"
     api_call = "GET /api/admin/user"
 
-    def crumbs(self) -> list[tuple[str, str]]:
+    def get_breadcrumbs(self) -> list[tuple[str, str]]:
         return []
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -114,8 +114,8 @@ class PasswordPage(OwnPage, FormPage):
             return "Welcome to flagadmin"
         return "Change your password" if self.user.has_usable_password() else "Choose a password"
 
-    def crumbs(self) -> Crumbs:
-        return () if self.then else super().crumbs()
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return () if self.then else super().get_breadcrumbs()
 
     def find(self) -> None:
         check_passwords_on()
@@ -183,12 +183,11 @@ class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
 
 
 class RevokeTokenPage(OwnPage, ActionPage):
+    success_url = reverse_lazy("account")
+
     def act(self) -> str:
         delete_personal_token(self.user, self.kwargs["token_id"], caller=self.caller)
         return "Token revoked."
-
-    def back(self) -> str:
-        return reverse("account")
 
 
 class LogOutEverywherePage(OwnPage):

@@ -8,7 +8,7 @@ from django.db.models import Count, F, Max, Min, Q, QuerySet
 from django.urls import reverse
 
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Crumbs, ListPage
+from groups.console import Breadcrumbs, ListPage
 from groups.login.rules import can_use_password
 from groups.login.sign_on.linking import find_identity
 from groups.models import User
@@ -41,10 +41,9 @@ class AccountsPage(Kind, ListPage):
         Column("expires", "Next expiry", by=("next_expiry",)),
     )
 
-    def listing(self) -> Any:
+    def find(self) -> None:
         if self.is_service:
             self.columns = self.service_columns
-        return super().listing()
 
     @property
     def csv_name(self) -> str:  # type: ignore[override]
@@ -64,7 +63,7 @@ class AccountsPage(Kind, ListPage):
             Filter("state", "State", states),
         )
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.caller.check(Permission.ADMIN)
         users = User.objects.filter(is_service=self.is_service).select_related("root_role")
         if text := values["q"]:
@@ -89,7 +88,7 @@ class AccountsPage(Kind, ListPage):
             next_expiry=Min("tokens__expires_at"),
         )
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         role = row.root_role.name if row.root_role else ""
         cells = (row.username, role, row.group_count, row.project_count)
         if self.is_service:
@@ -101,7 +100,7 @@ class AccountsPage(Kind, ListPage):
             new_url=reverse(f"{self.url_name}-new"), singular=self.singular, counted=self.counted, **kwargs
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         path = f"{self.api}/inactive" if self.request.GET.get("state") == INACTIVE else self.api
         return curl_for(self.request, "GET", path)
 
@@ -110,7 +109,7 @@ class AccountPage(OneAccount):
     template_name = "people/account.html"
     api_call = "GET {page.api}/{user_id}"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return ((self.plural, self.home),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

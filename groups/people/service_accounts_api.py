@@ -45,7 +45,7 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
     def account(self) -> User:
         return access_account(self.caller, path_id(self.kwargs["account_id"]), is_service=True)
 
-    def current_document(self) -> AccountDocument:
+    def get_current_document(self) -> AccountDocument:
         return self.account.document()
 
     @extend_schema(operation_id="getServiceAccounts", responses=ServiceAccountList)

@@ -134,7 +134,7 @@ class RoleViewSet(ETagMixin, ViewSet):
     def role(self) -> Role:
         return access_role(self.caller, path_id(self.kwargs["role_id"]))
 
-    def current_document(self) -> RoleDocument:
+    def get_current_document(self) -> RoleDocument:
         return self.role.document()
 
     @extend_schema(operation_id="getRoles", responses=RoleList)

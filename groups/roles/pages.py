@@ -13,7 +13,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.models.roles import HeldPermission, RoleDocument
 from groups.permissions import ROLE_READERS, Permission, Scope
@@ -52,7 +52,7 @@ class RolesPage(ListPage):
     filters = (Filter("q", "Name"), Filter("type", "Type", Role.Type.choices))
     api_call = "GET /api/admin/roles"
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.caller.check_any(ROLE_READERS)
         roles = Role.objects.filter(name__icontains=values["q"])
         if values["type"]:
@@ -66,7 +66,7 @@ class RolesPage(ListPage):
             project_count=_count_distinct(Grant.objects.all(), "role", "project"),
         ).order_by("id")
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         users, groups = read_holder_counts(row)
         return (row.name, row.type, row.permission_count or 0, users, groups, row.project_count or 0)
 
@@ -176,7 +176,7 @@ class NewRolePage(FormPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**{"is_root": self.is_root(), **kwargs})
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         kind = Role.Type.ROOT_CUSTOM.value if self.is_root() else Role.Type.CUSTOM.value
         permission = "CREATE_SEGMENT" if self.is_root() else "UPDATE_FEATURE"
         return {"name": "Helper", "type": kind, "permissions": [{"name": permission}]}
@@ -191,10 +191,10 @@ class EditRolePage(EditPage, NewRolePage):
         self.role = access_role(self.caller, self.kwargs["role_id"])
         check_not_built_in(self.role, "changed")
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(type=EventType.ROLE_UPDATED, after__id=self.role.pk)
 
-    def current_document(self) -> RoleDocument:
+    def get_current_document(self) -> RoleDocument:
         return self.role.document()
 
     def is_root(self) -> bool:
@@ -203,7 +203,7 @@ class EditRolePage(EditPage, NewRolePage):
     def get_title(self) -> str:
         return f"Edit {self.role.name}"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (ROLES, (self.role.name, role_url(self.role.pk)))
 
     def get_initial(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class EditRolePage(EditPage, NewRolePage):
         unused = list_unused_names(held.permission for held in self.role.held_permissions())
         return super().get_context_data(**{"unused": unused, **kwargs})
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         return {"permissions": [{"name": "UPDATE_FEATURE"}]}
 
 
@@ -245,7 +245,7 @@ class DeleteRolePage(ConfirmPage):
         self.caller.check(Permission.ADMIN)
         return access_role(self.caller, self.kwargs["role_id"])
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         role = self.role()
         return (ROLES, (role.name, role_url(role.pk)))
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
-from groups.console import ActionPage, Crumbs, FormPage
+from groups.console import ActionPage, Breadcrumbs, FormPage
 from groups.one_time_secrets import CREATED, ShowsSecretOnce
 from groups.permissions import Permission
 from groups.scim import settings_actions as actions
@@ -21,7 +21,7 @@ class ProvisioningPage(ShowsSecretOnce, FormPage):
     api_call = "GET /api/admin/scim-settings"
     form_class = forms.Form
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         """Of the page that shows a new token."""
         return (("Provisioning", reverse("scim")),) if CREATED in self.request.GET else ()
 
@@ -42,10 +42,9 @@ class ProvisioningPage(ShowsSecretOnce, FormPage):
 class SetProvisioning(ActionPage):
     """Switches SCIM on or off."""
 
+    success_url = reverse_lazy("scim")
+
     def act(self) -> str:
         is_enabled = self.request.POST.get("enabled") == "yes"
         actions.set_enabled(is_enabled, caller=self.caller)
         return "Provisioning is on." if is_enabled else "Provisioning is off: its token no longer works."
-
-    def back(self) -> str:
-        return reverse("scim")

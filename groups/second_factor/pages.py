@@ -14,7 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import get_client_address
-from groups.console import ConfirmPage, Crumbs, FormPage, read_next_page
+from groups.console import Breadcrumbs, ConfirmPage, FormPage, read_next_page
 from groups.login.passwords import check_own_password
 from groups.login.rules import can_use_password
 from groups.login.ways import describe_login
@@ -35,8 +35,8 @@ CODE = forms.TextInput(
 class TwoStepPage(OwnPage):
     """A page below /account/two-step/."""
 
-    def crumbs(self) -> Crumbs:
-        return (*super().crumbs(), ("Two-step verification", reverse("two-step")))
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (*super().get_breadcrumbs(), ("Two-step verification", reverse("two-step")))
 
 
 class OverviewPage(OwnPage):

@@ -43,7 +43,7 @@ class InviteLinksPage(ListPage):
     filters = (Filter("q", "Name"),)
     api_call = f"GET {API}"
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         links = read_invite_links(self.caller).prefetch_related(None)
         return links.filter(name__icontains=values["q"]).annotate(user_count=Count("users"))
 
@@ -97,7 +97,7 @@ class NewInviteLinkPage(ShowsSecretOnce, FormPage):
         }
         return reverse("invite-links")
 
-    def api_body(self) -> dict[str, str]:
+    def get_api_body(self) -> dict[str, str]:
         expires = f"{timezone.now() + timedelta(days=OFFERED_DAYS):%Y-%m-%dT00:00:00Z}"
         return {"name": "Team", "expiresAt": expires}
 
@@ -105,15 +105,14 @@ class NewInviteLinkPage(ShowsSecretOnce, FormPage):
 class SetEnabled(ActionPage):
     """Revokes a link, or enables it again."""
 
+    success_url = reverse_lazy("invite-links")
+
     def act(self) -> str:
         is_enabled = self.request.POST.get("enabled") == "yes"
         link = actions.update_invite_link(self.kwargs["key"], {"is_enabled": is_enabled}, caller=self.caller)
         return (
             f"{link} works again." if is_enabled else f"Revoked {link}. Nobody can sign up with it any more."
         )
-
-    def back(self) -> str:
-        return reverse("invite-links")
 
 
 class SignUpForm(forms.Form):

@@ -13,7 +13,7 @@ from django.utils import timezone
 from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import make_csv_response
 from groups.access import Caller
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from importer.apply.execute import describe_change
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
@@ -49,7 +49,7 @@ class EvaluatePage(ConsolePage):
     def get_title(self) -> str:
         return "Evaluate as if promoted" if self.run.promoted_from else "Evaluate as if imported"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return list_pages_above_part(self.run)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -37,13 +37,13 @@ class HistoryPage(ListPage):
     csv_name = "imports"
     filters = (Filter("q", "Project or person"), Filter("state", "State", list(STATES.items())))
 
-    def rows(self, values: dict[str, str]) -> Any:
+    def get_rows(self, values: dict[str, str]) -> Any:
         runs = find_visible_runs(self.caller)
         if values["q"]:
             runs = runs.filter(Q(project__icontains=values["q"]) | Q(caller_name__icontains=values["q"]))
         return runs.filter(state=values["state"]) if values["state"] else runs
 
-    def csv_cells(self, row: ImportRun) -> Sequence[Any]:
+    def get_csv_cells(self, row: ImportRun) -> Sequence[Any]:
         target = f"{row.project} / {row.environment}"
         return [
             row.created_at,

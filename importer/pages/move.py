@@ -277,7 +277,7 @@ class SourceHistoryPage(ListPage):
     parents = (MOVE,)
     filters = (Filter("flag", "Flag"), Filter("project", "Project"), Filter("type", "What"))
 
-    def rows(self, values: dict[str, str]) -> Any:
+    def get_rows(self, values: dict[str, str]) -> Any:
         self.caller.check(Permission.ADMIN)
         events = SourceEvent.objects.defer("before", "after")
         if values["flag"]:

@@ -3,7 +3,7 @@
 from django.urls import reverse
 
 from flagadmin.core.errors import pluralize
-from groups.console import Crumbs
+from groups.console import Breadcrumbs
 from importer.models import ImportRun
 from projects.console import PROJECTS, project_url
 from projects.models import Project
@@ -24,7 +24,7 @@ def name_run(run: ImportRun) -> str:
     return f"{_PROMOTION.get(state, 'Promote')} {flags} to {run.environment}"
 
 
-def list_pages_above(run: ImportRun) -> Crumbs:
+def list_pages_above(run: ImportRun) -> Breadcrumbs:
     if not run.promoted_from:
         return (("Past imports", reverse("imports")),)
     environments = (
@@ -34,6 +34,6 @@ def list_pages_above(run: ImportRun) -> Crumbs:
     return (PROJECTS, (name, project_url(run.project)), ("Environments", environments))
 
 
-def list_pages_above_part(run: ImportRun) -> Crumbs:
+def list_pages_above_part(run: ImportRun) -> Breadcrumbs:
     """The same for a page of the run besides its own."""
     return (*list_pages_above(run), (name_run(run), reverse("import-run", args=[run.id])))

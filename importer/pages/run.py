@@ -14,7 +14,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import curl_for, make_csv_response
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
 from importer.apply.undo import find_undoing, plan_undo, undo_import
 from importer.converting.runs import change_conversion
@@ -49,7 +49,7 @@ class RunPage(ConsolePage):
     def get_title(self) -> str:
         return name_run(self.run)
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return list_pages_above(self.run)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -141,7 +141,7 @@ class RunPage(ConsolePage):
         except AppError as error:
             return {"may_undo": False, "undo_refusal": error.message}
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if self.run.state != State.PENDING:
             return ""
         if self.run.promoted_from:

@@ -122,7 +122,7 @@ class UploadPage(FormPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         call = curl_for(self.request, "POST", "/api/admin/features-batch/validate")
         return f"{call} -H 'Content-Type: application/json' --data-binary @export.json"
 

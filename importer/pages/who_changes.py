@@ -12,7 +12,7 @@ from django.urls import reverse
 from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from importer.apply.execute import describe_change
 from importer.expectations import find_unmet_of_file, predict_saved_contexts
 from importer.isolation import bulk_work, run_isolated
@@ -49,10 +49,10 @@ class WhoChangesPage(ConsolePage):
     template_name = "importer/who_changes.html"
     title = "Who changes"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return list_pages_above_part(self.run)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         call = curl_for(self.request, "POST", "/api/admin/features-batch/compare")
         return f"{call} -H 'Content-Type: application/json' --data-binary @export.json"
 

@@ -45,7 +45,7 @@ class AddonViewSet(ETagMixin, ViewSet):
             self.integration = find_integration(path_id(addon_id))
         self.check_permission()
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return integration_document(self.integration)
 
     @extend_schema(operation_id="getAddons", responses={200: AddonList})

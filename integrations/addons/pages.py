@@ -13,7 +13,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
 from integrations.addons import actions
@@ -49,11 +49,11 @@ class IntegrationsPage(ListPage):
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Provider or description"),)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Integration]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Integration]:
         text = values["q"]
         return list_integrations().filter(Q(provider__icontains=text) | Q(description__icontains=text))
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return [name_of(row), row.description or "", "enabled" if row.enabled else "disabled", row.last_sent]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class IntegrationsPage(ListPage):
             context["rows"] = [(row, name_of(row)) for row in listing.rows]
         return context
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "GET", API)
 
 
@@ -96,7 +96,7 @@ class NewIntegration(FormPage):
         messages.success(self.request, f"Created {name_of(created)}. Send a test to try it.")
         return reverse("integration", args=[created.pk])
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (INTEGRATIONS,)
 
     def get_title(self) -> str:
@@ -107,7 +107,7 @@ class NewIntegration(FormPage):
         context = super().get_context_data(**kwargs | extra)
         return context | {"field_groups": context["form"].groups()}
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         parameters = {one.name: one.placeholder or "…" for one in self.provider.parameters if one.required}
         body = {"provider": self.provider.name, "parameters": parameters, "events": ["feature-created"]}
         return curl_for(self.request, "POST", API, body)
@@ -121,10 +121,10 @@ class EditIntegration(EditPage, NewIntegration):
         self.integration = find_integration(self.kwargs["integration_id"])
         self.provider = PROVIDERS[self.integration.provider]
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(type=EventType.ADDON_UPDATED, subject=name_of(self.integration))
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return integration_document(self.integration)
 
     def get_initial(self) -> dict[str, Any]:
@@ -148,14 +148,14 @@ class EditIntegration(EditPage, NewIntegration):
         }
         return context | may | {"button": "Save integration", "integration": self.integration}
 
-    def curl(self) -> str:
-        return curl_for(self.request, "PUT", f"{API}/{self.integration.pk}", self.current_document())
+    def get_curl(self) -> str:
+        return curl_for(self.request, "PUT", f"{API}/{self.integration.pk}", self.get_current_document())
 
 
 class OneIntegration(ActionPage):
     """A button on the pages of an integration."""
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return reverse("integration", args=[self.kwargs["integration_id"]])
 
 
@@ -170,7 +170,7 @@ class SendAgain(OneIntegration):
         actions.send_again(self.kwargs["integration_id"], self.kwargs["delivery_id"], caller=self.caller)
         return "Sending it again. Its result appears here in a few seconds."
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return reverse("deliveries", args=[self.kwargs["integration_id"]])
 
 
@@ -191,13 +191,13 @@ class NewSigningKey(ShowsSecretOnce, FormPage):
     def url(self) -> str:
         return reverse("integration", args=[self.kwargs["integration_id"]])
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (INTEGRATIONS, (name_of(find_integration(self.kwargs["integration_id"])), self.url()))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(button="Create signing key", cancel=self.url(), **kwargs)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "POST", f"{API}/{self.kwargs['integration_id']}/signing-key")
 
 
@@ -215,14 +215,14 @@ class DeleteIntegration(ConfirmPage):
             "cancel": reverse("integration", args=[integration.pk]),
         }
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (INTEGRATIONS,)
 
     def act(self) -> tuple[str, str]:
         actions.delete_integration(self.kwargs["integration_id"], caller=self.caller)
         return "Deleted the integration.", str(INTEGRATIONS[1])
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "DELETE", f"{API}/{self.kwargs['integration_id']}")
 
 
@@ -247,14 +247,14 @@ class DeliveriesPage(ListPage):
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("state", "State", [(state.value, label) for state, (_, label) in STATES.items()]),)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Delivery]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Delivery]:
         deliveries = self.integration.deliveries.all()
         return deliveries.filter(state=values["state"]) if values["state"] else deliveries
 
-    def csv_cells(self, row: Delivery) -> Sequence[Any]:
+    def get_csv_cells(self, row: Delivery) -> Sequence[Any]:
         return [f"msg_{row.pk}", row.event_id or "test", row.state, row.attempts, row.sent_at]
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         name = name_of(self.integration)
         return (INTEGRATIONS, (name, reverse("integration", args=[self.integration.pk])))
 
@@ -267,7 +267,7 @@ class DeliveriesPage(ListPage):
             "rows": [shown_delivery(*pair) for pair in with_events(list(context["listing"].rows))]
         }
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "GET", f"{API}/{self.kwargs['integration_id']}/events")
 
 

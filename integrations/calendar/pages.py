@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotFound
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.views import View
 
@@ -34,12 +34,11 @@ class CalendarPage(ShowsSecretOnce, FormPage):
 
 
 class DeleteCalendar(ActionPage):
+    success_url = reverse_lazy("calendar")
+
     def act(self) -> str:
         actions.delete_feed(caller=self.caller)
         return "Deleted the calendar address. Subscriptions to it no longer work."
-
-    def back(self) -> str:
-        return reverse("calendar")
 
 
 class CalendarFeedView(View):

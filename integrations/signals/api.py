@@ -80,7 +80,7 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
             self.source = find_source(path_id(source_id))
         self.check_permission()
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return source_document(self.source)
 
     @extend_schema(operation_id="getSignalSources", responses={200: SourceList})
@@ -140,7 +140,7 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
             self.rule = find_rule(self.source, path_id(rule_id))
         self.check_permission()
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return rule_document(self.rule)
 
     @extend_schema(operation_id="createSignalRule", request=SignalRuleBody, responses={201: SignalRuleRecord})

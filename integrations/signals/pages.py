@@ -11,7 +11,7 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage, ListPage
+from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
 from integrations.models import SignalSource
@@ -44,14 +44,14 @@ class SignalsPage(ListPage):
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Name"),)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         counted = list_sources().annotate(rule_count=Count("rules", distinct=True))
         return counted.filter(name__icontains=values["q"])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_create=self.caller.can(Permission.CREATE_ADDON), **kwargs)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "GET", API)
 
 
@@ -69,13 +69,13 @@ class NewSource(ShowsSecretOnce, FormPage):
         self.created = {"secret": token, "back": source_url(source), "address": f"/api/signals/{source.name}"}
         return source_url(source)
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS,)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**{"button": "Create source", "cancel": SIGNALS[1], **kwargs})
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "POST", API, {"name": "alertmanager", "kind": "alertmanager"})
 
 
@@ -87,7 +87,7 @@ class SourcePage(ConsolePage):
         self.source = find_source(self.kwargs["source_id"])
         return self.render_to_response(self.get_context_data())
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS,)
 
     def get_title(self) -> str:
@@ -105,7 +105,7 @@ class SourcePage(ConsolePage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "GET", f"{API}/{self.source.pk}")
 
 
@@ -126,7 +126,7 @@ class NewToken(ShowsSecretOnce, FormPage):
     def url(self) -> str:
         return reverse("signal-source", args=[self.kwargs["source_id"]])
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS, (find_source(self.kwargs["source_id"]).name, self.url()))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class NewToken(ShowsSecretOnce, FormPage):
             **{"button": "Create token", "cancel": self.url(), "replaces": True, **kwargs}
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "POST", f"{API}/{self.kwargs['source_id']}/token")
 
 
@@ -154,14 +154,14 @@ class DeleteSource(ConfirmPage):
             "cancel": source_url(source),
         }
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS,)
 
     def act(self) -> tuple[str, str]:
         actions.delete_source(self.kwargs["source_id"], caller=self.caller)
         return "Deleted the source.", str(SIGNALS[1])
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "DELETE", f"{API}/{self.kwargs['source_id']}")
 
 

@@ -10,7 +10,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import add_problems, curl_for
-from groups.console import ConfirmPage, Crumbs, EditPage, FormPage
+from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage
 from groups.permissions import Permission
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
@@ -37,7 +37,7 @@ class RulePage(FormPage):
         if "rule_id" in self.kwargs:
             self.rule = find_rule(self.source, self.kwargs["rule_id"])
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS, (self.source.name, source_url(self.source)))
 
     @property
@@ -71,18 +71,18 @@ class NewRule(RulePage):
         }
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "POST", self.api_path, EXAMPLE)
 
 
 class EditRule(EditPage, NewRule):
     rule: SignalRule
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         changes = AuditEvent.objects.filter(type=EventType.SIGNAL_SOURCE_UPDATED, subject=self.source.name)
         return changes.filter(after__id=self.rule.pk)
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return rule_document(self.rule)
 
     def get_initial(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class EditRule(EditPage, NewRule):
     def get_title(self) -> str:
         return f"Rule {self.rule.name}"
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "PUT", self.api_path, EXAMPLE)
 
 
@@ -139,7 +139,7 @@ class TryRule(RulePage):
         }
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "POST", f"{self.api_path}/try", {"summary": "Checkout fails"})
 
 
@@ -156,7 +156,7 @@ class DeleteRule(ConfirmPage):
             "cancel": source_url(self.source),
         }
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS, (self.source.name, source_url(self.source)))
 
     def act(self) -> tuple[str, str]:
@@ -164,7 +164,7 @@ class DeleteRule(ConfirmPage):
         actions.delete_rule(source_id, self.kwargs["rule_id"], caller=self.caller)
         return "Deleted the rule.", reverse("signal-source", args=[source_id])
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(
             self.request, "DELETE", f"{API}/{self.kwargs['source_id']}/rules/{self.kwargs['rule_id']}"
         )

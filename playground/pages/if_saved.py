@@ -38,13 +38,13 @@ class IfSavedPage(ConsolePage):
         context = self.compare(page, beside=beside)
         if beside:
             return render(request, self.part_name, context)
-        context |= {"crumbs": page.crumbs()} | self.way_back(page)
+        context |= {"breadcrumbs": page.get_breadcrumbs()} | self.way_back(page)
         return self.render_to_response(self.get_context_data(**context))
 
     def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
         """What saving the form would change, or why it cannot be saved."""
         try:
-            edits = page.edits()
+            edits = page.get_edits()
         except (ValidationError, InvalidOperation, Conflict, NameExists) as error:
             is_invalid = isinstance(error, ValidationError) and error.details
             if is_invalid and page.shown_by == "post":  # the form says it beside its inputs

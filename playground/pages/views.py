@@ -18,7 +18,7 @@ from django.utils import timezone
 from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from playground import combinations
 from playground.comparison.past import compile_flag_then, describe_request, load_snapshots
 from playground.comparison.states import Stored
@@ -277,7 +277,7 @@ class PlaygroundPage(QueryPage):
         page = reverse("saved-context-new")
         return f"{page}?{urlencode([*self.query.pairs(), *back.items()])}" if may_save(self.caller) else ""
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if self.query.problems:
             return ""
         return curl_for(self.request, "POST", PATHS[self.query.several], self.query.body())
@@ -291,7 +291,7 @@ class FlagPage(QueryPage):
     def get_title(self) -> str:
         return self.kwargs["name"]
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (("Playground", f"{reverse('playground')}?{self.query.urlencode()}"),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -328,7 +328,7 @@ class FlagPage(QueryPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "POST", PATHS[self.query.several], self.query.body())
 
 

@@ -170,7 +170,7 @@ class WhoChangesPage(ConsolePage):
             query += [(prefix + name, text) for name, text in both]
         return f"{reverse('playground-compare')}?{urlencode(query)}" if pairs else ""
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if not self.is_asked or self.form.problems or self.form.kind == OWN:
             return ""
         return curl_for(self.request, "POST", "/api/admin/playground/compare", self.body)

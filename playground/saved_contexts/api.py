@@ -36,7 +36,7 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
         else:
             self.check_permission(project=self.named_project if self.action == "create" else None)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return build_visible_document(self.caller, self.saved)
 
     @extend_schema(

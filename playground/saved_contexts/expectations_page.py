@@ -57,7 +57,7 @@ class ExpectationsPage(ListPage):
             Filter("met", "Met", [(NOT_MET, "not met"), ("yes", "met")]),
         )
 
-    def rows(self, values: dict[str, str]) -> list[ExpectationRow]:
+    def get_rows(self, values: dict[str, str]) -> list[ExpectationRow]:
         environment, text = values["environment"], values["q"].casefold()
         expected = list_expectations(self.caller, environments=[environment] if environment else None)
         chosen = [

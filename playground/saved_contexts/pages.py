@@ -14,7 +14,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import clip
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
-from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, read_next_page
+from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
 from playground.pages.kept_contexts import restore_kept
 from playground.pages.query import as_json, flatten_context, read_query
@@ -70,7 +70,7 @@ class SavedContextsPage(ListPage):
     filters = (Filter("q", "Name or note"),)
     api_call = f"GET {API}"
 
-    def rows(self, values: dict[str, str]) -> list[ContextRow]:
+    def get_rows(self, values: dict[str, str]) -> list[ContextRow]:
         text = values["q"]
         contexts = SavedContext.objects.readable_by(self.caller).filter(
             Q(name__icontains=text) | Q(note__icontains=text)
@@ -158,7 +158,7 @@ class EditSavedContext(EditPage, SavedContextPage):
         if self.request.method == "POST":
             actions.check_may_change(self.caller, self.saved.project_id)
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(type=EventType.SAVED_CONTEXT_UPDATED, after__id=self.saved.pk)
 
@@ -166,7 +166,7 @@ class EditSavedContext(EditPage, SavedContextPage):
         flags, project = super().flags(), self.saved.project_id
         return flags.filter(project=project) if project else flags
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return build_visible_document(self.caller, self.saved)
 
     def get_initial(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class EditSavedContext(EditPage, SavedContextPage):
     def get_title(self) -> str:
         return self.saved.name
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         document = build_visible_document(self.caller, self.saved)
         return {key: document[key] for key in ("name", "context", "note", "expectations")}
 
@@ -229,6 +229,6 @@ class DeleteSavedContext(ConfirmPage):
         actions.delete_saved_context(saved.pk, caller=self.caller)
         return f"Deleted saved context {saved.name}.", reverse("saved-contexts")
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         page = reverse("saved-context", args=[self.saved.pk])
         return (SAVED_CONTEXTS, (self.saved.name, page))

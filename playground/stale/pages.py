@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import QuerySet
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 
 from flagadmin.core.errors import InvalidOperation
@@ -56,7 +56,7 @@ class StaleFlagsPage(ListPage):
         projects = Project.objects.readable_by(self.caller).active().order_by("name")
         return (Filter("project", "Project", [(row.pk, row.name) for row in projects]),)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Flag]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Flag]:
         self.now = timezone.now()
         self.reasons = list_reasons(self.now)
         flags = Flag.objects.readable_by(self.caller).select_related("project")
@@ -67,7 +67,7 @@ class StaleFlagsPage(ListPage):
     def prove(self, flags: Sequence[Flag]) -> list[Proof]:
         return prove_flags(flags, self.reasons, now=self.now, caller=self.caller)
 
-    def csv_lines(self, rows: Any) -> Any:
+    def get_csv_lines(self, rows: Any) -> Any:
         for proof in self.prove(list(rows[:1_000])):
             document = proof_document(proof)
             gets = "; ".join(f"{name}: {words}" for name, words in document["everybodyGets"].items())
@@ -105,6 +105,8 @@ class StaleFlagsPage(ListPage):
 class Complete(ActionPage):
     """Marks a flag as completed, with what everybody gets in production as what the code keeps."""
 
+    success_url = reverse_lazy("stale-flags")
+
     def act(self) -> str:
         flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         if "undo" in self.request.POST:
@@ -119,6 +121,3 @@ class Complete(ActionPage):
             flag.project_id, flag.name, status=status, status_value=proof.kept.variant, caller=self.caller
         )
         return f"Marked {flag.name} as completed. Remove it from the code, then archive it."
-
-    def back(self) -> str:
-        return reverse("stale-flags")

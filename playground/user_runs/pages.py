@@ -103,11 +103,11 @@ class UsersPage(FormPage):
             keep_own_users(body, run.rows, file_name=run.file_name, caller=self.caller)
         return reverse("user-run", args=[run.pk])
 
-    def refused(self, error: AppError, form: Any) -> None:
+    def show_refusal(self, error: AppError, form: Any) -> None:
         """Shows problems of the file, which name rows and columns, beside it."""
         other = [problem for problem in error.details if problem.path in form.fields]
         if other or not error.details:
-            super().refused(error, form)
+            super().show_refusal(error, form)
             return
         for problem in error.details[:PROBLEMS_SHOWN]:
             form.add_error("file", f"{problem.path}: {problem.message}")
@@ -136,7 +136,7 @@ class UsersPage(FormPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         call = curl_for(self.request, "POST", f"{API}?environment={self.offered.default_environment}")
         return f"{call} -H 'Content-Type: text/csv' --data-binary @users.csv"
 
@@ -222,7 +222,7 @@ class RunPage(ListPage):
     def get_template_names(self) -> list[str]:
         return [f"user_runs/{'result' if self.run.state == UserRun.State.DONE else 'running'}.html"]
 
-    def rows(self, values: dict[str, str]) -> list[FlagRow]:
+    def get_rows(self, values: dict[str, str]) -> list[FlagRow]:
         text = values["q"].casefold()
         return [
             make_flag_row(counted, self.run.rows)
@@ -230,7 +230,7 @@ class RunPage(ListPage):
             if text in counted["name"].casefold()
         ]
 
-    def csv_cells(self, row: FlagRow) -> Sequence[Any]:
+    def get_csv_cells(self, row: FlagRow) -> Sequence[Any]:
         counts = "; ".join(f"{words} {count}" for words, count, _ in row.counts)
         return [row.name, row.percent_text, counts, "; ".join(map(" ".join, row.variants))]
 
@@ -265,21 +265,19 @@ class ResultDownload(ConsolePage):
 class ForgetOwnUsers(ActionPage):
     """Removes the users that are kept for Who changes."""
 
+    success_url = reverse_lazy("users")
+
     def act(self) -> str:
         forget_own_users(self.caller)
         return "Who changes compares generated users again."
-
-    def back(self) -> str:
-        return reverse("users")
 
 
 class DeleteRun(ActionPage):
     """Cancels a run, or deletes its result."""
 
+    success_url = reverse_lazy("users")
+
     def act(self) -> str:
         run = runs.delete_run(self.caller, self.kwargs["run_id"])
         verb = "Deleted the result" if run.has_ended else "Canceled the evaluation"
         return f"{verb} for {run.rows:,} users."
-
-    def back(self) -> str:
-        return reverse("users")

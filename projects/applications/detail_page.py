@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import Crumbs, ListPage
+from groups.console import Breadcrumbs, ListPage
 from groups.permissions import Permission
 from projects.applications.actions import delete_application
 from projects.applications.adoption import read_application_adoption
@@ -34,15 +34,14 @@ class ApplicationPage(ListPage):
     )
     api_call = "GET /api/admin/metrics/applications/{name}"
 
-    def listing(self) -> Any:
+    def find(self) -> None:
         self.application = access_application(self.caller, self.kwargs["name"])
         self.usage = find_evaluated_flags(self.caller, self.application)
-        return super().listing()
 
     def get_title(self) -> str:
         return self.application.name
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         lines = list(find_lines(self.caller, self.application)[:2])
         if len(lines) != 1:
             return (("Applications", reverse("applications")),)
@@ -60,13 +59,13 @@ class ApplicationPage(ListPage):
             Filter("environment", "Environment", [(name, name) for name in sorted(environments)]),
         )
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         usage = self.usage
         if values["q"]:
             usage = usage.filter(flag_name__icontains=values["q"])
         return usage.filter(environment=values["environment"]) if values["environment"] else usage
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.flag_name, row.project, row.environment, row.last_used_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -94,7 +93,7 @@ class ApplicationPage(ListPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.application = access_application(self.caller, self.kwargs["name"])
-        _, after = self.crumbs()[-1]
+        _, after = self.get_breadcrumbs()[-1]
         delete_application(self.application.name, caller=self.caller)
         messages.success(request, f"Deleted application {self.application.name}.")
         return HttpResponseRedirect(str(after))

@@ -43,7 +43,7 @@ class AllApplicationsPage(ListPage):
     filters = (Filter("q", "Name"),)
     api_call = "GET /api/admin/metrics/applications"
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         applications = ApplicationFilter.narrow(find_readable_applications(self.caller), query=values["q"])
         lines = ProjectApplication.objects.filter(
             application_id=OuterRef("pk"),
@@ -52,7 +52,7 @@ class AllApplicationsPage(ListPage):
         seen = lines.order_by("-last_seen_at").values("last_seen_at")[:1]
         return applications.annotate(last_seen=Subquery(seen))
 
-    def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
+    def get_csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
         applications = stream_rows(rows, CSV_ROWS)
         while part := list(islice(applications, CSV_ROWS)):
             for row, document in zip(part, list_overview_documents(self.caller, part), strict=True):

@@ -9,13 +9,12 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Crumbs, ListPage
-from projects.access import access_project
+from groups.console import ListPage
 from projects.applications import queries as documents
 from projects.applications.adoption import read_sdk_adoption
 from projects.applications.filters import ProjectApplicationFilter
 from projects.applications.sdk_versions import group_sdks
-from projects.console import api_path, application_url, project_crumbs, project_url
+from projects.console import InProjectPage, api_path, application_url, project_url
 from projects.models import Environment, ProjectApplication
 from projects.projects.head import make_project_head
 
@@ -55,9 +54,10 @@ class ApplicationRow:
         return max(0, self.sdk_count - sum(len(versions) or 1 for _, versions in self.sdks))
 
 
-class ApplicationsPage(ListPage):
+class ApplicationsPage(InProjectPage, ListPage):
     template_name = "applications/applications.html"
     title = "Applications"
+    csv_name = "{project_id}-applications"
     default_sort = "name"
     columns = (
         Column("name", "Application", by=("name",)),
@@ -67,14 +67,6 @@ class ApplicationsPage(ListPage):
         Column("last-seen", "Last seen", by=("last_seen_at", "name")),
     )
 
-    def listing(self) -> Any:
-        self.project = access_project(self.caller, self.kwargs["project_id"])
-        self.csv_name = f"{self.project.pk}-applications"
-        return super().listing()
-
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.project)
-
     def get_filters(self) -> Sequence[Filter]:
         names = Environment.objects.values_list("name", flat=True)
         return (
@@ -82,13 +74,13 @@ class ApplicationsPage(ListPage):
             Filter("environment", "Environment", [(name, name) for name in names]),
         )
 
-    def rows(self, values: dict[str, str]) -> QuerySet[ProjectApplication]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[ProjectApplication]:
         lines = documents.find_project_applications(self.project.pk)
         lines = ProjectApplicationFilter.narrow(lines, query=values["q"])
         environment = values["environment"]
         return documents.filter_by_environment(lines, environment) if environment else lines
 
-    def csv_cells(self, row: ProjectApplication) -> Sequence[Any]:
+    def get_csv_cells(self, row: ProjectApplication) -> Sequence[Any]:
         sdks = [f"{sdk['name']} {version}" for sdk in group_sdks(row.sdks) for version in sdk["versions"]]
         return (
             row.name,
@@ -112,7 +104,7 @@ class ApplicationsPage(ListPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         """The API request for this page.
 
         The API has no environment filter, but its search covers environments.

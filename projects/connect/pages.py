@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
-from groups.console import ConsolePage, Crumbs, FormPage
+from groups.console import ConsolePage, FormPage
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
@@ -36,7 +36,7 @@ from projects.connect.queries import (
     who_creates_tokens,
 )
 from projects.connect.snippets import OTHERS, Snippet, find_snippet, read_snippets, render
-from projects.console import flag_url, project_crumbs, project_url
+from projects.console import InProjectPage, flag_url, project_url
 from projects.models import Flag, Project
 from projects.tokens.access import find_permission
 from projects.tokens.actions import NewToken, create_project_token, create_token
@@ -186,7 +186,7 @@ class TokenForm(forms.Form):
     environment = forms.CharField()
 
 
-class ConnectPage(ShowsSecretOnce, Choices, FormPage):
+class ConnectPage(InProjectPage, ShowsSecretOnce, Choices, FormPage):
     template_name = "connect/connect.html"
     title = "Connect an SDK"
     form_class = TokenForm
@@ -194,9 +194,6 @@ class ConnectPage(ShowsSecretOnce, Choices, FormPage):
 
     def find(self) -> None:
         _ = self.project
-
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.project)
 
     def submit(self, form: Any) -> str:
         """Creates a token for this project in this environment. Raises NoAccess, ValidationError."""
@@ -292,7 +289,7 @@ class ConnectPage(ShowsSecretOnce, Choices, FormPage):
             if snippet.group == OTHERS and snippet.label.startswith("OpenFeature")
         ]
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         body = {
             "tokenName": APPLICATION,
             "type": str(self.snippet.kind),

@@ -106,7 +106,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
             project_id = self.named_project
         self.check_permission(project=project_id)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_context_field_document(self.field)
 
     @extend_schema(

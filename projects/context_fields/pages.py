@@ -14,7 +14,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import choices, pluralize
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.context_fields import actions
 from projects.context_fields.documents import make_context_field_document
@@ -56,7 +56,7 @@ class ContextFieldsPage(ListPage):
     filters = (Filter("q", "Name or description"),)
     api_call = "GET /api/admin/context"
 
-    def rows(self, values: dict[str, str]) -> list[FieldRow]:
+    def get_rows(self, values: dict[str, str]) -> list[FieldRow]:
         usage, text = count_context_field_usage(self.caller), values["q"]
         fields = ContextField.objects.readable_by(self.caller)
         return [
@@ -172,11 +172,11 @@ class EditContextField(EditPage, ContextFieldPage):
         if self.request.method == "POST":
             actions.access_context_field_with(self.caller, self.field.pk, Permission.UPDATE_CONTEXT_FIELD)
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(type=EventType.CONTEXT_FIELD_UPDATED, subject=self.field.pk)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_context_field_document(self.field)
 
     def may(self, permission: Permission) -> bool:
@@ -210,7 +210,7 @@ class EditContextField(EditPage, ContextFieldPage):
             **kwargs,
         )
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         document = make_context_field_document(self.field)
         return {key: document[key] for key in ("description", "stickiness", "sortOrder", "legalValues")}
 
@@ -250,5 +250,5 @@ class DeleteContextField(ConfirmPage):
         actions.delete_context_field(name, caller=self.caller)
         return f"Deleted context field {name}.", reverse("context-fields")
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (CONTEXT_FIELDS, (self.field.name, field_url(self.field.name)))

@@ -21,10 +21,10 @@ from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
 from flagadmin.core.lists.pages import Column, Filter
 from groups.access import missing
-from groups.console import ConsolePage, Crumbs, ListPage
+from groups.console import Breadcrumbs, ConsolePage, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import flag_url, project_crumbs
+from projects.console import flag_url, get_project_breadcrumbs
 from projects.deletion import summary as words
 from projects.deletion.backup import back_up_project
 from projects.deletion.execute import delete_project
@@ -56,6 +56,7 @@ class DeleteProjectPage(ListPage):
     """The page to delete a project. Its list contains the active flags."""
 
     template_name = "deletion/delete_project.html"
+    csv_name = "{project_id}-active-flags"
     default_sort = "flag"
     per_page = 100
     refusal: AppError | None = None
@@ -73,26 +74,23 @@ class DeleteProjectPage(ListPage):
         access_project(self.caller, project_id, Permission.DELETE_PROJECT)
         return plan_project_deletion(project_id, caller=self.caller)
 
-    def listing(self) -> Any:
+    def find(self) -> None:
         self.planned = self.plan()
-        self.csv_name = f"{self.planned.project.pk}-active-flags"
-        return super().listing()
 
     def get_title(self) -> str:
         return f"Delete project {self.planned.project.name}"
 
-    def crumbs(self) -> Crumbs:
-        project = self.planned.project
-        return project_crumbs(project)
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_project_breadcrumbs(self.planned.project)
 
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Flag"),) if len(self.planned.active) > FEW or "q" in self.request.GET else ()
 
-    def rows(self, values: dict[str, str]) -> list[ActiveFlag]:
+    def get_rows(self, values: dict[str, str]) -> list[ActiveFlag]:
         text = values.get("q", "").casefold()
         return [flag for flag in self.planned.active if text in flag.name.casefold()]
 
-    def csv_cells(self, row: ActiveFlag) -> Sequence[Any]:
+    def get_csv_cells(self, row: ActiveFlag) -> Sequence[Any]:
         return (row.name, row.seen_at, ", ".join(use.application for use in row.used_by))
 
     def blockers(self, flags: Sequence[ActiveFlag]) -> list[Blocker]:
@@ -124,9 +122,11 @@ class DeleteProjectPage(ListPage):
             lost=words.describe_loss(plan),
             names=words.list_losses(plan),
             blocked=words.explain_block(plan),
-            expected=FormVersion.of(plan.document, self.events()),
+            expected=FormVersion.of(plan.document, self.get_events()),
             refusal=self.refusal,
-            changes=self.version.events_since(self.events()) if isinstance(self.refusal, Conflict) else [],
+            changes=self.version.events_since(self.get_events())
+            if isinstance(self.refusal, Conflict)
+            else [],
             confirm_error=self.confirm_error,
             **kwargs,
         )
@@ -139,7 +139,7 @@ class DeleteProjectPage(ListPage):
             raise
         except AppError as error:
             self.refusal = None if self.confirm_error else error
-            listing = self.listing()
+            listing = self.get_listing()
             return self.render_to_response(self.get_context_data(listing=listing), status=error.status)
 
     def delete_confirmed(self) -> str:
@@ -153,7 +153,7 @@ class DeleteProjectPage(ListPage):
         messages.success(self.request, f"Deleted {words.describe_loss(plan)}.")
         return reverse("projects")
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         return readable_events(self.caller).filter(project=self.kwargs["project_id"])
 
 

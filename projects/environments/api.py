@@ -103,7 +103,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
             self.environment = access_environment(name)
         self.check_permission()
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return make_environment_document(self.environment)
 
     @extend_schema(operation_id="getAllEnvironments", responses=EnvironmentList)

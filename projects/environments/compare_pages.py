@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import cached_property
 
 from flagadmin.core.lists.filter_chips import free_chips, set_chips
 from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
-from groups.console import Crumbs, ListPage
+from groups.console import ListPage
 from groups.permissions import Permission
-from projects.access import access_project
-from projects.console import api_path, project_crumbs
+from projects.console import InProjectPage, api_path
 from projects.environments.comparison import KINDS, read_last_changes
 from projects.environments.comparison_queries import (
     ALL,
@@ -42,9 +40,10 @@ PROMOTE_PERMISSIONS = (
 """A promotion needs those of what it changes."""
 
 
-class ComparePage(ListPage):
+class ComparePage(InProjectPage, ListPage):
     template_name = "environments/compare.html"
     title = "Environments"
+    csv_name = "{project_id}-environments"
     columns = (
         Column("flag", "Flag"),
         Column("from", "From"),
@@ -59,22 +58,17 @@ class ComparePage(ListPage):
             Filter("show", "Flags", [(ALL, "all"), (SAME, "the same")]),
         )
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.project = access_project(self.caller, kwargs["project_id"])
-        self.csv_name = f"{self.project.pk}-environments"
+    def find(self) -> None:
+        super().find()
         self.names = list_environment_names(self.project)
-        source, target = request.GET.get("from", ""), request.GET.get("to", "")
+        source, target = self.request.GET.get("from", ""), self.request.GET.get("to", "")
         self.environments = choose_environments(self.names, source, target) if self.names else ("", "")
-        return super().get(request, *args, **kwargs)
 
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.project)
-
-    def rows(self, values: dict[str, str]) -> list[ComparedFlag]:
+    def get_rows(self, values: dict[str, str]) -> list[ComparedFlag]:
         self.flags = compare_flags(self.project, self.environments, text=values["q"])
         return select_flags(self.flags, show=values["show"], kind=values["in"])
 
-    def csv_lines(self, rows: Sequence[ComparedFlag]) -> Iterator[Sequence[Any]]:
+    def get_csv_lines(self, rows: Sequence[ComparedFlag]) -> Iterator[Sequence[Any]]:
         names = self.segment_names(rows)
         for flag in rows:
             sides = (describe_side(side, names) for side in flag.pair)
@@ -129,7 +123,7 @@ class ComparePage(ListPage):
         """The query string that selects all flags of the list, "" if they are on one page."""
         return self.request.GET.urlencode() or "q=" if listing.page.has_other_pages() else ""
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if len(self.names) < 2:
             return ""
         names = [flag.name for flag in self.flags if flag.kinds][:3]

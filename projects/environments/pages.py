@@ -14,7 +14,7 @@ from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import Conflict, ValidationError
 from flagadmin.core.lists.pages import Column, Listing
-from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_environment
 from projects.environments import actions
@@ -43,11 +43,11 @@ class EnvironmentsPage(ListPage):
     )
     api_call = "GET /api/admin/environments"
 
-    def rows(self, values: dict[str, str]) -> list[dict[str, Any]]:
+    def get_rows(self, values: dict[str, str]) -> list[dict[str, Any]]:
         allowed = self.caller.readable_projects
         return list_environment_summaries(projects=None if allowed is None else sorted(allowed))
 
-    def csv_cells(self, row: dict[str, Any]) -> Sequence[Any]:
+    def get_csv_cells(self, row: dict[str, Any]) -> Sequence[Any]:
         return [row[column.key] for column in self.columns]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -105,11 +105,11 @@ class EditEnvironment(EditPage, NewEnvironment):
         self.environment = access_environment(self.kwargs["name"])
         super().find()
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(type=EventType.ENVIRONMENT_UPDATED, subject=self.environment.pk)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_environment_document(self.environment)
 
     def get_initial(self) -> dict[str, Any]:
@@ -140,6 +140,8 @@ class EditEnvironment(EditPage, NewEnvironment):
 class MoveEnvironment(ActionPage):
     """Moves an environment ``up`` or ``down`` by one place. All get numbers in their order."""
 
+    success_url = reverse_lazy("environments")
+
     def act(self) -> str:
         name, direction = self.kwargs["name"], self.request.POST.get("move", "")
         access_environment(name)
@@ -153,15 +155,12 @@ class MoveEnvironment(ActionPage):
         actions.sort_environments(orders, caller=self.caller)
         return f"Moved {name} {direction}."
 
-    def back(self) -> str:
-        return reverse("environments")
-
 
 class DeleteEnvironment(ConfirmPage):
     title = "Delete environment {name}"
     api_call = "DELETE /api/admin/environments/{name}"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         name = self.kwargs["name"]
         return (ENVIRONMENTS, (name, reverse("environment", args=[name])))
 
@@ -177,12 +176,14 @@ class DeleteEnvironment(ConfirmPage):
             "removed_items": list(describe_losses(environment)),
             "kept": "The audit log and usage reports are kept.",
             "blocked": blocked,
-            "hidden": [("expected", FormVersion.of(make_environment_document(environment), self.events()))],
+            "hidden": [
+                ("expected", FormVersion.of(make_environment_document(environment), self.get_events()))
+            ],
             "button": f"Delete environment {environment.name}",
             "cancel": reverse("environment", args=[environment.name]),
         }
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         return readable_events(self.caller).filter(subject=self.kwargs["name"])
 
     def act(self) -> tuple[str, str]:

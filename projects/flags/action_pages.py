@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.errors import ValidationError, check_problems
-from groups.console import Crumbs
+from groups.console import Breadcrumbs
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
-from projects.console import flag_crumbs, flag_url
+from projects.console import OnFlagPage, flag_url, get_flag_breadcrumbs
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places, read_strategies
 from projects.flags.actions import update_flag
@@ -30,17 +30,13 @@ from projects.strategies.actions import order_problems, order_strategies
 from projects.strategies.sentences import summarize_strategy
 
 
-class FlagAction(UndoableAction):
+class FlagAction(OnFlagPage, UndoableAction):
     """An action on the flag named in the URL."""
-
-    @property
-    def place(self) -> tuple[str, str]:
-        return self.kwargs["project_id"], self.kwargs["name"]
 
     def read_field(self, name: str) -> str:
         return self.request.POST.get(name, "").strip()
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return flag_url(*self.place)
 
 
@@ -91,7 +87,7 @@ class AsksFirst(DraftingPage, FlagAction):
         sent = self.request.POST if self.request.method == "POST" else self.request.GET
         return sent.get(name, "").strip()
 
-    def find(self) -> Flag:
+    def find_flag(self) -> Flag:
         """The flag. Raises NotFound, NoAccess for those who may not do this."""
         raise NotImplementedError
 
@@ -100,7 +96,7 @@ class AsksFirst(DraftingPage, FlagAction):
 
         Raises NotFound, NoAccess.
         """
-        places = [edit.environment for edit in self.edits() if isinstance(edit, FlagEdit)]
+        places = [edit.environment for edit in self.get_edits() if isinstance(edit, FlagEdit)]
         production = Environment.objects.production().filter(name__in=places)
         return production.exists() or (bool(places) and needs_request(self.kwargs["project_id"], places))
 
@@ -117,17 +113,17 @@ class AsksFirst(DraftingPage, FlagAction):
             return False
 
     def values(self) -> list[tuple[str, str]]:
-        return [*((name, self.read_field(name)) for name in self.fields), ("next", self.address())]
+        return [*((name, self.read_field(name)) for name in self.fields), ("next", self.get_redirect_url())]
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.find())
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_flag_breadcrumbs(self.find_flag())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         required = requires_comment([self.kwargs["project_id"]])
         return super().get_context_data(
             environment=self.read_field("environment"),
             hidden=self.values(),
-            back=self.address(),
+            back=self.get_redirect_url(),
             comment_required=required,
             **{"project_id": self.kwargs["project_id"]} | kwargs,
         )
@@ -142,19 +138,19 @@ class Parents(AsksFirst):
     def get_title(self) -> str:
         return f"Remove the dependency of {self.place[1]} on {self.read_field('feature')}"
 
-    def find(self) -> Flag:
+    def find_flag(self) -> Flag:
         permission = Permission.UPDATE_FEATURE_DEPENDENCY
         return access_flag(self.caller, *self.place, archived=False, permission=permission)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        stored = self.stored(self.find())
+        stored = self.stored(self.find_flag())
         if not self.removes or self.parent() not in stored:
-            return HttpResponseRedirect(self.address())
+            return HttpResponseRedirect(self.get_redirect_url())
         return super().get(request, *args, **kwargs)
 
     def asks(self) -> bool:
         """What is added is asked for in a form that says it already."""
-        return self.removes and self.parent() in self.stored(self.find()) and super().asks()
+        return self.removes and self.parent() in self.stored(self.find_flag()) and super().asks()
 
     @property
     def removes(self) -> bool:
@@ -183,7 +179,7 @@ class Parents(AsksFirst):
         variants = [text.strip() for text in self.read_field("variants").split(",") if text.strip()]
         return {"feature": self.parent(), "enabled": self.read_field("state") != "off", "variants": variants}
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         flag = access_flag(self.caller, *self.place, archived=False)
         parents = self.stored(flag)
         if self.removes and parents.pop(self.parent(), None) is None:
@@ -221,7 +217,7 @@ class Order(AsksFirst):
     def get_title(self) -> str:
         return f"Reorder the strategies of {self.place[1]} in {self.read_field('environment')}"
 
-    def find(self) -> Flag:
+    def find_flag(self) -> Flag:
         project_id, environment = self.place[0], self.read_field("environment")
         permission = Permission.UPDATE_FEATURE_STRATEGY
         flag = access_flag(
@@ -256,15 +252,15 @@ class Order(AsksFirst):
         ]
         return sorted(placed, key=lambda strategy: (strategy["sortOrder"], strategy["id"]))
 
-    def edits(self) -> list[FlagEdit]:
-        flag, environment = self.find(), self.read_field("environment")
+    def get_edits(self) -> list[FlagEdit]:
+        flag, environment = self.find_flag(), self.read_field("environment")
         if (flag.name, environment) not in find_enabled_places([flag]):
             return []
         draft = Draft(flag.name, {"strategies": self.strategies(flag)})
         return [FlagEdit(flag.project_id, flag.name, environment, draft)]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        documents = self.strategies(self.find())
+        documents = self.strategies(self.find_flag())
         names = dict(Segment.objects.values_list("pk", "name"))
         summaries = [summarize_strategy(document, segments=names) for document in documents]
         return super().get_context_data(summaries=summaries, **kwargs)

@@ -198,7 +198,7 @@ class OneFlagAdmin(ActionModelAdmin):
         flag = self.flag(obj)
         return access_flag_for_update(caller, flag.project_id, flag.name, Permission.UPDATE_FEATURE)
 
-    def events(self, obj: Any) -> QuerySet[AuditEvent]:
+    def get_events(self, obj: Any) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(feature=self.flag(obj).name)
 
     def view_on_site(self, obj: Any) -> str:

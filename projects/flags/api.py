@@ -59,7 +59,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         "clone": Permission.CREATE_FEATURE,
     }
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_metadata_document(self.flag)
 
     @extend_schema(operation_id="getFeatures", responses={200: FlagSummaryList})

@@ -11,11 +11,15 @@ from django.utils.functional import cached_property
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError
-from groups.console import Crumbs, EditPage, FormPage
+from groups.console import EditPage, FormPage
 from groups.models import Group, User
 from groups.permissions import Permission
 from projects.access import access_flag, access_project
-from projects.console import flag_crumbs, flag_url, project_crumbs
+from projects.console import (
+    InProjectPage,
+    OnFlagPage,
+    flag_url,
+)
 from projects.flags.actions import NewFlag, update_flag
 from projects.flags.create_running import create_running_flag
 from projects.flags.links.actions import access_link, update_link
@@ -129,7 +133,7 @@ def describe_naming(project: Project) -> str:
     return f"{text}. {project.naming_description}".rstrip()
 
 
-class NewFlagPage(FormPage):
+class NewFlagPage(InProjectPage, FormPage):
     template_name = "flags/form.html"
     title = "New flag"
     form_class = NewFlagForm
@@ -180,15 +184,12 @@ class NewFlagPage(FormPage):
         messages.success(self.request, f"Created flag {flag.name}, {state}.")
         return flag_url(flag.project_id, flag.name)
 
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.project)
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         known = suggest_holders_in(self.kwargs["project_id"])
         return super().get_context_data(known=known, **kwargs)
 
 
-class EditFlagPage(EditPage):
+class EditFlagPage(OnFlagPage, EditPage):
     template_name = "flags/form.html"
     form_class = MetadataForm
     title = "Edit {name}"
@@ -200,11 +201,11 @@ class EditFlagPage(EditPage):
         key = self.kwargs["project_id"], self.kwargs["name"]
         self.flag = access_flag(self.caller, *key, archived=False, permission=Permission.UPDATE_FEATURE)
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         kinds = (EventType.FEATURE_METADATA_UPDATED, EventType.FEATURE_STALE_ON, EventType.FEATURE_STALE_OFF)
         return readable_events(self.caller).filter(feature=self.flag.name, type__in=kinds)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_metadata_document(self.flag)
 
     def get_initial(self) -> dict[str, Any]:
@@ -223,9 +224,6 @@ class EditFlagPage(EditPage):
         tell_done(self.request, f"Changed flag {flag.name}.", caller=self.caller)
         return flag_url(flag.project_id, flag.name)
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         known = suggest_holders_in(self.kwargs["project_id"])
         return super().get_context_data(known=known, **kwargs)
@@ -236,7 +234,7 @@ class LinkForm(forms.Form):
     title = forms.CharField(required=False)
 
 
-class EditLinkPage(EditPage):
+class EditLinkPage(OnFlagPage, EditPage):
     """Edits a link of a flag."""
 
     template_name = "console/form.html"
@@ -244,24 +242,20 @@ class EditLinkPage(EditPage):
     button = "Save link"
     api_call = "PUT /api/admin/projects/{project_id}/features/{name}/link/{link_id}"
 
-    @property
-    def place(self) -> tuple[str, str]:
-        return self.kwargs["project_id"], self.kwargs["name"]
-
     def find(self) -> None:
         permission = Permission.UPDATE_FEATURE
         self.flag = access_flag(self.caller, *self.place, archived=False, permission=permission)
         self.link = access_link(self.flag, self.kwargs["link_id"])
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         changes = readable_events(self.caller).filter(type=EventType.FEATURE_LINK_UPDATED)
         return changes.filter(feature=self.flag.name, after__id=str(self.link.pk))
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_link_document(self.link)
 
     def get_initial(self) -> dict[str, Any]:
-        return self.current_document()
+        return self.get_current_document()
 
     def submit(self, form: LinkForm) -> str:
         data, link_id, expected = form.cleaned_data, self.kwargs["link_id"], self.version.expected
@@ -273,8 +267,5 @@ class EditLinkPage(EditPage):
     def get_title(self) -> str:
         return f"Edit the link {self.link}"
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         return {"url": self.link.url, "title": self.link.title}
-
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)

@@ -6,10 +6,10 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
 from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_csv_response
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import check_permissions, flag_url, project_crumbs, project_url
+from projects.console import check_permissions, flag_url, get_project_breadcrumbs, project_url
 from projects.flags.dependencies.actions import list_possible_parents
 from projects.flags.flag_document import read_flag_document
 from projects.flags.flag_places import make_environment_cards, make_splits
@@ -41,8 +41,8 @@ class FlagPage(ConsolePage):
     title = "{name}"
     api_call = "GET /api/admin/projects/{project_id}/features/{name}"
 
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.flag.project)
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_project_breadcrumbs(self.flag.project)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])

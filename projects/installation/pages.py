@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.installation.state import forget, is_in_maintenance, read_frontend_origins
@@ -88,7 +88,7 @@ class InstallationPage(FormPage):
         messages.success(self.request, "Saved the allowed origins.")
         return reverse("installation")
 
-    def refused(self, error: AppError, form: forms.BaseForm) -> None:
+    def show_refusal(self, error: AppError, form: forms.BaseForm) -> None:
         """Each problem names one line; they are all of the only field."""
         for message in [problem.message for problem in error.details] or [error.message]:
             form.add_error("origins", message)
@@ -128,10 +128,9 @@ def make_statistics_context(caller: Caller) -> dict[str, Any]:
 
 
 class SetMaintenance(ActionPage):
+    success_url = reverse_lazy("installation")
+
     def act(self) -> str:
         is_on = self.request.POST.get("enabled") == "yes"
         actions.set_maintenance(is_on, caller=self.caller)
         return "Maintenance mode is on." if is_on else "Maintenance mode has ended."
-
-    def back(self) -> str:
-        return reverse("installation")

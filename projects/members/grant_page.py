@@ -10,7 +10,7 @@ from django.urls import reverse
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import MAX_OPTIONS
-from groups.console import Crumbs, FormPage
+from groups.console import Breadcrumbs, FormPage
 from groups.groups.actions import change_members
 from groups.groups.console import OneGroup, group_url
 from groups.models import Group, Role, User
@@ -142,5 +142,5 @@ class GrantToGroup(OneGroup, GrantPage):
     def url(self) -> str:
         return group_url(self.group_id)
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (("Groups", reverse("groups")), (self.holder.name, self.url))

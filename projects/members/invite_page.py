@@ -7,13 +7,13 @@ from django.contrib import messages
 from django.http import HttpResponseBase
 from django.utils.functional import cached_property
 
-from groups.console import Crumbs, FormPage
+from groups.console import Breadcrumbs, FormPage
 from groups.models import Group
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.first_login import describe_first_login, describe_link
 from groups.permissions import BuiltIn
 from projects.access import access_project
-from projects.console import project_crumbs, project_url
+from projects.console import get_project_breadcrumbs, project_url
 from projects.flags.lists.queries import list_environment_names
 from projects.members.actions import check_may_write, list_grantable_roles
 from projects.members.holders import suggest_holders
@@ -76,8 +76,8 @@ class InvitePage(ShowsSecretOnce, FormPage):
     def get_title(self) -> str:
         return f"Invite to {self.project.name}"
 
-    def crumbs(self) -> Crumbs:
-        return (*project_crumbs(self.project), ("Access", self.url))
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (*get_project_breadcrumbs(self.project), ("Access", self.url))
 
     def get_form_kwargs(self) -> dict[str, Any]:
         roles = [(role.pk, role.name) for role in list_grantable_roles(self.caller, self.project.pk)]

@@ -10,11 +10,10 @@ from django.utils.functional import cached_property
 from flagadmin.core.errors import InvalidOperation
 from flagadmin.core.lists.pages import Column, Filter
 from groups.access import missing
-from groups.console import ActionPage, Crumbs, ListPage
+from groups.console import ActionPage, ListPage
 from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
-from projects.access import access_project
-from projects.console import project_crumbs, project_url
+from projects.console import InProjectPage, project_url
 from projects.members.actions import (
     WRITE_PERMISSIONS,
     Holders,
@@ -32,7 +31,7 @@ IS_KIND = {
 }
 
 
-class ProjectAccessPage(ListPage):
+class ProjectAccessPage(InProjectPage, ListPage):
     template_name = "members/access.html"
     default_sort = "who"
     columns = (
@@ -43,15 +42,8 @@ class ProjectAccessPage(ListPage):
         Column("since", "Since", by=("created_at",)),
     )
     title = "Access"
+    csv_name = "{project_id}-access"
     api_call = "GET /api/admin/projects/{project_id}/access"
-
-    def listing(self) -> Any:
-        self.project = access_project(self.caller, self.kwargs["project_id"])
-        self.csv_name = f"{self.project.pk}-access"
-        return super().listing()
-
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.project)
 
     def get_filters(self) -> Sequence[Filter]:
         roles = Role.objects.for_projects().order_by("id")
@@ -61,7 +53,7 @@ class ProjectAccessPage(ListPage):
             Filter("kind", "Kind", KINDS),
         )
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         grants = (
             Grant.objects.filter(project=self.project)
             .select_related("role", "user", "group")
@@ -82,7 +74,7 @@ class ProjectAccessPage(ListPage):
             {*Grant.objects.filter(project=self.project).values_list("role_id", flat=True)}
         )
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         kind = "group" if row.group_id else "service account" if row.user.is_service else "person"
         return (row.holder, kind, row.role.name, self.places.get(row.role_id, ""), row.created_at)
 
@@ -116,7 +108,7 @@ class AccessAction(ActionPage):
     def project_id(self) -> str:
         return self.kwargs["project_id"]
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return project_url(self.project_id, "project-access")
 
 

@@ -52,19 +52,18 @@ class RolePage(ListPage):
     parents = (("Roles", reverse_lazy("roles")),)
     api_call = "GET /api/admin/projects/roles/{role_id}/access"
 
-    def listing(self) -> Any:
+    def find(self) -> None:
         self.caller.check_any(ROLE_READERS)
         self.role = access_role(self.caller, self.kwargs["role_id"])
         self.by_holder = self.role.is_root or self.request.GET.get("by") == "holder"
         self.columns = BY_HOLDER if self.by_holder else BY_PROJECT
         self.default_sort = self.columns[0].key
         self.csv_name = f"role-{self.role.pk}-{'holders' if self.by_holder else 'projects'}"
-        return super().listing()
 
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Name" if self.by_holder else "Project"),)
 
-    def rows(self, values: dict[str, str]) -> list[UsedIn] | list[Holder]:
+    def get_rows(self, values: dict[str, str]) -> list[UsedIn] | list[Holder]:
         if self.by_holder:
             return read_holders(self.role, values["q"])
         text = values["q"].casefold()

@@ -90,7 +90,7 @@ class ProjectAdmin(SubjectAdmin):
         check=lambda project: check_problems(project_actions.problems_of(project)),
     )
 
-    def events(self, obj: Project) -> QuerySet[AuditEvent]:
+    def get_events(self, obj: Project) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(project=obj.pk, feature=None)
 
     def deletion_label(self, obj: Project) -> str:

@@ -53,7 +53,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
         else:
             super().authorize(project_id)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_settings_document(self.project)
 
     @extend_schema(

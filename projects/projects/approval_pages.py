@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError, pluralize
-from groups.console import Crumbs, EditPage
+from groups.console import Breadcrumbs, EditPage
 from groups.models import Group
 from projects.access import access_project
-from projects.console import project_crumbs, project_url
+from projects.console import get_project_breadcrumbs, project_url
 from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
 from projects.projects.approval_rules import CONDITIONS, MAX_APPROVALS, MAX_RULES, TAKES, Rule
@@ -111,11 +111,11 @@ class ApprovalsPage(EditPage):
         self.caller.check_any(POLICY_PERMISSIONS, project=project_id)
         self.link = find_project_environment(project_id, self.kwargs["environment"])
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller).filter(type=EventType.CHANGE_REQUESTS_CONFIGURED)
         return events.filter(project=self.project.pk, environment=self.link.environment_id)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_policy_document(self.link)
 
     def get_initial(self) -> dict[str, Any]:
@@ -153,11 +153,14 @@ class ApprovalsPage(EditPage):
         messages.success(self.request, f"Changed who must approve changes of {self.link.environment_id}.")
         return project_url(self.project.pk, "project-settings")
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         return make_policy_document(self.link)
 
-    def crumbs(self) -> Crumbs:
-        return (*project_crumbs(self.project), ("Settings", project_url(self.project.pk, "project-settings")))
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (
+            *get_project_breadcrumbs(self.project),
+            ("Settings", project_url(self.project.pk, "project-settings")),
+        )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

@@ -12,11 +12,11 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
-from groups.console import Crumbs
+from groups.console import Breadcrumbs
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
-from projects.console import api_path, project_crumbs, project_url
+from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.drafts import NewFlagEdit
 from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
@@ -43,14 +43,14 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         self.home = project_url(self.project_id, "project-settings")
         self.configured = find_project_environment(self.project_id, self.environment).default_strategy
         self.may_delete = self.configured is not None and not self.locked
-        self.stored = self.stored_document()
+        self.stored = self.get_stored_document()
         self.note_version()
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller).filter(project=self.project_id, environment=self.environment)
         return events.filter(type=EventType.DEFAULT_STRATEGY_UPDATED)
 
-    def current_document(self) -> StrategyDefinition | None:
+    def get_current_document(self) -> StrategyDefinition | None:
         return self.configured
 
     def sentences_now(self) -> list[Summary | str]:
@@ -74,7 +74,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def defaults(self) -> StrategyDefaults:
         return StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
 
-    def stored_document(self) -> StrategyDefinition:
+    def get_stored_document(self) -> StrategyDefinition:
         """The configured strategy, or an empty one of the type just chosen."""
         name = self.request.POST.get("name") or self.kept["name"]
         return self.kept if name == self.kept["name"] else make_strategy({"name": name}, self.defaults)
@@ -85,7 +85,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def needs_confirmation(self, document: StrategyDefinition) -> bool:
         return False  # it changes no flag
 
-    def edits(self) -> list[NewFlagEdit]:
+    def get_edits(self) -> list[NewFlagEdit]:
         self.find()
         after = make_default_strategy(None, self.defaults) if self.is_deleting else self.entered()
         flags = self.new_flag(self.configured_or_built_in), self.new_flag(after)
@@ -127,8 +127,8 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def get_title(self) -> str:
         return f"Default strategy of {self.environment}"
 
-    def crumbs(self) -> Crumbs:
-        above = project_crumbs(self.project)
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        above = get_project_breadcrumbs(self.project)
         return above if self.locked else (*above, ("Settings", self.home))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
         address = f"{api_path(self.project_id)}/environments/{self.environment}/default-strategy"
         return curl_for(self.request, "POST", address, body)

@@ -38,6 +38,7 @@ def list_archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
 
 class ProjectPage(FlagListPage):
     template_name = "projects/project.html"
+    csv_name = "{project_id}-flags"
     parents = (PROJECTS,)
 
     def setup(self, *args: Any, **kwargs: Any) -> None:
@@ -46,7 +47,6 @@ class ProjectPage(FlagListPage):
 
     def find_scope(self) -> FlagScope:
         self.project = access_project(self.caller, self.kwargs["project_id"])
-        self.csv_name = f"{self.project.pk}-flags"
         return make_project_scope(self.project, archived=self.archived)
 
     def get_title(self) -> str:
@@ -59,10 +59,10 @@ class ProjectPage(FlagListPage):
         self.columns = ARCHIVED_COLUMNS
         return [field for field in filters if field.name in ARCHIVED_FILTERS]
 
-    def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
+    def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         if self.archived:
             return list_archived_lines(rows)
-        return super().csv_lines(rows)
+        return super().get_csv_lines(rows)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]
@@ -103,7 +103,7 @@ class ProjectPage(FlagListPage):
             ),
         ]
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if self.archived:
             return curl_for(self.request, "GET", f"/api/admin/archive/features/{quote(self.project.pk, '')}")
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/features")

@@ -46,16 +46,15 @@ class FlagListPage(ListPage):
     def find_scope(self) -> FlagScope:
         raise NotImplementedError
 
-    def listing(self) -> Listing:
+    def find(self) -> None:
         self.scope = self.find_scope()
         self.per_page = count_flags_of_page(self.scope.environments)
         self.columns = list_columns(self.scope.environments, with_project=bool(self.scope.projects))
-        return super().listing()
 
     def get_filters(self) -> Sequence[Filter]:
         return list_filters(self.scope)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         flags = filter_flags(self.scope, values)
         sort = self.request.GET.get("sort", "")
         if sort.removeprefix("-") in {column.key for column in self.columns}:
@@ -67,7 +66,7 @@ class FlagListPage(ListPage):
             "-favorite", "name"
         )
 
-    def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
+    def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         flags = stream_rows(rows, CSV_FLAGS)
         while part := list(islice(flags, CSV_FLAGS)):
             for row in read_flag_cells(part):

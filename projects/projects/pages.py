@@ -42,7 +42,7 @@ class ProjectsPage(ListPage):
     def archived(self) -> bool:
         return self.request.GET.get("show") == "archived"
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         favorites = FavoriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
         projects = Project.objects.readable_by(self.caller).archived(self.archived)
         links = ProjectEnvironment.objects.filter(project=OuterRef("pk"))
@@ -58,7 +58,7 @@ class ProjectsPage(ListPage):
             counted = counted.filter(favorite=True)
         return counted.order_by("-favorite", "name", "id")
 
-    def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
+    def get_csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
         projects = list(rows)
         states = read_project_states([row.pk for row in projects])
         for row in projects:
@@ -142,5 +142,5 @@ class ProjectFavorite(ActionPage):
         set_project_favorite(project.pk, favorite, caller=self.caller)
         return f"{project.name} is {'now' if favorite else 'no longer'} one of your favorites."
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return project_url(self.kwargs["project_id"])

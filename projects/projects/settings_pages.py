@@ -11,10 +11,10 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import ValidationError, choices, pluralize
-from groups.console import ActionPage, Crumbs, EditPage
+from groups.console import ActionPage, EditPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import project_crumbs, project_url
+from projects.console import InProjectPage, project_url
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
@@ -120,7 +120,7 @@ class SettingsForm(forms.Form):
         self.fields["default_stickiness"].choices = [(name, name) for name in options]  # type: ignore[attr-defined]
 
 
-class SettingsPage(EditPage):
+class SettingsPage(InProjectPage, EditPage):
     template_name = "projects/settings.html"
     form_class = SettingsForm
     title = "Settings"
@@ -147,11 +147,11 @@ class SettingsPage(EditPage):
         check_may_update(self.caller, self.kwargs["project_id"])
         self.project = access_project(self.caller, self.kwargs["project_id"])
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(project=self.project.pk, type=EventType.PROJECT_UPDATED)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_settings_document(self.project)
 
     def get_initial(self) -> dict[str, Any]:
@@ -165,9 +165,6 @@ class SettingsPage(EditPage):
         project = update_project(self.project.pk, form.cleaned_data, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed the settings of {project.name}.")
         return project_url(project.pk)
-
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project, may = self.project, self.caller.can
@@ -184,7 +181,7 @@ class SettingsPage(EditPage):
             **kwargs,
         )
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         names = ("name", "description", "defaultStickiness", "featureLimit", "refuseBrokenExpectations")
         document = make_settings_document(self.project)
         return {name: document[name] for name in names}
@@ -211,7 +208,7 @@ def list_environment_rows(project: Project) -> list[dict[str, Any]]:
 
 
 class ProjectAction(ActionPage):
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return project_url(self.kwargs["project_id"], "project-settings")
 
 

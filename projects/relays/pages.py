@@ -48,12 +48,12 @@ class RelaysPage(ListPage):
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Region, version or ID"),)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Relay]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Relay]:
         text = values["q"]
         named = Q(region__icontains=text) | Q(version__icontains=text) | Q(identifier__startswith=text)
         return Relay.objects.filter(named)
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         state = describe_state(row, timezone.now())
         return [state if column.key == "state" else getattr(row, column.key) for column in self.columns]
 

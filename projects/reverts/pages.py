@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import curl_for
-from groups.console import Crumbs, read_next_page
+from groups.console import Breadcrumbs, read_next_page
 from projects.console import flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, ExactDraft, FlagEdit, find_enabled_places
@@ -67,10 +67,10 @@ class RevertChange(DraftingPage):
         except AppError as error:
             if undoes:
                 messages.error(request, f"Nothing was undone. {error.message}")
-                return HttpResponseRedirect(self.back())
+                return HttpResponseRedirect(self.get_success_url())
             return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
         tell_done(request, f"{'Undone' if undoes else 'Reverted'}: {self.sentence()}.", caller=self.caller)
-        return HttpResponseRedirect(self.back())
+        return HttpResponseRedirect(self.get_success_url())
 
     def sentence(self) -> str:
         change = self.change()
@@ -80,13 +80,13 @@ class RevertChange(DraftingPage):
         events = readable_events(self.caller).filter(pk__in=[event.pk for event in self.events])
         return next(iter(change_page(events, caller=self.caller, size=1).changes), None)
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return read_next_page(self.request) or reverse("activity")
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (("Activity", reverse("activity")),)
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         self.find()
         plan = plan_change(self.events, caller=self.caller)
         if any(row.archival == "revive" for row in plan.flags):
@@ -120,7 +120,7 @@ class RevertChange(DraftingPage):
             versions=[
                 (row.name, url) for row in plan.flags if row.problems and (url := self.version_url(row))
             ],
-            back=self.back(),
+            back=self.get_success_url(),
             comment_required=requires_comment(
                 {row.flag.project_id for row in plan.flags if row.flag},
                 {part.part.environment for row in plan.flags for part in row.parts if part.part.environment},
@@ -139,7 +139,7 @@ class RevertChange(DraftingPage):
             return ""
         return f"{flag_url(row.flag.project_id, row.name, 'flag-revert')}?event={before}"
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         body = {"feature": self.flag} if self.flag else {}
         return curl_for(self.request, "POST", f"/api/admin/events/{self.kwargs['event_id']}/revert", body)
 

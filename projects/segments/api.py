@@ -94,7 +94,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         else:
             self.check_permission(project=self.named_project if self.action == "create" else None)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_segment_document(self.segment)
 
     @extend_schema(operation_id="getSegments", responses={200: SegmentList})

@@ -40,11 +40,11 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
             actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)
         self.note_version()
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return self.stored
 
     def sentences_now(self) -> list[Summary | str]:
@@ -61,7 +61,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
     def locked(self) -> str:
         return "" if self.may_edit else 'You need the "Edit segments" permission to change it.'
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         self.find()
         self.read(self.request)
         self.segment.constraints = clean_constraints(self.segment.constraints)
@@ -118,5 +118,5 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
             **kwargs,
         )
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         return {name: self.stored[name] for name in ("name", "description", "constraints")}

@@ -12,7 +12,7 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors, pluralize
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
+from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, ListPage
 from groups.permissions import Permission
 from projects.models import Project, Segment
 from projects.reverts.undo import tell_done
@@ -66,7 +66,7 @@ class SegmentsPage(ListPage):
     filters = (Filter("q", "Name or description"),)
     api_call = "GET /api/admin/segments"
 
-    def rows(self, values: dict[str, str]) -> list[SegmentRow]:
+    def get_rows(self, values: dict[str, str]) -> list[SegmentRow]:
         usage = count_segment_usage(self.caller)
         text = values["q"]
         segments = Segment.objects.readable_by(self.caller)
@@ -219,5 +219,5 @@ class DeleteSegment(ConfirmPage):
         actions.delete_segment(segment.pk, caller=self.caller)
         return f"Deleted segment {segment.name}.", reverse("segments")
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (SEGMENTS, (self.segment.name, reverse("segment", args=[self.segment.pk])))

@@ -61,7 +61,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
         [document] = read_strategy_documents([self.strategy])
         return document
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return actions.drop_sort_order(self.document)
 
     @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})

@@ -151,7 +151,7 @@ class StrategyEditor(DraftingPage):
                     self.asking = "save"
                     return self.render_to_response(self.get_context_data())
                 tell_done(self.request, self.save(document), caller=self.caller)
-                return HttpResponseRedirect(self.back())
+                return HttpResponseRedirect(self.get_success_url())
             except NotFound:
                 raise
             except AppError as error:
@@ -198,7 +198,7 @@ class StrategyEditor(DraftingPage):
             change_variants(self.document["variants"], do)
             change_rows(self.document["constraints"], do, self.kept["constraints"])
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         """The URL of the playground if the user came from there, otherwise ``home``."""
         came = self.request.POST.get("next") or self.request.headers.get("Referer", "")
         address = came.removeprefix(f"{self.request.scheme}://{self.request.get_host()}")
@@ -254,7 +254,7 @@ class StrategyEditor(DraftingPage):
             environment=self.environment,
             locked=self.why_locked() if self.locked else "",
             may_delete=self.may_delete,
-            back=self.back(),
+            back=self.get_success_url(),
             **kwargs,
         )
 

@@ -11,11 +11,10 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
-from groups.console import Crumbs
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
-from projects.console import api_path, flag_crumbs, flag_url
+from projects.console import OnFlagPage, api_path, flag_url
 from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.usage import describe_usage
@@ -40,26 +39,26 @@ from projects.strategies.sentences import Summary
 MAX_COPIES = 30  # environments to copy a strategy to
 
 
-class StrategyPage(StrategyEditor):
+class StrategyPage(OnFlagPage, StrategyEditor):
     """Base class of both pages."""
 
     def find(self) -> None:
         """Loads the flag, environment and stored strategy that the URL names. Raises NotFound."""
-        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        self.flag = access_flag(self.caller, *self.place, archived=False)
         self.project_id = self.flag.project_id
         self.environment = self.request.GET.get("environmentId", "")
         self.home = flag_url(self.project_id, self.flag.name)
         self.key = (self.project_id, self.flag.name, self.environment)
         find_project_environment(self.project_id, self.environment)
-        self.stored = self.stored_document()
+        self.stored = self.get_stored_document()
 
-    def stored_document(self) -> StrategyDefinition:
+    def get_stored_document(self) -> StrategyDefinition:
         raise NotImplementedError
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return check_strategy(self.flag, document)
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         self.find()
         strategies = self.edit_strategies(read_strategies(self.flag, self.environment))
         draft = Draft(self.flag.name, {"strategies": strategies})
@@ -72,9 +71,6 @@ class StrategyPage(StrategyEditor):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         usage = describe_usage(self.flag.pk, self.environment) if self.asking == "save" else {}
         return super().get_context_data(flag=self.flag, **usage, **kwargs)
-
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
 
     def strategies(self) -> list[str]:
         """The ids of the flag's strategies in the environment, in order."""
@@ -92,17 +88,17 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         super().find()
         self.note_version()
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return drop_sort_order(self.stored)
 
     def sentences_now(self) -> list[Summary | str]:
-        return describe_whole_strategy(self.stored_document())
+        return describe_whole_strategy(self.get_stored_document())
 
-    def stored_document(self) -> StrategyDefinition:
+    def get_stored_document(self) -> StrategyDefinition:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
         scope = {"project": self.project_id, "environment": self.environment}
         self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **scope)
@@ -209,7 +205,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
             return f"It is the last active strategy: {self.flag.name} will be off in {self.environment}."
         return f"{self.flag.name} has no other in use in {self.environment}; it is off there."
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         body = {key: value for key, value in self.stored.items() if key not in ("id", "sortOrder")}
         return curl_for(self.request, "PUT", f"{self.api_address()}/{self.strategy.pk}", body)
 
@@ -237,7 +233,7 @@ class NewStrategyPage(StrategyPage):
         check_number_of_strategies(self.flag, self.environment, len(strategies))
         return [*strategies, self.entered() | {"id": ""}]
 
-    def stored_document(self) -> StrategyDefinition:
+    def get_stored_document(self) -> StrategyDefinition:
         """What the form begins with, or an empty strategy of the chosen type."""
         name = self.request.POST.get("name") or self.request.GET.get("name")
         if name and name != self.kept["name"]:
@@ -260,6 +256,6 @@ class NewStrategyPage(StrategyPage):
         button = f"Add to {self.environment}"
         return super().get_context_data(button=button, types=list_type_choices(), **kwargs)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
         return curl_for(self.request, "POST", self.api_address(), body)

@@ -64,7 +64,7 @@ class StrategyTypeViewSet(ETagMixin, ViewSet):
             self.strategy_type = actions.access_strategy_type(name)
         self.check_permission()
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_strategy_type_document(self.strategy_type)
 
     @extend_schema(operation_id="getAllStrategies", responses={200: StrategyTypeList})

@@ -47,12 +47,12 @@ class StrategyTypesPage(ListPage):
     filters = (Filter("q", "Name or description"),)
     api_call = "GET /api/admin/strategies"
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         text = values["q"]
         matches = Q(name__icontains=text) | Q(description__icontains=text) | Q(title__icontains=text)
         return StrategyType.objects.filter(matches)
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.name, row.description, join_parameter_names(row), self.used.get(row.name, 0))
 
     @cached_property
@@ -165,11 +165,11 @@ class EditStrategyType(EditPage, NewStrategyType):
         super().find()
         actions.check_not_built_in(self.strategy_type)
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         kinds = (EventType.STRATEGY_UPDATED, EventType.STRATEGY_DEPRECATED, EventType.STRATEGY_REACTIVATED)
         return readable_events(self.caller).filter(type__in=kinds, subject=self.strategy_type.pk)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return make_strategy_type_document(self.strategy_type)
 
     def get_initial(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class EditStrategyType(EditPage, NewStrategyType):
     def lead(self) -> str:
         return mark(self.strategy_type)[1]
 
-    def api_body(self) -> dict[str, Any]:
+    def get_api_body(self) -> dict[str, Any]:
         row = self.strategy_type
         return {"description": row.description, "parameters": row.parameters}
 
@@ -199,12 +199,10 @@ VERBS: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 class StrategyTypeAction(UndoableAction):
+    success_url = reverse_lazy("strategy-types")
     verb = ""
 
     def act(self) -> str:
         action, effect = VERBS[self.verb]
         action(self.kwargs["name"], caller=self.caller)
         return f"{self.verb.capitalize()}d strategy type {self.kwargs['name']}. {effect}"
-
-    def back(self) -> str:
-        return reverse("strategy-types")

@@ -11,11 +11,10 @@ from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values, list_refused_problems
-from groups.console import Crumbs
 from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
-from projects.console import api_path, flag_crumbs, flag_url
+from projects.console import OnFlagPage, api_path, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments.actions import read_variants, set_variants
@@ -37,14 +36,14 @@ from projects.strategies.variant_forms import (
 from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants, variants_problems
 
 
-class VariantsPage(EditConflictMixin, DraftingPage):
+class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
     template_name = "strategies/flag_variants.html"
     restores = True
     shown_by = "post"
 
     def find(self) -> None:
         """Raises NotFound, NoAccess."""
-        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        self.flag = access_flag(self.caller, *self.place, archived=False)
         self.environment = self.request.GET.get("environmentId", "")
         project_environment = find_project_environment(self.flag.project_id, self.environment)
         self.is_production = project_environment.environment.is_production
@@ -57,12 +56,12 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         self.asking = False  # whether the page asks to confirm
         self.note_version()
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         flag = self.flag
         events = readable_events(self.caller)
         return events.filter(project=flag.project_id, feature=flag.name, environment=self.environment)
 
-    def current_document(self) -> list[VariantDefinition]:
+    def get_current_document(self) -> list[VariantDefinition]:
         return self.stored
 
     def sentences_now(self) -> list[str]:
@@ -82,7 +81,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         change_variants(self.variants, do)
         return self.render_to_response(self.get_context_data(), status=400 if do == "save" else 200)
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         self.find()
         self.variants, self.problems = read_variant_rows(self.request.POST, self.stored)
         check_values([*self.problems, *variants_problems(self.variants, "")])
@@ -108,7 +107,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             return self.render_to_response(self.get_context_data(), status=error.status)
         done = f"Changed the variants of {self.flag.name} in {self.environment}."
         tell_done(self.request, done, caller=self.caller)
-        return HttpResponseRedirect(self.back)
+        return HttpResponseRedirect(flag_url(*self.place))
 
     def needs_confirmation(self) -> bool:
         """Whether to show what changes first: in production, and where changes need a request."""
@@ -130,15 +129,8 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             "comment_required": requires_comment([self.flag.project_id], [self.environment]),
         } | describe_usage(self.flag.pk, self.environment)
 
-    @property
-    def back(self) -> str:
-        return flag_url(self.flag.project_id, self.flag.name)
-
     def get_title(self) -> str:
         return f"Variants of {self.flag.name} in {self.environment}"
-
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         by_place, _, others = sort_problems(self.problems)
@@ -162,7 +154,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             payload_types=PAYLOAD_TYPES,
             sentence=summarize_variants(make_variants(self.variants, self.stored)),
             errors=others,
-            back=self.back,
+            back=flag_url(*self.place),
             is_production=self.is_production,
             needs_request=self.needs_request,
             asking=self.asking,
@@ -171,7 +163,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         address = f"{api_path(self.flag.project_id, self.flag.name)}/environments/{self.environment}/variants"
         return curl_for(self.request, "PUT", address, self.stored)
 

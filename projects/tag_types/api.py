@@ -58,7 +58,7 @@ class TagTypeViewSet(ETagMixin, ViewSet):
             self.tag_type = actions.access_tag_type(name)
         self.check_permission()
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return tag_type_document(self.tag_type)
 
     @extend_schema(operation_id="getTagTypes", responses={200: TagTypeList})

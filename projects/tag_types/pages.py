@@ -31,7 +31,7 @@ class TagTypesPage(ListPage):
     filters = (Filter("q", "Name or description"),)
     api_call = "GET /api/admin/tag-types"
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         text = values["q"]
         tag_types = TagType.objects.filter(Q(name__icontains=text) | Q(description__icontains=text))
         return tag_types.annotate(used=Count("tags"))
@@ -84,11 +84,11 @@ class EditTagType(EditPage, NewTagType):
         super().find()
         self.tag_type = tag_types.access_tag_type(self.kwargs["name"])
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(type=EventType.TAG_TYPE_UPDATED, subject=self.tag_type.pk)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return tag_type_document(self.tag_type)
 
     def get_initial(self) -> dict[str, Any]:
@@ -104,9 +104,8 @@ class EditTagType(EditPage, NewTagType):
 class DeleteTagType(ActionPage):
     """Deletes without a confirm page: only unused tag types can be deleted, so no data is lost."""
 
+    success_url = reverse_lazy("tag-types")
+
     def act(self) -> str:
         tag_types.delete_tag_type(self.kwargs["name"], caller=self.caller)
         return f"Deleted tag type {self.kwargs['name']}."
-
-    def back(self) -> str:
-        return reverse("tag-types")

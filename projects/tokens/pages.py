@@ -90,7 +90,7 @@ class TokensPage(ListPage):
             Filter("use", "Use", [(key, label) for key, label, _ in USES]),
         )
 
-    def rows(self, values: dict[str, str]) -> QuerySet[ApiToken]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[ApiToken]:
         tokens = read_listed_tokens(self.caller).filter(name__icontains=values["q"])
         if values["kind"] == AUTOMATION:
             tokens = tokens.filter(kind=Kind.PERSONAL)
@@ -104,7 +104,7 @@ class TokensPage(ListPage):
             )
         return tokens
 
-    def csv_cells(self, row: ApiToken) -> Sequence[Any]:
+    def get_csv_cells(self, row: ApiToken) -> Sequence[Any]:
         kind = AUTOMATION if row.user else row.kind
         return (row.name, kind, self._describe_scope(row), row.prefix, row.seen_at, row.expires_at)
 

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, ConfirmPage, ConsolePage, Crumbs, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_flag
-from projects.console import api_path, flag_crumbs, flag_url
+from projects.console import api_path, flag_url, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan
@@ -54,10 +54,10 @@ class OnPlan(ConsolePage):
             raise NotFound(f"{flag.name} has no release plan {where['plan_id']}.")
         return PlanView(plan, self.caller)
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         view = self.view
         # Of the flag alone: all of them would not stand in one line on a phone.
-        return (*flag_crumbs(view.plan.flag)[-1:], ("Release plan", view.url))
+        return (*get_flag_breadcrumbs(view.plan.flag)[-1:], ("Release plan", view.url))
 
 
 class PlanPage(OnPlan):
@@ -68,8 +68,8 @@ class PlanPage(OnPlan):
     def get_title(self) -> str:
         return f"Release plan of {self.kwargs['name']}"
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.view.plan.flag)
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_flag_breadcrumbs(self.view.plan.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         view = self.view
@@ -82,14 +82,14 @@ class PlanPage(OnPlan):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         place = self.view.place
         path = f"{api_path(place.project, place.feature)}/environments/{place.environment}/release-plans"
         return curl_for(self.request, "GET", f"{path}/{self.kwargs['plan_id']}")
 
 
 class PlanAction(ActionPage, OnPlan):
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return self.view.url
 
 
@@ -197,8 +197,8 @@ class NewPlanPage(ConsolePage):
     def get_title(self) -> str:
         return f"Release plan in {self.kwargs['environment']}"
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_flag_breadcrumbs(self.flag)
 
     @property
     def place(self) -> Place:
@@ -275,7 +275,7 @@ class PlansPage(ListPage):
         states = [("", "Running or paused"), *((state.value, state.label) for state in State)]
         return (Filter("q", "Flag or plan"), Filter("state", "State", options=states))
 
-    def rows(self, values: dict[str, str]) -> QuerySet[ReleasePlan]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[ReleasePlan]:
         state = values["state"]
         plans = readable_plans(self.caller).filter(state=state) if state else running_plans(self.caller)
         plans = plans.select_related("flag__project", "active").prefetch_related("milestones")
@@ -283,7 +283,7 @@ class PlansPage(ListPage):
             plans = plans.filter(flag__name__icontains=text) | plans.filter(name__icontains=text)
         return plans.order_by()
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         step = row.active.name if row.active else ""
         return [row.flag.name, row.environment_id, row.name, step, row.state, row.since]
 

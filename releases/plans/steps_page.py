@@ -24,7 +24,7 @@ class InStepsPage(IfSavedPage):
     def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
         post = self.request.POST
         try:
-            edits = page.edits()
+            edits = page.get_edits()
             rollouts, transition = read_rollouts(post.get("rollouts", "")), read_transition(post)
             check_rollouts(rollouts, "rollouts")
             if len(edits) != 1 or not isinstance(edits[0], FlagEdit):

@@ -9,9 +9,9 @@ from django.urls import reverse
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, Crumbs, ListPage
+from groups.console import ActionPage, Breadcrumbs, ListPage
 from projects.access import access_project
-from projects.console import api_path, project_crumbs, project_url
+from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import ChangeRequest
 from releases.requests import details, propose
@@ -43,7 +43,7 @@ class RequestsPage(ListPage):
         states = [("", "Any state"), *((state.value, state.value) for state in State)]
         return (Filter("state", "State", options=states),)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.csv_name = f"{self.project.pk}-change-requests"
         requests = requests_of(self.project.pk, self.caller).prefetch_related(None)
@@ -51,11 +51,11 @@ class RequestsPage(ListPage):
             requests = requests.filter(state=state)
         return requests.select_related("author").annotate(change_count=Count("changes")).order_by()
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.pk, row.environment_id, row.state, row.author_name, row.created_at)
 
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(self.project)
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_project_breadcrumbs(self.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = super().get_context_data(**kwargs)
@@ -65,7 +65,7 @@ class RequestsPage(ListPage):
             | make_project_head(self.project, "change-requests", caller=self.caller)
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/change-requests")
 
 
@@ -74,7 +74,7 @@ class RequestAction(ActionPage):
     def target(self) -> tuple[str, int]:
         return self.kwargs["project_id"], path_id(self.kwargs["request_id"])
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         project_id, number = self.target
         if not ChangeRequest.objects.filter(pk=number).exists():
             return project_url(project_id, "change-requests")
@@ -137,8 +137,8 @@ class Revert(RequestAction):
         self.made = revert_request(*self.target, caller=self.caller)
         return f"Made change request {self.made.pk}, which takes change request {self.target[1]} back."
 
-    def address(self) -> str:
-        return request_url(self.made) if hasattr(self, "made") else self.back()
+    def get_redirect_url(self) -> str:
+        return request_url(self.made) if hasattr(self, "made") else self.get_success_url()
 
 
 class Discard(RequestAction):

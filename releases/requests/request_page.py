@@ -9,9 +9,9 @@ from django.utils import timezone
 from flagadmin.core.errors import ValidationError, pluralize
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import curl_for
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from playground.pages.lines import explain_in
-from projects.console import api_path, project_crumbs, project_url
+from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.models import Segment
 from projects.projects.environments import POLICY_PERMISSIONS
 from releases.models import ChangeRequest
@@ -35,9 +35,9 @@ class RequestPage(ConsolePage):
     def get_title(self) -> str:
         return self.found.title or f"Change request {self.found.pk}"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         requests = ("Requests", project_url(self.found.project_id, "change-requests"))
-        return (*project_crumbs(self.found.project), requests)
+        return (*get_project_breadcrumbs(self.found.project), requests)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         number = path_id(self.kwargs["request_id"])
@@ -112,7 +112,7 @@ class RequestPage(ConsolePage):
         here = {"project": request.project_id}
         return any(self.caller.can(permission, **here) for permission in POLICY_PERMISSIONS)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         path = f"{api_path(self.found.project_id)}/change-requests/{self.found.pk}"
         return curl_for(self.request, "GET", path)
 

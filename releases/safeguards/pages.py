@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import curl_for
-from groups.console import ConsolePage, Crumbs
+from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import api_path, flag_crumbs
+from projects.console import api_path, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from releases.plans.access import Place
@@ -72,8 +72,8 @@ class FlagSafeguardsPage(_ListPage):
         self.flag = access_flag(self.caller, self.place.project, self.place.feature, archived=False)
         find_project_environment(self.place.project, self.place.environment)
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_flag_breadcrumbs(self.flag)
 
     def add(self) -> str:
         set_flag_safeguard(self.place, read_flag_safeguard(self.request.POST), caller=self.caller)
@@ -94,7 +94,7 @@ class FlagSafeguardsPage(_ListPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         path = api_path(self.place.project, self.place.feature)
         return curl_for(self.request, "GET", f"{path}/environments/{self.place.environment}/safeguards")
 
@@ -139,8 +139,8 @@ class FlagChartsPage(ChartsPage):
     def find(self) -> None:
         self.flag = access_flag(self.caller, *self.owner, archived=False)
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag) if self.flag else ()
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return get_flag_breadcrumbs(self.flag) if self.flag else ()
 
     @property
     def owner(self) -> Owner:

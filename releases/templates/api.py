@@ -78,7 +78,7 @@ class ReleaseTemplateViewSet(ETagMixin, _Templates):
         "destroy": "deleteReleasePlanTemplate",
     }
 
-    def current_document(self) -> Document:
+    def get_current_document(self) -> Document:
         return template_document(self.template)
 
     @extend_schema(

@@ -6,7 +6,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 
 from flagadmin.core.errors import ValidationError, pluralize
-from groups.console import ActionPage, ConfirmPage, ConsolePage, Crumbs
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage
 from releases.models import ReleaseTemplate
 from releases.plans.forms import read_transition
 from releases.templates import actions
@@ -22,7 +22,7 @@ class OnTemplate(ConsolePage):
     def template(self) -> ReleaseTemplate:
         return find_template(self.caller, self.kwargs["template_id"])
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return reverse("release-template", args=[self.kwargs["template_id"]])
 
     def change(self, edit: actions.Edit) -> None:
@@ -73,8 +73,8 @@ class RemoveMilestone(ConfirmPage, OnTemplate):
     def get_title(self) -> str:
         return f"Remove milestone {self.milestone()['name']}?"
 
-    def crumbs(self) -> Crumbs:
-        return (TEMPLATES, (self.template.name, self.back()))
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (TEMPLATES, (self.template.name, self.get_success_url()))
 
     def milestone(self) -> Document:
         milestones = template_document(self.template)["milestones"]
@@ -88,10 +88,10 @@ class RemoveMilestone(ConfirmPage, OnTemplate):
             "lead": f"It is removed from {self.template.name}, with {pluralize(number, 'strategy', 'strategies')}. "
             "Plans that were made from the template stay.",
             "button": "Remove milestone",
-            "cancel": self.back(),
+            "cancel": self.get_success_url(),
         }
 
     def act(self) -> tuple[str, str]:
         key = self.kwargs["milestone_id"]
         self.change(lambda milestones: milestones.remove(find_by_id(milestones, key, "Milestone")))
-        return "Removed the milestone.", self.back()
+        return "Removed the milestone.", self.get_success_url()

@@ -9,7 +9,7 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, ConsolePage, Crumbs, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConsolePage, ListPage
 from groups.permissions import Permission
 from projects.access import list_projects_with
 from projects.models import Project, Segment
@@ -41,11 +41,11 @@ class TemplatesPage(ListPage):
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Template"),)
 
-    def rows(self, values: dict[str, str]) -> QuerySet[ReleaseTemplate]:
+    def get_rows(self, values: dict[str, str]) -> QuerySet[ReleaseTemplate]:
         templates = readable_templates(self.caller).filter(archived_at=None, name__icontains=values["q"])
         return templates.select_related("project").order_by()
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
         names = ", ".join(milestone.name for milestone in row.milestones.all())
         return [row.name, row.project_id or "", names, row.created_at]
 
@@ -53,7 +53,7 @@ class TemplatesPage(ListPage):
         may_create = self.caller.can(CREATE) or bool(list_projects_with(self.caller, OWN))
         return super().get_context_data(may_create=may_create, **kwargs)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/release-plan-templates")
 
 
@@ -65,7 +65,7 @@ class TemplatePage(ConsolePage):
     def get_title(self) -> str:
         return self.found.name
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES,)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -114,7 +114,7 @@ class NewTemplatePage(ConsolePage):
     template_name = "plans/template_new.html"
     title = "New release template"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES,)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -168,7 +168,7 @@ class NewTemplatePage(ConsolePage):
 class RemoveTemplate(ActionPage):
     """``do`` is archive or delete."""
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return reverse("release-templates")
 
     def act(self) -> str:

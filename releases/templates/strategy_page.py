@@ -13,7 +13,7 @@ from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values
-from groups.console import Crumbs
+from groups.console import Breadcrumbs
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.history.queries import readable_events
@@ -41,7 +41,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         self.key = self.kwargs.get("strategy_id", "")
         self.is_new = not self.key
         self.may_delete = bool(self.key) and not self.locked
-        self.stored = self.stored_document()
+        self.stored = self.get_stored_document()
         self.note_version()
 
     def find_milestone(self) -> Milestone:
@@ -65,22 +65,22 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         opened: Any = without_defaults(strategy)
         return opened
 
-    def stored_document(self) -> StrategyDefinition:
+    def get_stored_document(self) -> StrategyDefinition:
         """What the form begins with, or an empty strategy of the type just chosen."""
         name = self.request.POST.get("name") or self.kept["name"]
         if name == self.kept["name"]:
             return self.kept
         return make_strategy({"name": name}, StrategyDefaults("", ""))
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller).filter(subject=self.template.name)
         return events.filter(type=EventType.RELEASE_PLAN_TEMPLATE_UPDATED)
 
-    def current_document(self) -> Any:
+    def get_current_document(self) -> Any:
         return next((each for each in self.find_milestone().strategies if each["id"] == self.key), None)
 
     def sentences_now(self) -> list[Summary | str]:
-        return describe_whole_strategy(self.current_document())
+        return describe_whole_strategy(self.get_current_document())
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         project_id = self.project_id or None
@@ -104,7 +104,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
     def get_title(self) -> str:
         return f"{'New strategy' if self.is_new else 'Strategy'} of {self.milestone.name}"
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES, (self.template.name, self.home))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
                 parameter.options.insert(0, "")
         return data
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         place = (
             f"/projects/{self.project_id}/release-templates" if self.project_id else "/release-plan-templates"
         )

@@ -91,7 +91,7 @@ def describe(request: HttpRequest, operation: Operation) -> dict[str, Any]:
     listed = reverse("docs")
     return {
         "title": operation.summary,
-        "crumbs": [("API", listed), (operation.subject, f"{listed}#{slugify(operation.subject)}")],
+        "breadcrumbs": [("API", listed), (operation.subject, f"{listed}#{slugify(operation.subject)}")],
         "operation": operation,
         "description": as_html(drop_summary(described.get("description", ""), operation.summary)),
         "callers": callers,

@@ -35,9 +35,9 @@ class SearchPage(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         text = request.GET.get("q", "").strip()
-        return self.render_to_response(self.get_context_data(q=text, **self.find(text)))
+        return self.render_to_response(self.get_context_data(q=text, **self.search(text)))
 
-    def find(self, text: str) -> dict[str, Any]:
+    def search(self, text: str) -> dict[str, Any]:
         words = split_words(text.removeprefix(ONLY_ACTIONS))
         kind = next((kind for kind in KINDS if kind.key == self.request.GET.get("kind")), None)
         if kind and words and not text.startswith(ONLY_ACTIONS):
@@ -45,7 +45,7 @@ class SearchPage(ConsolePage):
             group = kind.group_of(listing.rows, listing.total, self.caller, words)
             return {"listing": listing, "groups": [group] if group.hits else [], "only": kind}
         only_actions = text.startswith(ONLY_ACTIONS)
-        return {"groups": self.groups(words, only_actions=only_actions), "back": self.back()}
+        return {"groups": self.groups(words, only_actions=only_actions), "back": self.find_way_back()}
 
     def groups(self, words: tuple[str, ...], *, only_actions: bool) -> list[Group]:
         """The groups with the best hits first. One query for each kind; what is misspelled costs two more."""
@@ -90,6 +90,6 @@ class SearchPage(ConsolePage):
             if rows
         ]
 
-    def back(self) -> str:
+    def find_way_back(self) -> str:
         """Where switching the theme returns to."""
         return read_current_page(self.request) if self.is_dialog else self.request.get_full_path()

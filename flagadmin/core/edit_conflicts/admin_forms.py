@@ -70,7 +70,7 @@ class EditConflictAdmin(admin.ModelAdmin):
         """Locks what the form shows, as the action does. Raises NotFound, NoAccess."""
         raise NotImplementedError
 
-    def events(self, obj: Any) -> QuerySet[AuditEvent]:
+    def get_events(self, obj: Any) -> QuerySet[AuditEvent]:
         """The audit events of changes to ``obj``."""
         return AuditEvent.objects.filter(type__in=self.event_types, subject=str(obj))
 
@@ -126,12 +126,12 @@ class EditConflictAdmin(admin.ModelAdmin):
     def make_versions(self, request: HttpRequest, obj: Any, shown: ShownForms) -> dict[str, Any]:
         """The template variables of ``includes/edit_conflict.html``, and the error in place of Django's."""
         if request.method != "POST":
-            return {"expected": FormVersion.of(shown.values(), self.events(obj))}
+            return {"expected": FormVersion.of(shown.values(), self.get_events(obj))}
         sent = FormVersion.sent(request.POST)
         rejected = get_rejected_form(request)
         if rejected is None:
             return {"expected": sent}
-        events = self.events(rejected.obj)
+        events = self.get_events(rejected.obj)
         now = list(sentences_now(rejected.stored, shown))
         return {
             "expected": FormVersion.of(rejected.error.current, events),

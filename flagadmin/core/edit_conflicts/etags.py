@@ -36,7 +36,7 @@ class ETagMixin:
     request: Any
     action: Any
 
-    def current_document(self) -> Any:
+    def get_current_document(self) -> Any:
         """The document that actions compare with ``expected``. Its fingerprint is the version."""
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class ETagMixin:
         if self.action in self.tagged:
             # Computed before the response body is read: an outdated version only causes a 412, but one newer
             # than the body would let the client overwrite a change it has not seen.
-            self.version = hash_document(self.current_document())
+            self.version = hash_document(self.get_current_document())
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
         if self.action in self.tagged and response.status_code == 200:

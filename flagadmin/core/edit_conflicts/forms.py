@@ -97,11 +97,11 @@ class EditConflictMixin:
     version: FormVersion
     conflict: ShownConflict | None = None
 
-    def events(self) -> QuerySet[AuditEvent]:
+    def get_events(self) -> QuerySet[AuditEvent]:
         """The audit events of the edited object."""
         raise NotImplementedError
 
-    def current_document(self) -> Any:
+    def get_current_document(self) -> Any:
         """The document that the action compares with the expected version."""
         raise NotImplementedError
 
@@ -113,16 +113,16 @@ class EditConflictMixin:
         if self.request.method == "POST":
             self.version = FormVersion.sent(self.request.POST)
         else:
-            self.version = FormVersion.of(self.current_document(), self.events())
+            self.version = FormVersion.of(self.get_current_document(), self.get_events())
 
     def check_version(self) -> None:
         """Raises EditConflict. The action checks again, under the lock."""
-        check_expected(self.version.expected, self.current_document())
+        check_expected(self.version.expected, self.get_current_document())
 
     def show_conflict(self, error: AppError) -> None:
         if isinstance(error, EditConflict):
-            stored = FormVersion.of(error.current, self.events())
-            self.conflict = ShownConflict(self.version.events_since(self.events()), self.sentences_now())
+            stored = FormVersion.of(error.current, self.get_events())
+            self.conflict = ShownConflict(self.version.events_since(self.get_events()), self.sentences_now())
             self.version = stored
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

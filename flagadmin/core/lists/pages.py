@@ -8,8 +8,8 @@ How to write a page:
    * ``ConsolePage``: any page. Set ``template_name`` and ``title`` and override ``get_context_data``.
      ``self.caller`` is the user. Raise the same errors as the API (NotFound, NoAccess, …); they are shown as
      an error page.
-   * ``ListPage``: a table. Declare ``columns`` and ``filters``; ``rows(values)`` returns a queryset or a
-     list narrowed by the filters; ``csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
+   * ``ListPage``: a table. Declare ``columns`` and ``filters``; ``get_rows(values)`` returns a queryset or a
+     list narrowed by the filters; ``get_csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
      the URL.
    * ``FormPage``: a form. Declare its ``button`` and the ``permission`` that it needs. ``find()`` loads and
      authorizes, ``submit(form) -> url`` calls the action; its errors are shown beside the fields. ``EditPage``
@@ -18,8 +18,8 @@ How to write a page:
      be undone.
 
    All of them declare their ``parents``, the ``[(label, url), …]`` of the pages above, and the equivalent
-   ``api_call``. Where the database decides, override the method that reads the attribute: ``crumbs``,
-   ``get_title``, ``get_filters``, ``api_body``, or ``curl`` (use :func:`curl_for`). The URL decides which
+   ``api_call``. Where the database decides, override the method that reads the attribute: ``get_breadcrumbs``,
+   ``get_title``, ``get_filters``, ``get_api_body``, or ``get_curl`` (use :func:`curl_for`). The URL decides which
    navigation entry is current (``flagadmin/console/navigation.py``).
 2. Write the template ``templates/SUBJECT/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``,
    and optionally ``lead`` (a line below the title) and ``actions`` (buttons to the right of the title). Keep

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils.crypto import constant_time_compare
 from django.utils.decorators import method_decorator
 from django.views import View
@@ -90,13 +90,12 @@ class LinkPage(ConsolePage):
 
 
 class UnlinkPage(ActionPage):
+    success_url = reverse_lazy("account")
+
     def act(self) -> str:
         require_oidc()
         unlink_identity(get_own_user(self.caller))
         return "Unlinked. Log in with your password from now on."
-
-    def back(self) -> str:
-        return reverse("account")
 
 
 class CallbackPage(SignOnPage):

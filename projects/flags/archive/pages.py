@@ -99,7 +99,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
         self.title = f"Archive {count_flags(self.names)}"
         context = self.get_context_data(
             names=self.names,
-            back=self.back(),
+            back=self.get_success_url(),
             button=self.title,
             used=used[:MAX_LISTED],
             last_evaluation=None if used else find_last_evaluation([flag.pk for flag in flags]),
@@ -129,7 +129,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
         except AppError as error:
             return self.show(flags, status=error.status, refusal=error)
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         flags = self.flags(self.request.POST)
         if "dependants" in self.request.POST:
             flags += [row.flag for row in self.dependants(flags) if self.may_archive(row.flag)]
@@ -150,9 +150,9 @@ class ArchivePage(DraftingPage, SelectedFlags):
             selected += [row.flag for row in self.dependants(flags) if self.may_archive(row.flag)]
         done = archive_flags_of_projects(group_by_project(selected), caller=self.caller)
         tell_done(self.request, f"Archived {count_flags([flag.name for flag in done])}.", caller=self.caller)
-        return HttpResponseRedirect(self.back())
+        return HttpResponseRedirect(self.get_success_url())
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if self.project_id is None:
             return ""
         address = f"{api_path(self.project_id)}/archive"
@@ -180,13 +180,13 @@ class DeletePage(SelectedFlags, ConfirmPage):
             " The audit log is kept.",
             "hidden": [("name", name) for name in self.names],
             "button": self.title,
-            "cancel": f"{self.back()}?show=archived",
+            "cancel": f"{self.get_success_url()}?show=archived",
         }
 
     def act(self) -> tuple[str, str]:
         names = [flag.name for flag in self.flags(self.request.POST)]
         deleted = delete_flags(self.kwargs["project_id"], names, caller=self.caller)
-        return f"Deleted {count_flags(deleted)}.", f"{self.back()}?show=archived"
+        return f"Deleted {count_flags(deleted)}.", f"{self.get_success_url()}?show=archived"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "known" in request.POST:
@@ -196,7 +196,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
     def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
         return self.get(self.request)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         address = f"{api_path(self.kwargs['project_id'])}/delete"
         return curl_for(self.request, "POST", address, {"features": self.names})
 
@@ -209,5 +209,5 @@ class ReviveFlags(UndoableAction):
         revived = revive_flags(project.pk, names, caller=self.caller)
         return f"Revived {count_flags([flag.name for flag in revived])}, switched off in every environment."
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return project_url(self.kwargs["project_id"])

@@ -61,9 +61,9 @@ class TogglePage(DraftingPage, SelectedFlags):
             self.turn(flags)
         except AppError as error:
             return self.show(flags, status=error.status, refusal=error)
-        return HttpResponseRedirect(self.back())
+        return HttpResponseRedirect(self.get_success_url())
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
         edits = []
         for project_id in sorted({flag.project_id for flag in changing}):
@@ -118,7 +118,7 @@ class TogglePage(DraftingPage, SelectedFlags):
             turned=self.turned,
             comment_required=requires_comment({flag.project_id for flag in flags}, [self.environment]),
             button=f"Turn {self.turned} {count_flags([flag.name for flag, _, _ in changes])} in {self.environment}",
-            back=self.back(),
+            back=self.get_success_url(),
             **more,
         )
         return self.render_to_response(context, status=status)
@@ -147,7 +147,7 @@ class TogglePage(DraftingPage, SelectedFlags):
                 evaluated.append((names[pk], in_environment[0]))
         return sorted(evaluated, key=lambda pair: pair[1].last_used_at, reverse=True)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if self.project_id is None:
             return ""
         path = f"{api_path(self.project_id)}/bulk_features/environments"
@@ -172,7 +172,7 @@ class TagsPage(SelectedFlags):
             self.change(flags)
         except AppError as error:
             return self.show(flags, status=error.status, refusal=error)
-        return HttpResponseRedirect(self.back())
+        return HttpResponseRedirect(self.get_success_url())
 
     def change(self, flags: Sequence[Flag]) -> None:
         tag = (self.request.POST.get("type", ""), self.request.POST.get("value", "").strip())
@@ -198,12 +198,12 @@ class TagsPage(SelectedFlags):
                 ":".join(tag) for tag in present.values_list("tag_type_id", "value").distinct()[:MAX_LISTED]
             ],
             entered={name: self.request.POST.get(name, "") for name in ("type", "value")},
-            back=self.back(),
+            back=self.get_success_url(),
             **more,
         )
         return self.render_to_response(context, status=status)
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         if self.project_id is None:
             return ""
         body = {
@@ -227,7 +227,7 @@ class Stale(SelectedFlags, UndoableAction):
             self.title = f"Mark {count_flags([flag.name for flag in flags])} as {self.marked}"
             names = [flag.name for flag in flags]
             return self.render_to_response(
-                self.get_context_data(names=names, stale=self.stale, back=self.back())
+                self.get_context_data(names=names, stale=self.stale, back=self.get_success_url())
             )
         self.selected = group_by_project(flags)
         return super().post(request, *args, **kwargs)

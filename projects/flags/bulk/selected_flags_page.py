@@ -8,10 +8,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 
 from flagadmin.core.errors import NoAccess, NotFound, ValidationError
-from groups.console import ConsolePage, Crumbs, read_next_page
+from groups.console import Breadcrumbs, ConsolePage, read_next_page
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import ALL_FLAGS, project_crumbs, project_url
+from projects.console import ALL_FLAGS, get_project_breadcrumbs, project_url
 from projects.flags.lists.queries import (
     MAX_MATCHING,
     FlagScope,
@@ -41,7 +41,7 @@ class SelectedFlags(ConsolePage):
             return super().dispatch(request, *args, **kwargs)
         except NothingSelected as error:
             messages.error(request, error.message)
-            return HttpResponseRedirect(self.back())
+            return HttpResponseRedirect(self.get_success_url())
 
     @property
     def project_id(self) -> str | None:
@@ -96,12 +96,12 @@ class SelectedFlags(ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(left_out=self.left_out, **kwargs)
 
-    def crumbs(self) -> Crumbs:
+    def get_breadcrumbs(self) -> Breadcrumbs:
         if self.project_id is None:
             return (ALL_FLAGS,)
-        return project_crumbs(access_project(self.caller, self.project_id))
+        return get_project_breadcrumbs(access_project(self.caller, self.project_id))
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return read_next_page(self.request) or list_url(self.project_id)
 
 

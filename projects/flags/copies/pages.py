@@ -6,10 +6,10 @@ from django import forms
 from django.contrib import messages
 
 from flagadmin.core.lists.pages import MAX_OPTIONS
-from groups.console import Crumbs, FormPage
+from groups.console import FormPage
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import flag_crumbs, flag_url
+from projects.console import OnFlagPage, flag_url
 from projects.flags.copies.clone import clone_flag
 from projects.flags.copies.move import move_flag
 from projects.flags.form_pages import describe_naming
@@ -26,22 +26,15 @@ class CloneForm(forms.Form):
     )
 
 
-class FlagFormPage(FormPage):
+class FlagFormPage(OnFlagPage, FormPage):
     """A form about the active flag in the URL, for callers with ``permission`` in its project."""
 
     template_name = "console/form.html"
     permission: Permission
 
-    @property
-    def place(self) -> tuple[str, str]:
-        return self.kwargs["project_id"], self.kwargs["name"]
-
     def find(self) -> None:
         self.flag = access_flag(self.caller, *self.place, archived=False)
         self.caller.check(self.permission, project=self.flag.project_id)
-
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
 
 
 class ClonePage(FlagFormPage):
@@ -65,7 +58,7 @@ class ClonePage(FlagFormPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(lead=COPIED, **kwargs)
 
-    def api_body(self) -> dict[str, str]:
+    def get_api_body(self) -> dict[str, str]:
         return {"name": f"{self.place[1]}-2"}
 
 

@@ -94,7 +94,7 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
     def variants(self) -> Variants:
         return actions.read_variants(self.flag, self.kwargs["environment"])
 
-    def current_document(self) -> Variants:
+    def get_current_document(self) -> Variants:
         return self.variants
 
     @extend_schema(operation_id="getEnvironmentFeatureVariants", responses={200: VariantsRecord})

@@ -7,10 +7,9 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.lists.pages import curl_for
-from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import api_path, flag_crumbs, flag_url
+from projects.console import OnFlagPage, api_path, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments.actions import (
@@ -34,7 +33,7 @@ MAX_USERS = 5
 MAX_SUMMARIES = 10  # strategies listed individually
 
 
-class ToggleFlag(DraftingPage, UndoableAction):
+class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
     """Turns a flag on or off in one environment: directly, or in production after a confirmation.
 
     That is a dialog, and a page without JavaScript.
@@ -63,7 +62,7 @@ class ToggleFlag(DraftingPage, UndoableAction):
 
     def question(self) -> str:
         """The URL of the confirmation page: a page with one can be left and returned to, an answer to a form cannot."""
-        query = {"environment": self.environment, "enabled": self.turned, "next": self.address()}
+        query = {"environment": self.environment, "enabled": self.turned, "next": self.get_redirect_url()}
         return f"{self.request.path}?{urlencode(query)}"
 
     def asks_first(self) -> bool:
@@ -86,11 +85,8 @@ class ToggleFlag(DraftingPage, UndoableAction):
         else:
             messages.info(self.request, done)
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return flag_url(self.kwargs["project_id"], self.kwargs["name"])
-
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
 
     def get_title(self) -> str:
         return f"Turn {self.turned} {self.kwargs['name']} in {self.environment}"
@@ -103,7 +99,7 @@ class ToggleFlag(DraftingPage, UndoableAction):
         place = {"project": project_id, "environment": self.environment}
         self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **place)
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         self.find()
         if self.turned == "on":
             check_enabling([self.flag], self.project_environment, caller=self.caller)
@@ -128,7 +124,7 @@ class ToggleFlag(DraftingPage, UndoableAction):
             last_evaluation=None if users else find_last_evaluation([self.flag.pk], self.environment),
             children=self.children(),
             comment_required=requires_comment([self.flag.project_id], [self.environment]),
-            back=self.address(),
+            back=self.get_redirect_url(),
             **kwargs,
         )
 
@@ -149,7 +145,7 @@ class ToggleFlag(DraftingPage, UndoableAction):
         dependencies = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)
         return list(dependencies.order_by("flag__name").values_list("flag__name", flat=True))
 
-    def curl(self) -> str:
+    def get_curl(self) -> str:
         address = (
             f"{api_path(self.flag.project_id, self.flag.name)}/environments/{quote(self.environment, '')}"
         )

@@ -3,25 +3,21 @@
 from typing import Any
 
 from flagadmin.core.lists.pages import change_query
-from groups.console import ConsolePage, Crumbs
 from projects.access import access_flag
-from projects.console import flag_crumbs, flag_url
+from projects.console import OnFlagPage, flag_url
 from projects.flags.insights.queries import PERIODS, read_insights
 from projects.flags.lists.queries import list_environment_names
 
 
-class InsightsPage(ConsolePage):
+class InsightsPage(OnFlagPage):
     """``?period=30d``. Anything else counts as 24 hours."""
 
     template_name = "flags/insights.html"
     title = "Insights of {name}"
     api_call = "GET /api/admin/client-metrics/features/{name}/raw"
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"])
+        self.flag = access_flag(self.caller, *self.place)
         chosen = self.request.GET.get("period", "")
         period = chosen if chosen in PERIODS else "24h"
         names = list_environment_names(self.flag.project)

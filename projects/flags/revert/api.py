@@ -89,7 +89,7 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
         if self.needed_permissions and project is not None and not may_revert(self.caller, project):
             raise missing(self.needed_permissions, project=project)
 
-    def current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> dict[str, Any]:
         return present_version(self.flag)
 
     @extend_schema(

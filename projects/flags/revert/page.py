@@ -8,10 +8,9 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import AppError, NoAccess, NotFound, Problem, ValidationError
 from groups.access import missing
-from groups.console import Crumbs
 from groups.models import User
 from projects.access import access_flag
-from projects.console import flag_crumbs, flag_url
+from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.revert.actions import revert_flag
@@ -48,7 +47,7 @@ class ShownPart(NamedTuple):
     chosen: bool
 
 
-class RevertPage(DraftingPage):
+class RevertPage(OnFlagPage, DraftingPage):
     """Every part that differs can be left out; one that cannot be restored is."""
 
     template_name = "flags/revert.html"
@@ -62,7 +61,7 @@ class RevertPage(DraftingPage):
 
     def find(self) -> None:
         """Raises NotFound, NoAccess, Conflict if the flag was archived then."""
-        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        self.flag = access_flag(self.caller, *self.place, archived=False)
         if not may_revert(self.caller, self.flag.project_id):
             raise missing(PERMISSIONS, project=self.flag.project_id)
         text = self.parameters.get("event", self.request.GET.get("event", ""))
@@ -109,7 +108,7 @@ class RevertPage(DraftingPage):
             details=DETAILS in kinds,
         )
 
-    def edits(self) -> list[FlagEdit]:
+    def get_edits(self) -> list[FlagEdit]:
         self.find()
         changes: dict[str, dict[str, Any]] = {}
         common: dict[str, Any] = {}
@@ -134,13 +133,10 @@ class RevertPage(DraftingPage):
     def get_title(self) -> str:
         return f"Revert {self.flag.name}"
 
-    def crumbs(self) -> Crumbs:
-        return flag_crumbs(self.flag)
-
-    def api_body(self) -> dict[str, int]:
+    def get_api_body(self) -> dict[str, int]:
         return {"event": self.event}
 
-    def back(self) -> str:
+    def get_success_url(self) -> str:
         return flag_url(self.kwargs["project_id"], self.kwargs["name"])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -157,7 +153,7 @@ class RevertPage(DraftingPage):
             possible=any(not part.reasons for part in parts),
             changed_segments=find_changed_segments(self.plan, self.target),
             expected=hash_document(self.plan.before),
-            back=self.back(),
+            back=self.get_success_url(),
             **kwargs,
         )
 

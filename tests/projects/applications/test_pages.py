@@ -138,9 +138,9 @@ def test_what_an_application_uses(browse, used):
 
 
 def test_its_flags_are_narrowed_down(browse, used):
-    csv_lines = listed(browse("reader"), "q=CAR&environment=production", url="/applications/web/")
+    get_csv_lines = listed(browse("reader"), "q=CAR&environment=production", url="/applications/web/")
 
-    assert [line[:3] for line in csv_lines] == [["cart", "shop", "production"]]
+    assert [line[:3] for line in get_csv_lines] == [["cart", "shop", "production"]]
 
 
 def test_a_name_with_a_slash_opens(browse, used):

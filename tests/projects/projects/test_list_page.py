@@ -57,10 +57,10 @@ def test_only_readable_projects_are_listed(browse):
 
 
 def test_projects_are_searched_and_sorted(browse):
-    csv_lines = lines(browse("viewer").get("/projects/?format=csv&q=SHO"))
+    get_csv_lines = lines(browse("viewer").get("/projects/?format=csv&q=SHO"))
     backwards = lines(browse("viewer").get("/projects/?format=csv&sort=-name"))
 
-    assert [line[0] for line in csv_lines[1:]] == ["shop"]
+    assert [line[0] for line in get_csv_lines[1:]] == ["shop"]
     assert [line[0] for line in backwards[1:]] == ["shop", "default"]
 
 
