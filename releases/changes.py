@@ -9,7 +9,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
+from flagadmin.core.errors import Problem, ValidationError, choices
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import Body, ListOf
 from groups.access import Caller
@@ -19,7 +19,6 @@ from projects.flags.environments.actions import disable_flag, enable_flag, set_v
 from projects.flags.serializers import StrategyPlace, VariantBody
 from projects.models import Segment
 from projects.segments.actions import delete_segment, update_segment
-from projects.segments.documents import make_segment_document
 from projects.strategies.actions import (
     StrategyEdit,
     add_strategy,
@@ -114,9 +113,9 @@ class SegmentId(Body):
 def _switch(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
     if payload["enabled"]:
         activate = bool(payload.get("shouldActivateDisabledStrategies"))
-        enable_flag(*target.place, activate_disabled=activate, caller=caller)
+        enable_flag(*target.path, activate_disabled=activate, caller=caller)
     else:
-        disable_flag(*target.place, caller=caller)
+        disable_flag(*target.path, caller=caller)
 
 
 def _update_strategies(changes: Sequence[tuple[Target, Any]], caller: Caller) -> None:
@@ -136,12 +135,8 @@ def _read_parents(target: Target, payload: Any) -> list[Any]:
     return sorted(target.definition["dependencies"], key=lambda parent: parent["feature"])
 
 
-def _read_segment(target: Target, payload: Mapping[str, Any]) -> dict[str, Any]:
-    segment = Segment.objects.filter(pk=payload["id"], project__in=[target.project]).first()
-    segment = segment or Segment.objects.filter(pk=payload["id"], project=None).first()
-    if segment is None:
-        raise NotFound(f"Segment {payload['id']} not found in project {target.project}.")
-    return make_segment_document(segment)
+def _read_segment(target: Target, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    return target.flags.segment(payload["id"])
 
 
 def _say_segment(verb: str) -> Callable[[Target, Any], str]:
@@ -180,7 +175,7 @@ KINDS: dict[str, Kind] = {
         SwitchPayload,
     ),
     "addStrategy": Kind(
-        lambda target, payload, caller: add_strategy(*target.place, payload, caller=caller),
+        lambda target, payload, caller: add_strategy(*target.path, payload, caller=caller),
         lambda target, payload: target.definition["name"],
         _say_rollout("Also roll out", "Add a strategy to"),
         None,
@@ -189,7 +184,7 @@ KINDS: dict[str, Kind] = {
     ),
     "updateStrategy": Kind(
         lambda target, payload, caller: update_strategy(
-            *target.place, payload["id"], _changes_of(payload), caller=caller
+            *target.path, payload["id"], _changes_of(payload), caller=caller
         ),
         _read_strategy,
         _say_rollout("Roll out", "Change a strategy of"),
@@ -199,7 +194,7 @@ KINDS: dict[str, Kind] = {
         apply_all=_update_strategies,
     ),
     "deleteStrategy": Kind(
-        lambda target, payload, caller: remove_strategy(*target.place, payload["id"], caller=caller),
+        lambda target, payload, caller: remove_strategy(*target.path, payload["id"], caller=caller),
         _read_strategy,
         _say_strategy("Remove"),
         lambda payload: f"strategy {payload['id']}",
@@ -208,7 +203,7 @@ KINDS: dict[str, Kind] = {
     ),
     "reorderStrategy": Kind(
         lambda target, payload, caller: order_strategies(
-            *target.place, [(place["id"], place["sortOrder"]) for place in payload], caller=caller
+            *target.path, [(entry["id"], entry["sortOrder"]) for entry in payload], caller=caller
         ),
         lambda target, payload: [strategy["id"] for strategy in target.definition["strategies"]],
         lambda target, payload: f"Reorder the strategies of {target.feature}",
@@ -218,7 +213,7 @@ KINDS: dict[str, Kind] = {
         many=True,
     ),
     "patchVariant": Kind(
-        lambda target, payload, caller: set_variants(*target.place, payload["variants"], caller=caller),
+        lambda target, payload, caller: set_variants(*target.path, payload["variants"], caller=caller),
         lambda target, payload: target.definition["variants"],
         lambda target, payload: f"Change the variants of {target.feature}",
         lambda payload: "variants",

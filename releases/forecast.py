@@ -1,18 +1,17 @@
 """What scheduled requests will have changed by a moment ahead, predicted in the order in which they are applied."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
-from typing import Any
 
-from flagadmin.core.errors import AppError, NotFound
+from flagadmin.core.errors import AppError, NotFound, ValidationError
 from playground.comparison.future import Forecast
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.flags.environments.toggle import find_project_environment
 from projects.history.past import Changed
-from releases.models import Change, ChangeRequest, Schedule
+from releases.models import ChangeRequest, Schedule
 from releases.predicted import Predicted
-from releases.requests.conflicts import find_conflict
+from releases.requests.conflicts import find_conflict, is_made_from
 from releases.requests.impact import make_change, measure_difference, read_near
 from releases.requests.review import refusal_for
 
@@ -44,13 +43,14 @@ class _Ahead:
     def __init__(self, environment: str, requests: Iterable[ChangeRequest]) -> None:
         self.environment = environment
         self.states = _read_states(requests)
+        self.changed_projects: set[str] = set()
         self.segments: Segments = {}
         for state in self.states.values():
             self.segments |= state.segments
         for state in self.states.values():
             state.segments = self.segments
-        self.stored = {project: state.copy() for project, state in self.states.items()}
-        self.stored_segments = dict(self.segments)
+        self.stored = dict(self.states)
+        self.stored_segments = self.segments
 
     def apply(self, schedule: Schedule) -> str:
         """Makes all changes of the request, or none. Says what becomes of it."""
@@ -66,44 +66,48 @@ class _Ahead:
         return f"{which} is applied on {when}."
 
     def _find_conflict(self, request: ChangeRequest) -> str:
-        stored, state = self.stored[request.project_id], self.states[request.project_id]
+        """As applying it finds it, with what is there then."""
         for change in request.changes.all():
-            if _read(stored, change) != _read(state, change):
-                return "another request changes the same before."
-            if conflict := find_conflict(request, change):
-                return conflict
+            try:
+                if is_made_from(request, change, self.states[request.project_id]):
+                    continue
+            except NotFound:
+                pass
+            return find_conflict(request, change) or "another request changes the same before."
         return ""
 
     def _make(self, schedule: Schedule) -> str:
         """Returns why the request would be suspended. Raises ValidationError."""
-        request = schedule.request
-        state = self.states[request.project_id]
-        before = state.copy()
-        was_touched = bool(self._differing(request.project_id)) or self.segments != self.stored_segments
-        flags, segments = dict(state.flags), dict(self.segments)
-        try:
-            for number, change in enumerate(request.changes.all(), 1):
-                make_change(state, change, number)
-            if was_touched and (obstacle := self._find_drift(schedule, before)):
-                self._restore(state, flags, segments)
-                return obstacle
-        except AppError:
-            self._restore(state, flags, segments)
-            raise
+        project = schedule.request.project_id
+        after = self.states[project].copy()
+        for number, change in enumerate(schedule.request.changes.all(), 1):
+            make_change(after, change, number)
+        if self._is_touched(project) and (obstacle := self._find_drift(schedule)):
+            return obstacle
+        self._keep(project, after)
         return ""
 
-    def _find_drift(self, schedule: Schedule, before: Predicted) -> str:
-        request, after = schedule.request, before.copy()
-        for number, change in enumerate(request.changes.all(), 1):
-            make_change(after, change, number, to_review=True)
-        states = before.definitions(), after.definitions()
-        measured = measure_difference(self.environment, *states, now=schedule.at)
-        return refusal_for(request, measured.document())
+    def _is_touched(self, project: str) -> bool:
+        return project in self.changed_projects or self.segments != self.stored_segments
 
-    def _restore(self, state: Predicted, flags: dict[str, FlagDefinition], segments: Segments) -> None:
-        state.flags = flags
-        self.segments.clear()
-        self.segments.update(segments)
+    def _find_drift(self, schedule: Schedule) -> str:
+        request = schedule.request
+        before = self.states[request.project_id]
+        after = before.copy()
+        try:
+            for number, change in enumerate(request.changes.all(), 1):
+                make_change(after, change, number, to_review=True)
+        except ValidationError:
+            return refusal_for(request, None)
+        states = before.definitions(), after.definitions()
+        return refusal_for(request, measure_difference(self.environment, *states, now=schedule.at).document())
+
+    def _keep(self, project: str, after: Predicted) -> None:
+        self.states[project], self.segments = after, after.segments
+        self.changed_projects.add(project)
+        for other in self.states.keys() - {project}:
+            self.states[other] = self.states[other].copy()
+            self.states[other].take_segments(after)
 
     def _differing(self, project: str) -> set[str]:
         state = self.states[project]
@@ -129,36 +133,6 @@ def _read_states(requests: Iterable[ChangeRequest]) -> dict[str, Predicted]:
     states = {}
     for project, scheduled in by_project.items():
         changes = [change for request in scheduled for change in request.changes.all()]
-        place = find_project_environment(project, scheduled[0].environment_id)
-        states[project] = Predicted(place, read_near(scheduled[0], changes))
+        link = find_project_environment(project, scheduled[0].environment_id)
+        states[project] = Predicted(link, read_near(scheduled[0], changes))
     return states
-
-
-def _read(state: Predicted, change: Change) -> Any:
-    """What the change was made from, in this state."""
-    try:
-        return _READS[change.action](state, change) if change.action in _READS else None
-    except NotFound:
-        return None
-
-
-def _strategy(state: Predicted, change: Change) -> Any:
-    strategy = state.strategy(change.feature, change.payload["id"])
-    return {key: value for key, value in strategy.items() if key != "sortOrder"}
-
-
-_READS: Mapping[str, Callable[[Predicted, Change], Any]] = {
-    "updateEnabled": lambda state, change: state.flag(change.feature)["enabled"],
-    "addStrategy": lambda state, change: change.feature in state.flags,
-    "archiveFeature": lambda state, change: change.feature in state.flags,
-    "updateStrategy": _strategy,
-    "deleteStrategy": _strategy,
-    "reorderStrategy": lambda state, change: [
-        each["id"] for each in state.flag(change.feature)["strategies"]
-    ],
-    "patchVariant": lambda state, change: state.flag(change.feature)["variants"],
-    "addDependency": lambda state, change: state.flag(change.feature)["dependencies"],
-    "deleteDependency": lambda state, change: state.flag(change.feature)["dependencies"],
-    "updateSegment": lambda state, change: state.segments.get(change.payload["id"]),
-    "deleteSegment": lambda state, change: state.segments.get(change.payload["id"]),
-}

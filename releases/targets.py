@@ -1,7 +1,8 @@
 """Where the changes of a request are made, and what is stored there."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from django.utils.functional import cached_property
 
@@ -10,14 +11,33 @@ from groups.access import EVERYTHING, Caller
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from projects.access import access_flag
 from projects.definitions import read_definitions
-from projects.models import Flag
+from projects.models import Segment
+from projects.segments.documents import make_segment_document
+from releases.models import Safeguard
+from releases.plans.queries import find_by_key
+from releases.plans.snapshots import PlanSnapshot, read_snapshots
 
 ANYBODY = Caller(rights=EVERYTHING)
 """Reads what a change is about, whoever asks."""
 
 
+class Flags(Protocol):
+    """What changes change in an environment of a project: as it is stored, or as other changes will leave it.
+
+    Flags are active ones, by their names. Each raises NotFound.
+    """
+
+    def flag(self, name: str) -> FlagDefinition: ...
+
+    def plans(self, name: str) -> Sequence[PlanSnapshot]: ...
+
+    def safeguards(self, name: str) -> Sequence[Safeguard]: ...
+
+    def segment(self, key: int) -> Mapping[str, Any]: ...
+
+
 class StoredFlags:
-    """Active flags as they are configured in an environment, read once for all changes of them."""
+    """As they are stored: flags are read once for all changes of them."""
 
     def __init__(self, project: str, environment: str, names: Collection[str]) -> None:
         self._project, self._environment, self._names = project, environment, names
@@ -27,6 +47,37 @@ class StoredFlags:
         read = read_definitions([self._project], self._environment, flags=self._names)
         return {flag["name"]: flag for flag in read.flags}
 
+    def flag(self, name: str) -> FlagDefinition:
+        if name not in self.by_name:
+            access_flag(ANYBODY, self._project, name, archived=False)  # says why, unless it has come since
+            raise NotFound(f"Flag {name} has just been changed. Try again.")
+        return self.by_name[name]
+
+    def plans(self, name: str) -> Sequence[PlanSnapshot]:
+        access_flag(ANYBODY, self._project, name, archived=False)
+        return read_snapshots(self._project, name, self._environment)
+
+    def safeguards(self, name: str) -> Sequence[Safeguard]:
+        access_flag(ANYBODY, self._project, name, archived=False)
+        return read_flag_safeguards(self._project, name, self._environment)
+
+    def segment(self, key: int) -> Mapping[str, Any]:
+        return read_segment(self._project, key)
+
+
+def read_flag_safeguards(project_id: str, flag: str, environment: str) -> list[Safeguard]:
+    """Those of the flag itself: not of its release plan."""
+    return list(Safeguard.objects.filter(flag__project=project_id, flag__name=flag, environment=environment))
+
+
+def read_segment(project_id: str, key: int) -> Mapping[str, Any]:
+    """The document of a segment of the project, or of all. Raises NotFound."""
+    segment = Segment.objects.filter(pk=key, project__in=[project_id]).first()
+    segment = segment or Segment.objects.filter(pk=key, project=None).first()
+    if segment is None:
+        raise NotFound(f"Segment {key} not found in project {project_id}.")
+    return make_segment_document(segment)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -35,21 +86,12 @@ class Target:
     project: str
     environment: str
     feature: str
-    stored: StoredFlags = field(compare=False, repr=False)
-
-    @property
-    def flag(self) -> Flag:
-        """The active flag. Raises NotFound."""
-        return access_flag(ANYBODY, self.project, self.feature, archived=False)
+    flags: Flags = field(compare=False, repr=False)
 
     @property
     def definition(self) -> FlagDefinition:
         """What the flag is in the environment. Raises NotFound."""
-        stored = self.stored.by_name.get(self.feature)
-        if stored is None:
-            # Asking for the flag says why, unless it has come since.
-            raise NotFound(f"Flag {self.flag.name} has just been changed. Try again.")
-        return stored
+        return self.flags.flag(self.feature)
 
     def strategy(self, strategy_id: str) -> StrategyDefinition:
         """Raises NotFound."""
@@ -59,5 +101,22 @@ class Target:
         raise NotFound(f"{self.feature} has no strategy {strategy_id} in {self.environment}.")
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def plans(self) -> Sequence[PlanSnapshot]:
+        """The flag's release plans in the environment, newest first. Raises NotFound."""
+        return self.flags.plans(self.feature)
+
+    def plan(self, key: str) -> PlanSnapshot:
+        """Raises NotFound."""
+        return find_by_key(
+            self.plans, key, f"{self.feature} has no release plan {key} in {self.environment}."
+        )
+
+    def safeguard(self, key: str) -> Safeguard:
+        """One of the flag itself. Raises NotFound."""
+        message = f"{self.feature} has no safeguard {key} in {self.environment}."
+        return find_by_key(self.flags.safeguards(self.feature), key, message)
+
+    @property
+    def path(self) -> tuple[str, str, str]:
+        """As actions take it: project, flag, environment."""
         return self.project, self.feature, self.environment

@@ -16,14 +16,15 @@ from releases.models import Milestone, ReleasePlan
 from releases.plans.access import Place, access_flag_in, access_plan_for_update, place_of
 from releases.plans.approval import is_approved_step, is_let_through, note_edit, through_gate
 from releases.plans.documents import plan_document
+from releases.plans.progress import standing_of
 from releases.plans.queries import (
-    UNFINISHED,
     find_milestone,
     find_plan,
     find_plan_with,
     find_preceding,
     plans_of,
 )
+from releases.plans.rules import check_paused, check_startable
 from releases.plans.steps import enter_milestone, enter_pause, record_plan, save_plan, write_strategies
 from releases.templates.rules import tidy_transition, transition_problems
 
@@ -55,21 +56,13 @@ def _start(
     milestone = find_milestone(plan, milestone_key)
     if is_approved and not is_approved_step(plan, milestone):
         raise Conflict("The release plan has just been changed. Look at it again.")
-    if plan.active_id == milestone.pk:
-        raise InvalidOperation(f"Milestone {milestone.name} is active already.")
-    _check_no_other(plan)
+    check_startable(plan, milestone, plans_of(plan.flag, plan.environment_id).exclude(pk=plan.pk))
     plan.approved = is_approved or is_let_through(place)
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
     enter_milestone(plan, milestone, caller)
     if then_pause:
         enter_pause(plan, then_pause, caller)
     return plan
-
-
-def _check_no_other(plan: ReleasePlan) -> None:
-    others = plans_of(plan.flag, plan.environment_id).exclude(pk=plan.pk)
-    if plan.state == State.DONE and others.filter(state__in=UNFINISHED).exists():
-        raise Conflict(f"{plan.flag.name} has another release plan in {plan.environment_id}.")
 
 
 @transactional
@@ -89,10 +82,10 @@ def resume_plan(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
     Raises NotFound, NoAccess, InvalidOperation.
     """
     plan = access_plan_for_update(place, plan_key, UPDATE, caller)
-    if plan.state != State.PAUSED or plan.since is None or plan.paused_at is None:
-        raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a paused one can go on.")
+    check_paused(plan)
+    _, since = standing_of(plan)
     now = timezone.now()
-    plan.since += now - plan.paused_at
+    plan.since = since + (now - (plan.paused_at or now))
     plan.state, plan.reason, plan.paused_at, plan.numbers_from = State.RUNNING, "", None, now
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
     plan.approved = plan.approved or is_let_through(place)

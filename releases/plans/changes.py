@@ -9,19 +9,17 @@ from rest_framework import serializers
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
 from releases.changes import Kind
-from releases.models import Safeguard
+from releases.models import Milestone, Safeguard
 from releases.plans import actions, predicted
 from releases.plans.access import Place
 from releases.plans.add import add_plan
-from releases.plans.documents import plan_document, safeguard_document
+from releases.plans.documents import safeguard_document
 from releases.plans.edit import edit_milestone_strategy
-from releases.plans.impact import draft_greatest, draft_greatest_edited, draft_greatest_of_milestone
-from releases.plans.queries import find_milestone, find_plan, find_plan_with, find_safeguard, plans_of
+from releases.plans.impact import draft_greatest, draft_greatest_edited
+from releases.plans.queries import find_by_key
 from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
-from releases.predicted import Predicted, switch
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
-from releases.safeguards.queries import find_flag_safeguard
 from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
 from releases.targets import Target
 
@@ -71,24 +69,33 @@ def _place(target: Target) -> Place:
 
 
 def _read_plans(target: Target, payload: Any) -> list[str]:
-    return [plan.pk for plan in plans_of(target.flag, target.environment)]
+    return [plan.pk for plan in target.plans]
 
 
 def _read_plan(target: Target, payload: Mapping[str, Any]) -> Any:
     """What of a plan is reviewed: not how far it is."""
-    plan = find_plan(target.flag, target.environment, payload["planId"])
+    plan = target.plan(payload["planId"])
     if "milestoneId" in payload:
-        find_milestone(plan, payload["milestoneId"])
-    document = plan_document(plan)
-    for milestone in document["milestones"]:
-        for moving in ("startedAt", "progressionExecutedAt", "pausedAt"):
-            del milestone[moving]
-    return {name: document[name] for name in ("name", "activeMilestoneId", "milestones")}
+        plan.milestone(payload["milestoneId"])
+    return {
+        "name": plan.name,
+        "activeMilestoneId": plan.active_id,
+        "milestones": [_describe_milestone(milestone) for milestone in plan.milestones],
+    }
+
+
+def _describe_milestone(milestone: Milestone) -> dict[str, Any]:
+    return {
+        "id": milestone.pk,
+        "name": milestone.name,
+        "transitionCondition": milestone.transition,
+        "strategies": milestone.strategies,
+    }
 
 
 def _read_strategy(target: Target, payload: Mapping[str, Any]) -> Any:
-    plan = find_plan(target.flag, target.environment, payload["planId"])
-    strategy = predicted.find_strategy(find_milestone(plan, payload["milestoneId"]), payload["id"])
+    milestone = target.plan(payload["planId"]).milestone(payload["milestoneId"])
+    strategy = predicted.find_strategy(milestone, payload["id"])
     return {name: value for name, value in strategy.items() if name != "sortOrder"}
 
 
@@ -99,19 +106,21 @@ def _edit_strategy(target: Target, payload: Mapping[str, Any], caller: Caller) -
 
 
 def _read_transition(target: Target, payload: Mapping[str, Any]) -> Any:
-    plan = find_plan_with(target.flag, target.environment, payload["sourceMilestone"])
-    return find_milestone(plan, payload["sourceMilestone"]).transition
+    source = payload["sourceMilestone"]
+    milestones = (milestone for plan in target.plans for milestone in plan.milestones)
+    message = f"{target.feature} has no milestone {source} in {target.environment}."
+    return find_by_key(milestones, source, message).transition
 
 
 def _read_safeguard(target: Target, payload: Mapping[str, Any]) -> Any:
     """The one that is changed or removed; one that is added comes in the way of no other."""
-    plan, key = find_plan(target.flag, target.environment, payload["planId"]), _key_of_safeguard(payload)
-    return _without_alarm(find_safeguard(plan, key)) if key else None
+    plan, key = target.plan(payload["planId"]), _key_of_safeguard(payload)
+    return _without_alarm(plan.safeguard(key)) if key else None
 
 
 def _read_flag_safeguard(target: Target, payload: Mapping[str, Any]) -> Any:
-    flag, key = target.flag, _key_of_safeguard(payload)
-    return _without_alarm(find_flag_safeguard(flag, target.environment, key)) if key else None
+    key = _key_of_safeguard(payload)
+    return _without_alarm(target.safeguard(key)) if key else target.definition and None
 
 
 def _key_of_safeguard(payload: Mapping[str, Any]) -> str:
@@ -122,19 +131,14 @@ def _without_alarm(safeguard: Safeguard) -> Mapping[str, Any]:
     return safeguard_document(safeguard) | {"firingSince": None}
 
 
-def _draft_off(state: Predicted, name: str, payload: Any) -> None:
-    """What a safeguard may do at any time."""
-    switch(state, name, {"enabled": False})
-
-
 def _say(text: str) -> Any:
     return lambda target, payload: text.format(target.feature)
 
 
 def _say_start(target: Target, payload: Mapping[str, Any]) -> str:
-    plan = predicted.find_any_plan(payload["planId"])
-    name = find_milestone(plan, payload["milestoneId"]).name
-    return f"Start milestone {name} of {target.feature}, and what follows"
+    key = payload["milestoneId"]
+    name = Milestone.objects.filter(pk=key).values_list("name", flat=True).first()  # its plan may be gone
+    return f"Start milestone {name or key} of {target.feature}, and what follows"
 
 
 def _add(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
@@ -160,20 +164,26 @@ def _say_about(subject: str, member: str = "") -> Callable[[Any], str]:
     return lambda payload: f"{subject} {payload[member]}" if member else subject
 
 
-_later = partial(Kind, draft=predicted.change_nothing, is_later=True)
+_later = partial(Kind, is_later=True)
 """What decides only about later steps. With ``leads_to``, these are reviewed."""
 _transition = partial(
     _later,
     _set_transition,
     _read_transition,
     about=_say_about("transition", "sourceMilestone"),
-    leads_to=draft_greatest_of_milestone,
+    draft=predicted.set_transition,
+    leads_to=draft_greatest,
 )
 _safeguard = partial(_later, read=_read_safeguard, leads_to=draft_greatest)
 
 PLAN_KINDS: Mapping[str, Kind] = {
     "addReleasePlan": _later(
-        _add, _read_plans, _say("Add a release plan to {}"), _say_about("plan"), payload=TemplateId
+        _add,
+        _read_plans,
+        _say("Add a release plan to {}"),
+        _say_about("plan"),
+        predicted.add_plan,
+        TemplateId,
     ),
     "startMilestone": _later(
         _call_on_plan(actions.start_milestone, "milestoneId"),
@@ -212,6 +222,7 @@ PLAN_KINDS: Mapping[str, Kind] = {
         _read_plan,
         _say("Resume the release plan of {}"),
         _say_about("resume"),
+        draft=predicted.resume_plan,
         payload=PlanId,
         leads_to=draft_greatest,
     ),
@@ -219,12 +230,14 @@ PLAN_KINDS: Mapping[str, Kind] = {
         _call_on_plan(set_safeguard, "safeguard"),
         say=_say("Change a safeguard of {}"),
         about=None,
+        draft=predicted.set_safeguard,
         payload=SafeguardPayload,
     ),
     "deleteSafeguard": _safeguard(
         _call_on_plan(remove_safeguard, "safeguardId"),
         say=_say("Remove a safeguard of {}"),
         about=_say_about("safeguard", "safeguardId"),
+        draft=predicted.remove_safeguard,
         payload=SafeguardId,
     ),
     "changeFeatureEnvSafeguard": _later(
@@ -234,8 +247,9 @@ PLAN_KINDS: Mapping[str, Kind] = {
         _read_flag_safeguard,
         _say("Have a safeguard turn {} off"),
         None,
+        draft=predicted.set_flag_safeguard,
         payload=FlagSafeguardPayload,
-        leads_to=_draft_off,
+        leads_to=predicted.draft_off,
     ),
     "deleteFeatureEnvSafeguard": _later(
         lambda target, payload, caller: remove_flag_safeguard(
@@ -244,6 +258,7 @@ PLAN_KINDS: Mapping[str, Kind] = {
         _read_flag_safeguard,
         _say("Remove a safeguard of {}"),
         _say_about("safeguard", "safeguardId"),
+        draft=predicted.remove_flag_safeguard,
         payload=FlagSafeguardId,
     ),
 }

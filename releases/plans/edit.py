@@ -37,7 +37,7 @@ def _edit(place: Place, payload: Mapping[str, Any], caller: Caller) -> Milestone
     plan = access_plan_for_update(place, payload["planId"], UPDATE, caller)
     milestone = find_milestone(plan, payload["milestoneId"])
     before = find_strategy(milestone, payload["id"])
-    after = edit_in_memory(plan, milestone, payload)
+    after = edit_in_memory(plan.flag, milestone, payload)
     if before == after:
         return milestone
     milestone.save(update_fields=["strategies"])

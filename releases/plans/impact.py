@@ -1,6 +1,6 @@
 """Measures who gets something else once a milestone starts. It only reads."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,8 +10,8 @@ from flagadmin.core.db.transactions import consistent_reads
 from projects.definitions import Definitions, read_definitions
 from projects.flags.environments.toggle import find_project_environment
 from releases.models import Milestone, ReleasePlan
-from releases.plans.predicted import draft_milestone, edit_in_memory, find_any_plan
-from releases.plans.queries import find_milestone
+from releases.plans.predicted import draft_milestone, edit_plan, find_plan_ahead, keep_plan
+from releases.plans.snapshots import PlanSnapshot, take_snapshot
 from releases.predicted import Predicted
 from releases.requests.impact import Measured, measure_difference, with_near
 
@@ -30,39 +30,34 @@ def predict_start(plan: ReleasePlan, milestone: Milestone) -> tuple[Definitions,
     names = with_near({plan.flag.name})
     stored = read_definitions([project_id], environment, flags=names, segments=segments)
     state = Predicted(find_project_environment(project_id, environment), stored)
-    draft_milestone(state, plan, milestone)
+    draft_milestone(state, plan.flag.name, take_snapshot(plan), milestone)
     return stored, state.definitions()
 
 
 def draft_greatest(state: Predicted, name: str, payload: Any) -> None:
     """Drafts the milestone that changes most, of the named one and all after it: all steps are reviewed at once."""
-    plan = find_any_plan(payload["planId"])
-    milestones = list(plan.milestones.all())
+    plan = find_plan_ahead(state, name, payload)
+    milestones = plan.milestones
     if "milestoneId" in payload:
-        first = find_milestone(plan, payload["milestoneId"])
+        first = plan.milestone(payload["milestoneId"])
         milestones = [milestone for milestone in milestones if milestone.place >= first.place]
-    _draft_greatest(state, plan, milestones)
+    _draft_greatest(state, name, plan, milestones)
 
 
 def draft_greatest_edited(state: Predicted, name: str, payload: Any) -> None:
     """Drafts the milestone that changes most, of all of a plan with one strategy edited."""
-    plan = find_any_plan(payload["planId"])
-    milestones = list(plan.milestones.all())
-    edited = find_milestone(plan, payload["milestoneId"])
-    edit_in_memory(plan, edited, payload)
-    _draft_greatest(state, plan, [edited if each.pk == edited.pk else each for each in milestones])
+    plan, _ = edit_plan(state, name, payload)
+    _draft_greatest(state, name, plan, plan.milestones)
 
 
-def _draft_greatest(state: Predicted, plan: ReleasePlan, milestones: Iterable[Milestone]) -> None:
-    draft_milestone(state, plan, max(milestones, key=lambda milestone: _greatness(plan, milestone)))
+def _draft_greatest(state: Predicted, name: str, plan: PlanSnapshot, milestones: Sequence[Milestone]) -> None:
+    greatest = max(milestones, key=lambda milestone: _greatness(state, name, plan, milestone))
+    keep_plan(state, name, draft_milestone(state, name, plan, greatest))
 
 
-def _greatness(plan: ReleasePlan, milestone: Milestone) -> tuple[int, int]:
-    measured = measure_start(plan, milestone, now=timezone.now())
+def _greatness(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> tuple[int, int]:
+    """Of what has changed once the milestone starts, with all that changes before."""
+    after, environment = state.copy(), state.project_environment.environment_id
+    draft_milestone(after, name, plan, milestone)
+    measured = measure_difference(environment, state.start, after.definitions(), now=timezone.now())
     return len(measured.effects.broken), measured.who.affected
-
-
-def draft_greatest_of_milestone(state: Predicted, name: str, payload: Any) -> None:
-    plan = ReleasePlan.objects.filter(milestones=payload["sourceMilestone"]).first()
-    if plan is not None:
-        draft_greatest(state, name, {"planId": plan.pk})

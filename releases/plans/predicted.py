@@ -1,36 +1,64 @@
 """What an environment would answer once a plan's change is made, without making it."""
 
-from collections.abc import Mapping
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import count, zip_longest
 from typing import Any
 
-from flagadmin.core.errors import NotFound
+from flagadmin.core.errors import Conflict, NotFound
 from flagadmin.core.unreadable_values import check_values
+from projects.models import Flag
 from projects.strategies.rules import merge_strategy
-from releases.models import Milestone, ReleasePlan
-from releases.plans.queries import find_milestone
-from releases.predicted import Predicted, remove_strategy
-from releases.templates.rules import StrategyPlanner
+from releases.models import Milestone, ReleasePlan, Safeguard
+from releases.plans.queries import UNFINISHED, find_by_key
+from releases.plans.rules import check_paused, check_startable
+from releases.plans.snapshots import PlanSnapshot
+from releases.predicted import Predicted, remove_strategy, switch
+from releases.safeguards.documents import assign_values
+from releases.safeguards.rules import check_room
+from releases.templates.rules import StrategyPlanner, tidy_transition
+
+PlanState = ReleasePlan.State
 
 
-def draft_milestone(state: Predicted, plan: ReleasePlan, milestone: Milestone) -> None:
-    """As `releases.plans.writing.write_strategies` makes them. Raises ValidationError."""
-    name = plan.flag.name
+def draft_strategies(
+    state: Predicted, name: str, stored_ids: Sequence[str], strategies: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """As `releases.plans.steps.write_strategies` makes them, with the ids that they have then. Raises ValidationError.
+
+    ``stored_ids``: strategies of the flag that are the plan's. What is added has an id that is only known here.
+    """
     stored: dict[str, Any] = {strategy["id"]: strategy for strategy in state.flag(name)["strategies"]}
-    kept = [key for key in plan.strategy_ids if key in stored]
-    extra = []
-    for document, key in zip_longest(milestone.strategies, kept):
-        if document is None:
-            extra.append(key)
-        elif key is None:
-            added = state.plan(name, without_identity(document))
-            state.edit(name, strategies=[*state.flag(name)["strategies"], added])
+    kept = [key for key in stored_ids if key in stored]
+    extra, ids = kept[len(strategies) :], []
+    for document, key in zip_longest(strategies, kept[: len(strategies)]):
+        values = without_identity(document)
+        if key is None:
+            key = _draft_added(state, name, values)
         else:
-            edited = state.plan(name, without_identity(document), stored[key])
-            strategies = state.flag(name)["strategies"]
-            state.set_strategies(name, [edited if each["id"] == key else each for each in strategies])
+            edited = state.plan(name, values, stored[key])
+            others = state.flag(name)["strategies"]
+            state.set_strategies(name, [edited if each["id"] == key else each for each in others])
+        ids.append(key)
     for key in extra:
         remove_strategy(state, name, {"id": key})
+    return ids
+
+
+def _draft_added(state: Predicted, name: str, values: Mapping[str, Any]) -> str:
+    others = state.flag(name)["strategies"]
+    taken = {strategy["id"] for strategy in others}
+    key = next(key for key in (f"new-{number}" for number in count(1)) if key not in taken)
+    added: Any = {**state.plan(name, values), "id": key}
+    state.edit(name, strategies=[*others, added])
+    return key
+
+
+def draft_milestone(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> PlanSnapshot:
+    """The flag gets its strategies. Returns the plan that has these. Raises ValidationError."""
+    ids = draft_strategies(state, name, plan.strategy_ids, milestone.strategies)
+    return replace(plan, strategy_ids=ids)
 
 
 def find_strategy(milestone: Milestone, key: str) -> dict[str, Any]:
@@ -41,26 +69,17 @@ def find_strategy(milestone: Milestone, key: str) -> dict[str, Any]:
     raise NotFound(f"Milestone {milestone.name} has no strategy {key}.")
 
 
-def edit_in_memory(plan: ReleasePlan, milestone: Milestone, payload: Mapping[str, Any]) -> dict[str, Any]:
+def edit_in_memory(flag: Flag, milestone: Milestone, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Gives a strategy of the milestone the members of the payload, which has its id, and returns it.
 
     Nothing is stored. Raises NotFound, ValidationError.
     """
     before = find_strategy(milestone, payload["id"])
-    planner = StrategyPlanner(plan.flag.project_id, plan.flag)
+    planner = StrategyPlanner(flag.project_id, flag)
     after, problems = planner.plan(merge_strategy(before, payload), "", before["sortOrder"])
     check_values(problems)
     milestone.strategies = [after if each["id"] == after["id"] else each for each in milestone.strategies]
     return after
-
-
-def edit_strategy(state: Predicted, name: str, payload: Any) -> None:
-    """Of the active milestone, it is the flag's strategy too."""
-    plan = find_any_plan(payload["planId"])
-    milestone = find_milestone(plan, payload["milestoneId"])
-    edit_in_memory(plan, milestone, payload)
-    if plan.active_id == milestone.pk:
-        draft_milestone(state, plan, milestone)
 
 
 def without_identity(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,25 +87,114 @@ def without_identity(document: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in ("id", "sortOrder")}
 
 
+def find_plan_ahead(state: Predicted, name: str, payload: Mapping[str, Any]) -> PlanSnapshot:
+    """By its id, or that of one of its milestones. Raises NotFound."""
+    if "planId" in payload:
+        key = payload["planId"]
+        return find_by_key(state.plans(name), key, f"{name} has no release plan {key}.")
+    source = payload["sourceMilestone"]
+    for plan in state.plans(name):
+        if any(milestone.pk == source for milestone in plan.milestones):
+            return plan
+    raise NotFound(f"{name} has no milestone {source}.")
+
+
+def keep_plan(state: Predicted, name: str, edited: PlanSnapshot) -> None:
+    state.set_plans(name, [edited if plan.pk == edited.pk else plan for plan in state.plans(name)])
+
+
+def add_plan(state: Predicted, name: str, payload: Any) -> None:
+    if any(plan.state in UNFINISHED for plan in state.plans(name)):
+        raise Conflict(f"{name} has a release plan that is not done.")
+    added = PlanSnapshot("", "", PlanState.PLANNED, None, [], [], [])
+    state.set_plans(name, [added, *state.plans(name)])
+
+
 def start_milestone(state: Predicted, name: str, payload: Any) -> None:
-    plan = find_any_plan(payload["planId"])
-    draft_milestone(state, plan, find_milestone(plan, payload["milestoneId"]))
+    plan = find_plan_ahead(state, name, payload)
+    milestone = plan.milestone(payload["milestoneId"])
+    check_startable(plan, milestone, [other for other in state.plans(name) if other.pk != plan.pk])
+    is_over = milestone.transition is None and milestone.pk == plan.milestones[-1].pk
+    plan = replace(plan, active_id=milestone.pk, state=PlanState.DONE if is_over else PlanState.RUNNING)
+    keep_plan(state, name, draft_milestone(state, name, plan, milestone))
+
+
+def resume_plan(state: Predicted, name: str, payload: Any) -> None:
+    plan = find_plan_ahead(state, name, payload)
+    check_paused(plan)
+    keep_plan(state, name, replace(plan, state=PlanState.RUNNING))
 
 
 def remove_plan(state: Predicted, name: str, payload: Any) -> None:
-    stored = {strategy["id"] for strategy in state.flag(name)["strategies"]}
-    for key in find_any_plan(payload["planId"]).strategy_ids:
-        if key in stored:
-            remove_strategy(state, name, {"id": key})
+    plan = find_plan_ahead(state, name, payload)
+    if plan.active_id is not None:
+        draft_strategies(state, name, plan.strategy_ids, [])
+    state.set_plans(name, [other for other in state.plans(name) if other.pk != plan.pk])
 
 
-def change_nothing(state: Predicted, name: str, payload: Any) -> None:
-    """For what only decides about later steps."""
+def edit_plan(state: Predicted, name: str, payload: Any) -> tuple[PlanSnapshot, Milestone]:
+    """The plan with one strategy of a milestone edited, and this milestone."""
+    plan = find_plan_ahead(state, name, payload)
+    milestone = copy(plan.milestone(payload["milestoneId"]))
+    edit_in_memory(Flag(name=name, project=state.project_environment.project), milestone, payload)
+    return plan.with_milestone(milestone), milestone
 
 
-def find_any_plan(key: str) -> ReleasePlan:
-    """Raises NotFound."""
-    plan = ReleasePlan.objects.select_related("flag").filter(pk=key).first()
-    if plan is None:
-        raise NotFound(f"Release plan {key} not found.")
-    return plan
+def edit_strategy(state: Predicted, name: str, payload: Any) -> None:
+    """Of the active milestone, it is the flag's strategy too."""
+    plan, milestone = edit_plan(state, name, payload)
+    if plan.active_id == milestone.pk:
+        plan = draft_milestone(state, name, plan, milestone)
+    keep_plan(state, name, plan)
+
+
+def set_transition(state: Predicted, name: str, payload: Any) -> None:
+    plan = find_plan_ahead(state, name, payload)
+    milestone = copy(plan.milestone(payload["sourceMilestone"]))
+    milestone.transition = tidy_transition(payload.get("transitionCondition"))
+    keep_plan(state, name, plan.with_milestone(milestone))
+
+
+def set_safeguard(state: Predicted, name: str, payload: Any) -> None:
+    plan = find_plan_ahead(state, name, payload)
+    added = Safeguard(plan_id=plan.pk)
+    safeguards = _with_safeguard(plan.safeguards, added, payload["safeguard"], f"Release plan {plan.name}")
+    keep_plan(state, name, replace(plan, safeguards=safeguards))
+
+
+def set_flag_safeguard(state: Predicted, name: str, payload: Any) -> None:
+    safeguards = _with_safeguard(state.safeguards(name), Safeguard(), payload["safeguard"], name)
+    state.set_safeguards(name, safeguards)
+
+
+def _with_safeguard(
+    safeguards: Sequence[Safeguard], added: Safeguard, values: Mapping[str, Any], owner: str
+) -> list[Safeguard]:
+    """With one more, or with the one changed that has the id. Raises NotFound, ValidationError."""
+    key = values.get("id")
+    if not key:
+        check_room(len(safeguards), owner)
+        assign_values(added, values)
+        return [*safeguards, added]
+    edited = copy(find_by_key(safeguards, key, f"{owner} has no safeguard {key}."))
+    assign_values(edited, values)
+    return [edited if each.pk == key else each for each in safeguards]
+
+
+def remove_safeguard(state: Predicted, name: str, payload: Any) -> None:
+    plan = find_plan_ahead(state, name, payload)
+    removed = plan.safeguard(payload["safeguardId"])
+    keep_plan(
+        state, name, replace(plan, safeguards=[each for each in plan.safeguards if each is not removed])
+    )
+
+
+def remove_flag_safeguard(state: Predicted, name: str, payload: Any) -> None:
+    safeguards, key = state.safeguards(name), payload["safeguardId"]
+    removed = find_by_key(safeguards, key, f"{name} has no safeguard {key}.")
+    state.set_safeguards(name, [each for each in safeguards if each is not removed])
+
+
+def draft_off(state: Predicted, name: str, payload: Any) -> None:
+    """What a safeguard of a flag may do at any time."""
+    switch(state, name, {"enabled": False})

@@ -1,7 +1,7 @@
 """Finds release plans."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from django.db.models import QuerySet
 
@@ -12,8 +12,15 @@ from projects.models import Flag, ProjectEnvironment
 from releases.models import Milestone, ReleasePlan, Safeguard
 
 State = ReleasePlan.State
-Row = TypeVar("Row", Milestone, Safeguard)
 UNFINISHED = (State.PLANNED, State.RUNNING, State.PAUSED)
+
+
+class Keyed(Protocol):
+    @property
+    def pk(self) -> Any: ...
+
+
+Row = TypeVar("Row", bound=Keyed)
 
 
 def plans_of(flag: Flag, environment: str) -> QuerySet[ReleasePlan]:
@@ -58,15 +65,16 @@ def find_plan_with(flag: Flag, environment: str, milestone_key: str) -> ReleaseP
 
 def find_milestone(plan: ReleasePlan, key: str) -> Milestone:
     """Raises NotFound."""
-    return _find(plan.milestones.all(), key, f"Release plan {plan.name} has no milestone {key}.")
+    return find_by_key(plan.milestones.all(), key, f"Release plan {plan.name} has no milestone {key}.")
 
 
 def find_safeguard(plan: ReleasePlan, key: str) -> Safeguard:
     """Raises NotFound."""
-    return _find(plan.safeguards.all(), key, f"Release plan {plan.name} has no safeguard {key}.")
+    return find_by_key(plan.safeguards.all(), key, f"Release plan {plan.name} has no safeguard {key}.")
 
 
-def _find(rows: Iterable[Row], key: str, message: str) -> Row:
+def find_by_key(rows: Iterable[Row], key: str, message: str) -> Row:
+    """Raises NotFound with the message."""
     for row in rows:
         if row.pk == key:
             return row

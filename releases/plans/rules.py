@@ -1,9 +1,40 @@
-"""Validates the steps of a strategy."""
+"""Validates the steps of a strategy, and says whether a plan can be started or go on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
-from flagadmin.core.errors import Problem, check_problems
+from flagadmin.core.errors import Conflict, InvalidOperation, Problem, check_problems
+from releases.models import Milestone, ReleasePlan
 from releases.templates.rules import MAX_MILESTONES
+
+State = ReleasePlan.State
+
+
+class Standing(Protocol):
+    """A release plan, as it is stored or as it is foreseen."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def active_id(self) -> str | None: ...
+
+
+def check_startable(plan: Standing, milestone: Milestone, others: Iterable[Standing]) -> None:
+    """``others``: the flag's in the environment. Raises InvalidOperation, Conflict."""
+    if plan.active_id == milestone.pk:
+        raise InvalidOperation(f"Milestone {milestone.name} is active already.")
+    if plan.state == State.DONE and any(other.state != State.DONE for other in others):
+        raise Conflict("The flag has another release plan in the environment.")
+
+
+def check_paused(plan: Standing) -> None:
+    """Raises InvalidOperation."""
+    if plan.state != State.PAUSED:
+        raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a paused one can go on.")
 
 
 def check_rollouts(rollouts: Sequence[int], path: str) -> None:

@@ -11,13 +11,13 @@ from projects.history.field_changes import FieldChange, strategy_changes
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
-from releases.targets import StoredFlags, Target
+from releases.targets import Flags, StoredFlags, Target
 
 
-def target_of(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> Target:
-    """``stored``: what has been read of the request's flags."""
-    stored = stored or read_stored(request, [change])
-    return Target(request.project_id, request.environment_id, change.feature, stored)
+def target_of(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Target:
+    """``flags``: what has been read of the request's, or is foreseen."""
+    flags = flags or read_stored(request, [change])
+    return Target(request.project_id, request.environment_id, change.feature, flags)
 
 
 def read_stored(request: ChangeRequest, changes: Iterable[Change]) -> StoredFlags:
@@ -31,9 +31,9 @@ def sentence_of(request: ChangeRequest, change: Change) -> str:
     return KINDS[change.action].say(target_of(request, change), change.payload)
 
 
-def read_now(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> Any:
+def read_now(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Any:
     """What the change changes, as it is kept in ``made_from``. Raises NotFound."""
-    now = KINDS[change.action].read(target_of(request, change, stored), change.payload)
+    now = KINDS[change.action].read(target_of(request, change, flags), change.payload)
     return json.loads(json.dumps(now, default=str))
 
 
@@ -53,10 +53,15 @@ def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:
     return ""
 
 
+def is_made_from(request: ChangeRequest, change: Change, flags: Flags | None = None) -> bool:
+    """Whether what the change was made from is there unchanged. Raises NotFound."""
+    return bool(read_now(request, change, flags) == change.made_from)
+
+
 def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> str:
     """Why the change no longer fits what is stored, "" if it does."""
     try:
-        if read_now(request, change, stored) == change.made_from:
+        if is_made_from(request, change, stored):
             return ""
     except NotFound as error:
         return error.message

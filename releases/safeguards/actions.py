@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import ValidationError, check_problems
+from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from releases.models import ReleasePlan, Safeguard
@@ -17,8 +17,9 @@ from releases.plans.approval import note_edit
 from releases.plans.documents import safeguard_document
 from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
 from releases.plans.steps import record_plan, save_plan
+from releases.safeguards.documents import assign_values
 from releases.safeguards.labels import selects
-from releases.safeguards.rules import MAX_SAFEGUARDS, safeguard_problems
+from releases.safeguards.rules import check_room, safeguard_problems
 
 UPDATE = Permission.UPDATE_FEATURE_STRATEGY
 
@@ -32,30 +33,14 @@ def set_safeguard(place: Place, plan_key: str, values: Mapping[str, Any], *, cal
         safeguard = find_safeguard(plan, key)
         before = safeguard_document(safeguard)
     else:
-        if len(plan.safeguards.all()) >= MAX_SAFEGUARDS:
-            raise ValidationError(f"A release plan has at most {MAX_SAFEGUARDS} safeguards.")
+        check_room(len(plan.safeguards.all()), "The release plan")
         safeguard, before = Safeguard(plan=plan), None
-    assign(safeguard, values)
+    assign_values(safeguard, values)
     safeguard.save()
     _save(plan)
     after = safeguard_document(safeguard)
     record_plan(EventType.SAFEGUARD_CHANGED, plan, caller, subject=str(safeguard), before=before, after=after)
     return find_plan(plan.flag, plan.environment_id, plan.pk)
-
-
-def assign(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
-    metric = values["impactMetric"]
-    trigger = values.get("triggerCondition") or {"operator": ">", "threshold": 0}
-    safeguard.title, safeguard.source, safeguard.metric = (
-        values["title"],
-        metric["source"],
-        metric["metricName"],
-    )
-    safeguard.aggregation, safeguard.time_range = metric["aggregationMode"], metric["timeRange"]
-    safeguard.labels, safeguard.compares = metric["labelSelectors"], metric["comparesWithout"]
-    safeguard.operator, safeguard.threshold = trigger["operator"], trigger["threshold"]
-    default = Safeguard.Action.TURN_OFF if safeguard.plan_id is None else Safeguard.Action.PAUSE
-    safeguard.action = (values.get("action") or {}).get("type", default)
 
 
 @transactional

@@ -1,9 +1,26 @@
-"""Charts of impact metrics as the API shows them, in the reference server's shape."""
+"""Safeguards by the values of the API, and charts of impact metrics as it shows them: the reference server's shapes."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from releases.models import MetricChart
+from releases.models import MetricChart, Safeguard
 from releases.safeguards.rules import STEPS
+
+
+def assign_values(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
+    """Nothing is stored."""
+    metric = values["impactMetric"]
+    trigger = values.get("triggerCondition") or {"operator": ">", "threshold": 0}
+    safeguard.title, safeguard.source, safeguard.metric = (
+        values["title"],
+        metric["source"],
+        metric["metricName"],
+    )
+    safeguard.aggregation, safeguard.time_range = metric["aggregationMode"], metric["timeRange"]
+    safeguard.labels, safeguard.compares = metric["labelSelectors"], metric["comparesWithout"]
+    safeguard.operator, safeguard.threshold = trigger["operator"], trigger["threshold"]
+    default = Safeguard.Action.TURN_OFF if safeguard.plan_id is None else Safeguard.Action.PAUSE
+    safeguard.action = (values.get("action") or {}).get("type", default)
 
 
 def chart_document(chart: MetricChart) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import ValidationError, check_problems
+from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from releases.derive import ProposedChange
@@ -17,9 +17,9 @@ from releases.needs_request import Gated, NeedsChangeRequest
 from releases.plans.access import Place, access_flag_in
 from releases.plans.approval import is_let_through
 from releases.plans.documents import safeguard_document
-from releases.safeguards.actions import assign
+from releases.safeguards.documents import assign_values
 from releases.safeguards.queries import find_flag_safeguard, safeguards_of
-from releases.safeguards.rules import MAX_SAFEGUARDS, safeguard_problems
+from releases.safeguards.rules import check_room, safeguard_problems
 
 UPDATE = Permission.UPDATE_FEATURE_ENVIRONMENT
 
@@ -36,13 +36,10 @@ def set_flag_safeguard(place: Place, values: Mapping[str, Any], *, caller: Calle
         safeguard = find_flag_safeguard(flag, place.environment, key)
         before = safeguard_document(safeguard)
     else:
-        if safeguards_of(flag, place.environment).count() >= MAX_SAFEGUARDS:
-            raise ValidationError(
-                f"{flag.name} has {MAX_SAFEGUARDS} safeguards in {place.environment}, the most there can be."
-            )
+        check_room(safeguards_of(flag, place.environment).count(), f"{flag.name} in {place.environment}")
         safeguard, before = Safeguard(flag=flag, environment_id=place.environment), None
     _check_approved(place, "changeFeatureEnvSafeguard", {"safeguard": values})
-    assign(safeguard, values)
+    assign_values(safeguard, values)
     safeguard.look_at = timezone.now()
     safeguard.save()
     after = safeguard_document(safeguard)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from flagadmin.core.errors import Problem
+from flagadmin.core.errors import Problem, ValidationError
 
 MAX_SAFEGUARDS = 10
 """Of a plan, and of a flag in an environment."""
@@ -23,6 +23,12 @@ STEP_SECONDS: Mapping[str, float] = {"hour": 60.0, "day": 900.0, "week": 10_800.
 TOTALS = frozenset({"count", "sum"})
 """They grow with the time over which they are counted."""
 AGGREGATIONS = ("rps", "count", "avg", "sum", "p50", "p95", "p99")
+
+
+def check_room(number: int, owner: str) -> None:
+    """For one more. Raises ValidationError."""
+    if number >= MAX_SAFEGUARDS:
+        raise ValidationError(f"{owner} has {MAX_SAFEGUARDS} safeguards, the most there can be.")
 
 
 def safeguard_problems(values: Mapping[str, Any]) -> Iterator[Problem]:

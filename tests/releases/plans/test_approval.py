@@ -167,3 +167,12 @@ def test_one_that_was_not_approved_only_pauses(member):
     body.is_valid(raise_exception=True)
     set_safeguard(PLACE, plan.pk, body.validated_data, caller=member)
     assert breach(plan) == (20, "paused")
+
+
+def test_the_page_of_a_request_stays_when_its_plan_is_gone(member, browse):
+    plan = planned(10, 20, caller=member)
+    request = request_of(member, "startMilestone", planId=plan.pk, milestoneId=key(plan, 0))
+    apply_approved(request)
+    ReleasePlan.objects.all().delete()
+    page = browse("admin").get(f"/projects/shop/change-requests/{request.pk}/")
+    assert page.status_code == 200

@@ -14,12 +14,15 @@ from projects.models import Flag, Segment, Strategy
 from releases.changes import KINDS
 from releases.derive import ProposedChange
 from releases.models import Schedule
+from releases.plans.actions import start_milestone
+from releases.plans.changes import PLAN_KINDS
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.schedules.actions import schedule_request
 from releases.schedules.due import apply_due
 from tests.support.examples import examples
 from tests.support.page_text import page_text
+from tests.support.plans import PLACE, planned
 from tests.support.playground import live_flag
 from tests.support.random_proposals import Proposals, flags, flags_of
 
@@ -150,19 +153,49 @@ def test_flags_of_projects_that_one_cannot_read_stay_hidden(api, cart, admin):
     assert not answer.get("notes")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_forecast_is_what_is_there_then(flags: None, people: Any, seed: int) -> None:
-    """Random requests of all actions, each applied in its turn. No two are of one flag's release plan."""
+def test_of_two_requests_that_start_a_plan_the_second_is_suspended(cart, admin):
+    plan = planned(10, 50)
+    for hours, milestone in enumerate(plan.milestones.all(), 1):
+        payload = {"planId": plan.pk, "milestoneId": milestone.pk}
+        scheduled(admin, hours, ProposedChange("cart", "startMilestone", payload))
+    told = forecast(["shop"], "production", in_hours(5))
+    assert [_read_status(note) for note in told.notes] == ["done", "suspended"]
+    [flag] = told.changed.applied(read_definitions(["shop"], "production")).flags
+    assert "10" in [strategy["parameters"]["rollout"] for strategy in flag["strategies"]]
+
+
+def test_a_plan_that_goes_on_already_cannot_be_resumed(cart, admin):
+    plan = planned(10, 50)
+    start_milestone(PLACE, plan.pk, plan.milestones.all()[0].pk, then_pause="Lunch", caller=admin)
+    for hours in (1, 2):
+        resume = ProposedChange("cart", "resumeMilestoneProgression", {"planId": plan.pk})
+        scheduled(admin, hours, resume)
+    notes = forecast(["shop"], "production", in_hours(5)).notes
+    assert "is applied" in notes[0]
+    assert "would fail: Change 1: Release plan 10 → 50 % is running" in notes[1]
+
+
+def test_a_segment_that_gets_another_name_is_another_one(cart, admin):
+    segment = Segment.objects.create(name="beta", constraints=[])
+    for hours, name in ((1, "early"), (2, "late")):
+        rename = {"id": segment.pk, "name": name}
+        scheduled(admin, hours, ProposedChange("", "updateSegment", rename))
+    notes = forecast(["shop"], "production", in_hours(5)).notes
+    assert [_read_status(note) for note in notes] == ["done", "suspended"]
+
+
+@pytest.mark.parametrize(
+    ("seed", "actions"), [*((seed, list(KINDS)) for seed in range(2)), (2, list(PLAN_KINDS))]
+)
+def test_what_is_forecast_is_what_is_there_then(
+    flags: None, people: Any, seed: int, actions: list[str]
+) -> None:
+    """Random requests of all actions, or of those on release plans, each applied in its turn."""
     proposals, admin, applied = Proposals(seed + 50), Caller(user=people["admin"]), 0
     for _ in range(examples(6)):
         with transaction.atomic():
-            of_plans: set[str] = set()
             for number in range(3):
-                changes = [proposals.propose(action) for action in proposals.random.choices(list(KINDS), k=2)]
-                planned = {change.feature for change in changes if KINDS[change.action].is_later}
-                if not of_plans.isdisjoint(planned):
-                    continue
-                of_plans |= planned
+                changes = [proposals.propose(action) for action in proposals.random.choices(actions, k=2)]
                 try:
                     with transaction.atomic():
                         scheduled(admin, 1 + number, *changes)
@@ -174,6 +207,14 @@ def test_what_is_forecast_is_what_is_there_then(flags: None, people: Any, seed: 
                 Schedule.objects.filter(pk=schedule.pk).update(at=timezone.now() - timedelta(seconds=1))
                 apply_due()
             assert foreseen == flags_of(read_definitions(["shop"], "production")), told.notes
+            assert [_read_status(note) for note in told.notes] == [
+                schedule.status for schedule in Schedule.objects.order_by("request_id")
+            ], told.notes
             applied += Schedule.objects.filter(status="done").count()
             transaction.set_rollback(True)
     assert applied
+
+
+def _read_status(note: str) -> str:
+    said = {"is applied": "done", "would be suspended": "suspended", "would fail": "failed"}
+    return next(status for words, status in said.items() if words in note)
