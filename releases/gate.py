@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, read_transaction_time, record_all
+from flagadmin.core.audit.record import read_transaction_time, record_all
 from flagadmin.core.change_checks import Refusal, Watch, get_skipping_caller, is_postponed
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
@@ -19,7 +19,7 @@ from projects.revision import read_revisions
 from releases.applying import find_applied_environment, is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
 from releases.models import ReleasePlan, Safeguard
-from releases.needs_request import SKIP, Gated, NeedsChangeRequest
+from releases.needs_request import SKIP, Gated, NeedsChangeRequest, make_skip_event
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 
 BROUGHT = "The flag brings a release plan or safeguards, which change it by themselves: remove them first."
@@ -121,7 +121,7 @@ def _compare(
             changes = proposed_changes()
             changes = derive_changes(before, after, archived) if changes is None else changes
         return NeedsChangeRequest(Gated(project_id, environment, flags, changes, applied))
-    record_all([_skipped(project_id, environment, name) for name in flags], actor=caller)
+    record_all([make_skip_event(project_id, environment, name) for name in flags], actor=caller)
     return None
 
 
@@ -142,9 +142,3 @@ def _find_brought(project_id: str, environment: str, entered: Collection[str]) -
 def _turn_off(flags: Sequence[str]) -> list[ProposedChange]:
     """What makes room for archiving them by the request of another environment: flags that are off answer nothing."""
     return [ProposedChange(name, "updateEnabled", {"enabled": False}) for name in flags]
-
-
-def _skipped(project_id: str, environment: str, flag: str) -> Event:
-    return Event(
-        type=EventType.CHANGE_REQUEST_SKIPPED, project=project_id, environment=environment, feature=flag
-    )

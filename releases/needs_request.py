@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.errors import NoAccess, pluralize
 from groups.permissions import Permission
@@ -10,6 +12,13 @@ from releases.derive import ProposedChange
 from releases.requests.propose import add_changes, send_changes
 
 SKIP = Permission.SKIP_CHANGE_REQUEST
+
+
+def make_skip_event(project: str, environment: str, flag: str) -> Event:
+    """Of what was changed without the change request that it needs."""
+    return Event(
+        type=EventType.CHANGE_REQUEST_SKIPPED, project=project, environment=environment, feature=flag
+    )
 
 
 class Gated(NamedTuple):

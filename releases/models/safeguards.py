@@ -13,7 +13,8 @@ class Safeguard(models.Model):
     """What must hold for a plan to go on, or for a flag to stay on: a number, or an alert that does not fire.
 
     It is of a plan, or of a flag in an environment. ``numbers_from``: since when that flag has been on, as far as is
-    known. ``look_at``: when the background task looks at it next.
+    known. ``look_at``: when the background task looks at it next. ``approved``: by a change request, or set by somebody
+    who may skip them. One of a flag that was set before its environment asked for them acts all the same, and says so.
 
     ``metric``: the name of an impact metric, a query in PromQL, or the name of an alert. ``compares``: the number is
     the one of those who have the flag less the one of those who do not. ``firing_since``: of an alert.
@@ -46,6 +47,7 @@ class Safeguard(models.Model):
     firing_since = models.DateTimeField(null=True, blank=True)
     numbers_from = models.DateTimeField(null=True, blank=True)
     look_at = models.DateTimeField(null=True, blank=True)
+    approved = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ("id",)

@@ -14,7 +14,7 @@ from projects.access import access_flag
 from projects.flags.environments.actions import disable_flag
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import Place, access_flag_in, access_plan_for_update, place_of
-from releases.plans.approval import is_approved_step, is_let_through, note_edit, through_gate
+from releases.plans.approval import is_approved_step, is_let_through, note_edit, record_skip, through_gate
 from releases.plans.documents import plan_document
 from releases.plans.progress import standing_of
 from releases.plans.queries import (
@@ -165,6 +165,7 @@ def edit_transition(
         return plan
     milestone.save(update_fields=["transition"])
     note_edit(plan)
+    record_skip(place_of(plan))
     if plan.active_id == milestone.pk:
         plan.active = milestone
     save_plan(plan, timezone.now())

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flagadmin.core.audit.record import record
 from flagadmin.core.change_checks import get_skipping_caller
 from groups.access import Caller
-from groups.permissions import Permission
 from releases.applying import applying, is_applied_to, proposing
 from releases.derive import ProposedChange
 from releases.models import Milestone, ReleasePlan
+from releases.needs_request import SKIP, make_skip_event
 from releases.plans.access import Place, place_of
 from releases.plans.queries import find_following, find_preceding, needs_requests
-
-SKIP = Permission.SKIP_CHANGE_REQUEST
 
 
 def note_edit(plan: ReleasePlan) -> None:
@@ -23,11 +22,24 @@ def note_edit(plan: ReleasePlan) -> None:
 
 def is_let_through(place: Place) -> bool:
     """Whether what is done there now needs no change request, or no other."""
+    return not _needs_another(place) or _find_skipping(place) is not None
+
+
+def record_skip(place: Place) -> None:
+    """Of what changes no answer yet, which the gate does not see: if it needs a request, and somebody skips it."""
+    if _needs_another(place) and (caller := _find_skipping(place)) is not None:
+        record(make_skip_event(place.project, place.environment, place.feature), actor=caller)
+
+
+def _needs_another(place: Place) -> bool:
     project, environment = place.project, place.environment
-    if is_applied_to(project, environment) or not needs_requests(project, environment):
-        return True
-    skipping: Caller | None = get_skipping_caller()
-    return skipping is not None and skipping.can(SKIP, project=project, environment=environment)
+    return not is_applied_to(project, environment) and needs_requests(project, environment)
+
+
+def _find_skipping(place: Place) -> Caller | None:
+    caller: Caller | None = get_skipping_caller()
+    may_skip = caller is not None and caller.can(SKIP, project=place.project, environment=place.environment)
+    return caller if may_skip else None
 
 
 def is_approved_step(plan: ReleasePlan, milestone: Milestone) -> bool:

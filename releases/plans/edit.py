@@ -11,7 +11,7 @@ from groups.access import Caller
 from groups.permissions import Permission
 from releases.models import Milestone
 from releases.plans.access import Place, access_plan_for_update
-from releases.plans.approval import note_edit, through_gate
+from releases.plans.approval import note_edit, record_skip, through_gate
 from releases.plans.predicted import edit_in_memory, find_strategy
 from releases.plans.queries import find_milestone
 from releases.plans.steps import record_plan, save_plan, write_strategies
@@ -44,6 +44,8 @@ def _edit(place: Place, payload: Mapping[str, Any], caller: Caller) -> Milestone
     if plan.active_id == milestone.pk:
         plan.active = milestone
         write_strategies(plan, milestone, caller)
+    else:
+        record_skip(place)
     note_edit(plan)
     save_plan(plan, timezone.now())
     record_plan(

@@ -12,8 +12,8 @@ from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import Place, access_plan_for_update
-from releases.plans.approval import note_edit
+from releases.plans.access import Place, access_plan_for_update, place_of
+from releases.plans.approval import note_edit, record_skip
 from releases.plans.documents import safeguard_document
 from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
 from releases.plans.steps import record_plan, save_plan
@@ -58,6 +58,7 @@ def _save(plan: ReleasePlan) -> None:
     """An edited plan is looked at again with the safeguards that it has then."""
     plan = find_plan(plan.flag, plan.environment_id, plan.pk)
     note_edit(plan)
+    record_skip(place_of(plan))
     save_plan(plan, timezone.now())
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from django.db import connection
 from django.db.models import Q
 
+from flagadmin.core.audit.record import record
 from flagadmin.core.change_checks.comments import commenting
 from flagadmin.core.db.transactions import transactional
 from groups.access import EVERYTHING, Caller
@@ -19,7 +20,9 @@ from projects.models import FlagEnvironment, Project
 from releases.applying import applying
 from releases.attempts import attempt, wait_briefly_for_locks
 from releases.models import Safeguard
+from releases.needs_request import make_skip_event
 from releases.plans.access import Place
+from releases.plans.queries import needs_requests
 from releases.plans.steps import LOOK_EVERY
 from releases.safeguards.judge import Judge, State, Verdict
 from releases.safeguards.queries import place_of_safeguard
@@ -91,6 +94,9 @@ def _turn_off(seen: Safeguard, place: Place) -> None:
     rows = Safeguard.objects.filter(pk=seen.pk, numbers_from=seen.numbers_from)
     if rows.update(numbers_from=None):
         disable_flag(*place, caller=BySafeguard())
+        if not seen.approved and needs_requests(place.project, place.environment):
+            skipped = make_skip_event(place.project, place.environment, place.feature)
+            record(skipped, actor=BySafeguard())
 
 
 def _note_failure(safeguard: Safeguard, reason: str) -> None:

@@ -15,8 +15,9 @@ from releases.derive import ProposedChange
 from releases.models import Safeguard
 from releases.needs_request import Gated, NeedsChangeRequest
 from releases.plans.access import Place, access_flag_in
-from releases.plans.approval import is_let_through
+from releases.plans.approval import is_let_through, record_skip
 from releases.plans.documents import safeguard_document
+from releases.plans.queries import needs_requests
 from releases.safeguards.documents import assign_values
 from releases.safeguards.queries import find_flag_safeguard, safeguards_of
 from releases.safeguards.rules import check_room, safeguard_problems
@@ -40,7 +41,7 @@ def set_flag_safeguard(place: Place, values: Mapping[str, Any], *, caller: Calle
         safeguard, before = Safeguard(flag=flag, environment_id=place.environment), None
     _check_approved(place, "changeFeatureEnvSafeguard", {"safeguard": values})
     assign_values(safeguard, values)
-    safeguard.look_at = timezone.now()
+    safeguard.approved, safeguard.look_at = needs_requests(place.project, place.environment), timezone.now()
     safeguard.save()
     after = safeguard_document(safeguard)
     _record(EventType.SAFEGUARD_CHANGED, place, safeguard, caller, before=before, after=after)
@@ -59,7 +60,8 @@ def remove_flag_safeguard(place: Place, key: str, *, caller: Caller) -> None:
 
 
 def _check_approved(place: Place, action: str, payload: Any) -> None:
-    """The gate sees no answer change yet. Raises NeedsChangeRequest."""
+    """The gate sees no answer change yet. Raises NeedsChangeRequest. Skipping it is recorded."""
+    record_skip(place)
     if not is_let_through(place):
         effect = f"Safeguards turn {place.feature} off by themselves."
         changes = [ProposedChange(place.feature, action, payload)]

@@ -23,7 +23,7 @@ from releases.safeguards.flag_actions import UPDATE as SWITCH
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
 from releases.safeguards.judge import Judge
 from releases.safeguards.numbers import list_metrics
-from releases.safeguards.queries import charts_of, safeguards_of
+from releases.safeguards.queries import charts_of, safeguards_of, unapproved_safeguards
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
 
 
@@ -91,6 +91,7 @@ class FlagSafeguardsPage(_ListPage):
             verdicts=[judge.judge_of_flag(safeguard) for safeguard in safeguards],
             is_on=bool(find_places_on(safeguards)),
             may_change=self.caller.can(SWITCH, **where),
+            unapproved=set(unapproved_safeguards(self.place.project).values_list("pk", flat=True)),
             **kwargs,
         )
 

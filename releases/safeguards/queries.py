@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django.db.models import Min, QuerySet
 
 from flagadmin.core.errors import NotFound
-from projects.models import Flag, ImpactSeries
+from projects.models import Flag, ImpactSeries, ProjectEnvironment
 from releases.models import MetricChart, Safeguard
 from releases.plans.access import Place
 
@@ -13,6 +13,13 @@ from releases.plans.access import Place
 def safeguards_of(flag: Flag, environment: str) -> QuerySet[Safeguard]:
     """Those of the flag itself: not of its release plan."""
     return Safeguard.objects.filter(flag=flag, environment=environment).select_related("flag")
+
+
+def unapproved_safeguards(project_id: str) -> QuerySet[Safeguard]:
+    """Those of active flags of the project that act, in environments that ask for change requests, without one."""
+    guarded = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
+    safeguards = Safeguard.objects.filter(flag__project=project_id, flag__archived_at=None, approved=False)
+    return safeguards.filter(environment__in=guarded.values("environment")).select_related("flag")
 
 
 def find_flag_safeguard(flag: Flag, environment: str, key: str) -> Safeguard:

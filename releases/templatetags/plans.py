@@ -5,6 +5,7 @@ from typing import Any
 
 from django import template
 
+from flagadmin.core.errors import choices
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
@@ -12,6 +13,7 @@ from releases.plans.progress import say_minutes, say_window
 from releases.plans.queries import UNFINISHED
 from releases.plans.view import PlanView
 from releases.safeguards.numbers import list_metrics
+from releases.safeguards.queries import unapproved_safeguards
 
 register = template.Library()
 
@@ -22,6 +24,14 @@ def release_plans(context: Mapping[str, Any], flag: Flag) -> dict[str, PlanView]
     plans = ReleasePlan.objects.filter(flag=flag).select_related("flag", "active")
     plans = plans.prefetch_related("milestones", "safeguards").order_by("created_at", "pk")
     return {plan.environment_id: PlanView(plan, context["caller"]) for plan in plans}
+
+
+@register.simple_tag
+def flags_guarded_before(project_id: str, environment: str) -> str:
+    """Names of flags whose safeguards there were set before changes needed a change request, or ""."""
+    safeguards = unapproved_safeguards(project_id).filter(environment=environment)
+    names = sorted({safeguard.flag.name for safeguard in safeguards if safeguard.flag})
+    return choices(names, limit=5) if names else ""
 
 
 @register.filter

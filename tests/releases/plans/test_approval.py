@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks import skipping
 from groups.access import Caller
 from projects.models import FlagEnvironment, ProjectEnvironment
@@ -12,6 +13,7 @@ from releases.models import ChangeRequest, Milestone, ReleasePlan
 from releases.needs_request import NeedsChangeRequest
 from releases.plans import actions
 from releases.plans.due import look_at_due
+from releases.plans.edit import edit_milestone_strategy
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.safeguards.actions import note_alert, set_safeguard
@@ -109,6 +111,21 @@ def test_who_may_skip_requests_approves_by_starting(member):
     admin = Caller.system()
     with skipping(admin):
         actions.start_milestone(PLACE, plan.pk, key(plan, 0), caller=admin)
+    assert reload(plan).approved
+
+
+def test_editing_a_plan_without_its_request_is_recorded_once(member):
+    plan = approved(member, 10, 20)
+    skipped = AuditEvent.objects.filter(type="change-request-skipped", feature="cart")
+    with skipping(Caller.system()):
+        actions.set_transition(PLACE, key(plan, 0), None, caller=Caller.system())
+        assert skipped.count() == 1
+        for place in (0, 1):  # the active one changes answers
+            milestone = Milestone.objects.get(plan=plan, place=place)
+            [strategy], values = milestone.strategies, {"parameters": {"rollout": "40"}}
+            keys = plan.pk, milestone.pk, strategy["id"]
+            edit_milestone_strategy(PLACE, *keys, values, caller=Caller.system())
+    assert skipped.count() == 3
     assert reload(plan).approved
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks import skipping
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag, enable_flag
@@ -186,6 +187,49 @@ def test_setting_and_removing_one_needs_a_request_which_is_offered(member, pass_
         remove_flag_safeguard(PLACE, safeguard.pk, caller=member)
     apply(refused.value, member)
     assert not Safeguard.objects.exists()
+
+
+def skips() -> list[str]:
+    """By whom."""
+    events = AuditEvent.objects.filter(
+        type="change-request-skipped", feature="cart", environment="production"
+    )
+    return list(events.values_list("actor_name", flat=True))
+
+
+def test_what_a_request_has_set_acts_without_skipping_one(member, pass_time):
+    with pytest.raises(NeedsChangeRequest) as refused:
+        guard(ALERT, caller=member)
+    apply(refused.value, member)
+    note_alert("Down", {}, fires=True)
+    look(pass_time)
+    assert not look(pass_time)
+    assert skips() == []
+
+
+def test_who_may_skip_requests_sets_and_removes_one_which_is_recorded(member):
+    with skipping(WHO):
+        safeguard = guard(ALERT)
+        assert skips() == [WHO.name]
+        remove_flag_safeguard(PLACE, safeguard.pk, caller=WHO)
+    assert skips() == [WHO.name] * 2
+    assert safeguard.approved
+
+
+def test_one_that_was_set_before_requests_were_needed_acts_and_says_so(flag, people, browse, pass_time):
+    guard(ALERT)
+    before = "set before changes of production needed a change request"
+    assert before not in page_text(browse("admin").get(PAGE))
+    policy = {"environment": "production", "do": "approvals", "approvals": "1"}
+    settings = page_text(browse("admin").post("/projects/shop/environments", policy, follow=True))
+    assert f"Safeguards that were {before} turn their flags off without one: cart." in settings
+    approvals = browse("admin").get("/projects/shop/environments/production/approvals")
+    assert f"Safeguards that were {before}" in page_text(approvals)
+    assert before in page_text(browse("admin").get(PAGE))
+    note_alert("Down", {}, fires=True)
+    look(pass_time)
+    assert not look(pass_time)
+    assert skips() == ["Safeguard"]
 
 
 # The page ---------------------------------------------------------------------------------------------------
