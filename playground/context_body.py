@@ -66,12 +66,12 @@ def _read_text(value: Any, path: str, key: str, problems: list[Problem]) -> str 
 
 
 def find_size_problem(sent: Sized, limit: int) -> str | None:
-    """What is wrong with too many entries, None if there are not."""
+    """Describes the problem of too many entries, None if there is none."""
     return f"must have at most {limit:,} entries; this has {len(sent):,}" if len(sent) > limit else None
 
 
 def find_length_problem(value: Any) -> str | None:
-    """What is wrong with a text that is too long, None if it is not."""
+    """Describes the problem of a text that is too long, None if there is none."""
     if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
         return f"must have at most {MAX_TEXT_LENGTH:,} characters; this has {len(value):,}"
     return None
@@ -84,7 +84,7 @@ def _list_time_problems(context: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def find_time_problem(text: str) -> str:
-    """What is wrong with a currentTime, "" if nothing is."""
+    """Describes what is wrong with a currentTime, "" if nothing is."""
     if literals.read_instant(text) is not None:
         return ""
     return f'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "{text}"'

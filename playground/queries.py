@@ -70,7 +70,7 @@ def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: 
 
 
 def count_active_flags(projects: Iterable[str]) -> int:
-    """How many flags these projects have."""
+    """Counts the active flags of these projects."""
     return Flag.objects.active().filter(project__in=list(projects)).count()
 
 

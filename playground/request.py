@@ -16,7 +16,7 @@ MAX_ENVIRONMENTS, MAX_PROJECTS = 100, 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundRequest:
-    """A valid request. ``projects`` is None for all that the caller may read; ``echo`` is the answer's `input`.
+    """A valid request. ``projects`` is None for all that the caller may read; ``echo`` is the ``input`` of the answer.
 
     ``at`` is another moment, None for now.
     """

@@ -1,4 +1,4 @@
-"""Compares two states over the contexts of a table: how many get something else, who, and why."""
+"""Compares two states over the contexts of a table: how many get a different result, which, and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MISSING = "The flag does not exist, or is archived"
 
 
 class Change(Enum):
-    """What becomes of a flag for a context. For one of the first five, an application gets something else."""
+    """The effect of another state on a flag for a context. The first five give an application another result."""
 
     OFF_TO_ON = "offToOn"
     ON_TO_OFF = "onToOff"
@@ -46,7 +46,7 @@ Pairs = dict[tuple[Shares, Shares], Mask]
 
 @dataclass(frozen=True, slots=True)
 class FlagComparison:
-    """What two states give for one flag: the ``contexts`` of each change, and of each pair of results."""
+    """The results of two states for one flag: the ``contexts`` of each change, and of each pair of results."""
 
     name: str
     contexts: dict[Change, Mask]
@@ -57,12 +57,12 @@ class FlagComparison:
 
     @property
     def changed(self) -> int:
-        """How many contexts certainly get something else."""
+        """The number of contexts that certainly get something different."""
         return sum(map(self.count, CHANGES))
 
     @property
     def before(self) -> dict[Answer, Fraction]:
-        """How many contexts get each answer; of a random result each context counts with its share."""
+        """The number of contexts that get each answer. A context with a random result counts with its shares."""
         return _count_answers(self.pairs, 0)
 
     @property
@@ -78,7 +78,7 @@ class FlagComparison:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one context gets in one state, and why."""
+    """The result of one context in one state, and the reason for it."""
 
     shares: Shares
     reason: str
@@ -86,7 +86,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A context that gets something else. `position` is its place among the contexts."""
+    """A context that gets a different result. `position` is its place among the contexts."""
 
     flag: str
     position: int
@@ -141,7 +141,7 @@ class Comparison:
         return self._parts(self._before, name) == self._parts(self._after, name)
 
     def _parts(self, state: StateResults, name: str) -> list[object]:
-        """What the result depends on: the digests of documents, else objects that both states share."""
+        """Lists what the result depends on: the digests of documents, or objects that both states share."""
         flag = state.flag(name)
         flags = [flag] if flag is None else [flag, *(state.flag(parent.name) for parent in flag.parents)]
         segments = state.snapshot.segments
@@ -195,7 +195,7 @@ class FlagReasons:
 
 
 def find_change(before: Shares, after: Shares) -> Change:
-    """What becomes of a result in another state."""
+    """Finds how a result changes from one state to another."""
     if any(answer.state is State.UNKNOWN for answer, _ in (*before, *after)):
         return Change.UNKNOWN
     if before == after or normalize_payloads(before) == normalize_payloads(after):

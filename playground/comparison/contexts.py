@@ -34,7 +34,7 @@ class Rules:
                 self.values.setdefault(field, {None: None})[value] = None
 
     def list_goals(self) -> Iterator[StrategyRules]:
-        """For each strategy what lets it pass, with a strategy of each parent."""
+        """Yields for each strategy the rules that let it pass, together with a strategy of each parent."""
         for name, strategies in self.by_flag.items():
             above = [self.by_flag[parent] for parent in self.parents[name] if parent in self.by_flag]
             for strategy in strategies:
@@ -91,7 +91,7 @@ def _pick_first(strategies: Sequence[StrategyRules]) -> StrategyRules:
 
 
 def _meet_one_by_one(rules: Rules) -> Iterator[Texts]:
-    """What lets each strategy pass, and the same with every other value that it names."""
+    """Yields texts that let each strategy pass, and the same texts with every other value that it names."""
     for goal in rules.list_goals():
         met = _meet(goal)
         yield met

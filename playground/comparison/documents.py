@@ -27,7 +27,7 @@ class PayloadDocument(TypedDict):
 
 
 class AnswerDocument(TypedDict):
-    """What an application gets. The value of a long payload is cut."""
+    """The result that an application gets. The value of a long payload is cut."""
 
     isEnabled: bool | Literal["unknown"]
     variant: str | None

@@ -39,7 +39,7 @@ from projects.strategies.serializers import StrategyChanges
 from projects.strategies.variant_rules import make_variants, variants_problems
 
 IN_ENVIRONMENT = {"enabled", "strategies", "variants"}
-"""What a flag has in an environment, which its project must use."""
+"""The parts of a flag that belong to an environment, which its project must use."""
 
 
 class DraftStrategy(StrategyChanges):
@@ -73,7 +73,7 @@ class DraftBody(StrictSerializer):
 
 @dataclass(frozen=True)
 class DraftState(State):
-    """What would be stored once a draft is saved. ``given`` is a draft that has yet to be read."""
+    """The state that saving a draft would store. ``given`` is a draft that has yet to be read."""
 
     draft: Draft = field(default_factory=Draft)
     given: Mapping[str, Any] | None = None

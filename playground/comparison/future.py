@@ -8,7 +8,7 @@ from projects.history.past import Changed
 
 
 class Forecast(NamedTuple):
-    """What will be different in an environment, and a sentence about each change of it until then."""
+    """The future differences in an environment, and a sentence about each change of it until then."""
 
     changed: Changed
     notes: Sequence[str] = ()

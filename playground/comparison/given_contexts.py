@@ -90,7 +90,7 @@ class ContextsBody(StrictSerializer):
 
 
 def check_contexts(body: Any) -> Document:
-    """What is given as `contexts` elsewhere than in a comparison's body, validated. Raises ValidationError."""
+    """Validates `contexts` sent elsewhere than in a comparison's body. Raises ValidationError."""
     serializer = ContextsBody(data=body)
     if not serializer.is_valid():
         raise ValidationError.of(problems_of(serializer.errors, PATH))

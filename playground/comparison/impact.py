@@ -23,7 +23,7 @@ from projects.models import Dependency
 
 MAX_EDITS = 10
 SAMPLES = (10_000, 5_000, 2_000, 1_000, 500, 200, 100)
-"""How many users are generated: the more edits or values in conditions, the fewer for each."""
+"""Numbers of users to generate: the more edits or values in conditions, the fewer users for each."""
 MAX_TESTS = 20_000_000
 """Users times values in conditions of both states: about a second."""
 MAX_VALUES = 50_000
@@ -37,7 +37,7 @@ MAX_CHILDREN = 3
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What an edit changes for one flag in one environment.
+    """The effect of an edit on one flag in one environment.
 
     ``who`` compares it for generated users and for edge cases. ``examples`` are of both. ``children`` are flags that
     depend on it and change for users, with the number of those. ``is_off``: the flag is off in both states;
@@ -62,9 +62,9 @@ def measure_impacts(
     examples: int = EXAMPLES,
     most_values: int | None = None,
 ) -> list[Impact]:
-    """What each of the first edits changes. The callers of the edits' pages may read their projects.
+    """Measures the effect of each of the first edits. The callers of the edits' pages may read their projects.
 
-    Raises TooManyValues if there are more in conditions than `most_values`.
+    Raises TooManyValues if conditions have more values than `most_values`.
     """
     edits = edits[:MAX_EDITS]
     read = [_read(edit) for edit in edits]
@@ -107,7 +107,7 @@ def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
 
 
 def count_values(read: Definitions) -> int:
-    """How many values there are in conditions."""
+    """Counts the values in conditions."""
     strategies = (strategy for flag in read.flags for strategy in flag["strategies"])
     lists = (objects_of(each["constraints"]) for each in chain(strategies, read.segments.values()))
     values = (constraint.get("values") for constraint in chain.from_iterable(lists))
@@ -148,8 +148,8 @@ def _turn_on(
     before: Snapshot,
     contexts: Contexts,
 ) -> FlagChanges | None:
-    """What the edit of a flag's strategies, variants or parents comes to once it is on; None if it is on anyway, or has
-    no strategy, so that turning it on would add one."""
+    """Computes the effect of editing a flag's strategies, variants or parents once it is on. Returns None if it is on
+    already, or has no strategy, so that turning it on would add one."""
     if isinstance(edit, NewFlagEdit) or not edit.draft.changes or not _is_off(edit.flag, states):
         return None
     draft = Draft(edit.flag, {"enabled": True})

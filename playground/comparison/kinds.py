@@ -13,7 +13,7 @@ from playground.comparison.states import State, Stored
 Body = Mapping[str, Any]
 """A state in the body of a request, validated."""
 Choice = tuple[str, str]
-"""What a page sends, and what it shows."""
+"""The value that a page sends, and the label that it shows."""
 
 
 def _offer_none(caller: Caller) -> list[Choice]:
@@ -47,7 +47,7 @@ def register(kind: StateKind) -> None:
 
 
 def list_kinds() -> Iterable[StateKind]:
-    """In the order in which they were registered."""
+    """Lists the kinds in the order in which they were registered."""
     return _kinds.values()
 
 
@@ -63,7 +63,7 @@ def read_state(caller: Caller, body: Body, path: str) -> State:
 
 
 def list_state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
-    """What pages offer beside environments, by heading: `import:` and the id of an import, for example."""
+    """Lists the states that pages offer besides environments, by heading: for example `import:` with an import's id."""
     offered = ((kind, kind.choices(caller)) for kind in _kinds.values())
     return [
         (kind.title, [(f"{kind.member}:{value}", label) for value, label in choices])

@@ -48,7 +48,7 @@ class Moment:
         return is_in_future(self.at)
 
     def flags(self, names: Iterable[str], environment: str) -> Definitions:
-        """A few flags with their parents: faster than all, if nothing else is asked for."""
+        """Reads a few flags with their parents: faster than reading all, if nothing else is needed."""
         if not self.is_ahead:
             return flags_then(names, self.projects, environment, self.at)
         changed = self.changed(environment)
@@ -62,7 +62,7 @@ class Moment:
         return environment in self._read
 
     def changed(self, environment: str) -> Changed:
-        """What has changed since, or will until then, read once."""
+        """Returns the changes since the moment, or until it if it is ahead. Read once."""
         return self._forecast(environment).changed
 
     def _forecast(self, environment: str) -> Forecast:
@@ -76,7 +76,7 @@ class Moment:
         return self._read[environment]
 
     def notes(self, environments: Iterable[str]) -> list[str]:
-        """What will be changed until then; of the past, what is not known about it: changes that left no event."""
+        """Lists sentences about changes until a future moment, or since a past one about changes that left no event."""
         if self.is_ahead:
             return [note for name in environments for note in self._forecast(name).notes]
         return [
@@ -126,7 +126,7 @@ def find_readable_past(
 
 
 cache = ByteCache[Hashable, ResponseSnapshot]()
-"""Of single moments, for those who look at one for a while."""
+"""Snapshots of single moments, for those who look at one for a while."""
 
 
 @collector_paused
@@ -165,7 +165,7 @@ def compile_past_state(current: Mapping[str, int], environment: str, moment: Mom
 
 @dataclass(frozen=True)
 class PastState(State):
-    """What was stored at a moment."""
+    """The state stored at a moment."""
 
     moment: Moment
 
@@ -256,7 +256,7 @@ def compile_flag_then(
 
 
 def describe_request(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]) -> list[str]:
-    """What is to be known about the request's moment. Raises ValidationError like `find_readable_past`."""
+    """Lists notes about the request's moment. Raises ValidationError like `find_readable_past`."""
     assert query.at is not None
     _, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     return next(iter(moments.values())).notes(paths.values())

@@ -61,7 +61,7 @@ class CompareBody(StrictSerializer):
 
 
 class Question(NamedTuple):
-    """What a request wants to know: two states, the names of the flags, and the contexts; saved ones are the first."""
+    """A parsed request: two states, the names of the flags, and the contexts, beginning with saved ones."""
 
     pair: StatePair
     names: list[str]
@@ -71,7 +71,7 @@ class Question(NamedTuple):
 
     @property
     def saved_contexts(self) -> Mapping[str, SavedContext]:
-        """Those that the later state changes, as they would be, by name."""
+        """The saved contexts that the later state changes, as they would be, by name."""
         return self.pair.states[1].saved_contexts
 
 

@@ -44,8 +44,8 @@ Picks = list[tuple[Mask, Shares]]
 
 
 class Path(NamedTuple):
-    """What the strategies so far decide: on which share of calls each passed, and of the rest on which share no
-    strategy passed for certain or an SDK would have to tell."""
+    """The decisions of the strategies so far: on which share of calls each passed, and on which share of the others no
+    strategy passed for certain or only an SDK can tell."""
 
     passed: tuple[tuple[int, Fraction], ...] = ()
     failed: Fraction = ONE
@@ -99,7 +99,7 @@ class StateResults:
         return dict(results)
 
     def _find_paths(self, strategies: tuple[CompiledStrategy, ...]) -> dict[Path, Mask]:
-        """Which strategies decide, by set of contexts."""
+        """Finds the deciding strategies for each set of contexts."""
         decided: dict[Path, Mask] = defaultdict(int)
         open_paths = {Path(): self.table.everyone}
         for index, strategy in enumerate(strategies):
@@ -122,7 +122,8 @@ class StateResults:
         return decided
 
     def _list_verdicts(self, strategy: CompiledStrategy) -> Iterator[tuple[Mask, Fraction, bool | None]]:
-        """Where a strategy passes (True) or an SDK would have to tell (None), and on which share of calls."""
+        """Yields the contexts for which a strategy passes (True) or only an SDK can tell (None), with the calls'
+        share."""
         if strategy.mode is Mode.NEVER or strategy.missing_segments:
             return
         where = self._hold(strategy.conditions)

@@ -31,7 +31,7 @@ SEARCHED = 1_000
 
 
 class Rule(NamedTuple):
-    """What one constraint or rollout asks of a field, and values worth trying there."""
+    """The condition of one constraint or rollout on a field, and values worth trying there."""
 
     field: str
     holds: Callable[[str | None], bool]
@@ -76,7 +76,7 @@ def read_rules(flag: Document, segments: Mapping[int, Document]) -> list[Strateg
 
 
 class Condition(NamedTuple):
-    """What a constraint compares a field with. Two that say the same are equal."""
+    """The comparison that a constraint makes with a field. Two that say the same are equal."""
 
     field: str
     operator: str
@@ -174,7 +174,7 @@ def _make_rollout_rules(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[
 
 
 def _find_identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]]:
-    """For each variant an identifier that gets it."""
+    """Finds for each variant an identifier that gets it."""
     if variants is None or not variants.total:
         return []
     field = _get_sticky_field(variants.stickiness)

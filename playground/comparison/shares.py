@@ -13,7 +13,7 @@ ONE, ZERO = Fraction(1), Fraction(0)
 
 
 class Answer(NamedTuple):
-    """What an application gets on one call; `state` is on, off or unknown."""
+    """The result of one call; `state` is on, off or unknown."""
 
     state: State
     variant: str | None = None
@@ -33,18 +33,18 @@ Met = tuple[Fraction, Fraction]
 
 
 def share_switched(shares: Shares, enabled: bool) -> Met:
-    """On how many calls a parent is on, or off."""
+    """Returns the share of calls on which a parent is on, or off."""
     wanted = State.ON if enabled else State.OFF
     return _share_met(shares, lambda answer: answer.state is wanted)
 
 
 def share_with_variant(shares: Shares, variants: Collection[str]) -> Met:
-    """On how many calls a parent that is on gives one of these variants, or none: that satisfies any."""
+    """Returns the share of calls on which a parent that is on gives one of these variants, or none (satisfies any)."""
     return _share_met(shares, lambda answer: answer.variant in (None, *variants))
 
 
 def combine_met(some: Met, others: Met) -> Met:
-    """Of two that chance decides independently."""
+    """Combines two conditions that chance decides independently."""
     met, possible = some[0] * others[0], sum(some) * sum(others)
     return met, possible - met
 

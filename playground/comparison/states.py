@@ -27,7 +27,7 @@ Revisions = Mapping[str, int]
 
 
 class Scope(NamedTuple):
-    """What the caller may compare: the ``projects``, and of those at the state's moment in the past ``then``."""
+    """The ``projects`` that the caller may compare; ``then`` are those at the state's moment in the past."""
 
     projects: Revisions
     then: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class State(ABC):
         return ()
 
     def problems(self, path: str, scope: Scope) -> Iterator[Problem]:
-        """Why this state cannot be compared there. ``path`` is its member of the request's body."""
+        """Yields the reasons why this state cannot be compared there. ``path`` is its member of the request's body."""
         return iter(())
 
     def within(self, scope: Scope, path: str) -> State:
@@ -91,7 +91,7 @@ class State(ABC):
 
 @dataclass(frozen=True)
 class Stored(State):
-    """What is stored now."""
+    """The state stored now."""
 
     can_read_few = True
 
@@ -114,7 +114,7 @@ class Stored(State):
 
 
 class StoredFlags:
-    """What is stored in an environment, compiled when the first state needs it."""
+    """The stored flags of an environment, compiled when the first state needs them."""
 
     def __init__(self, projects: Revisions, environment: str) -> None:
         self.projects = projects

@@ -60,7 +60,7 @@ class ContextTable:
         return column
 
     def _find_distinct_texts(self, pair: tuple[str, str]) -> tuple[Indices, Sequence[str | None]]:
-        """By context the index of its text, and the texts."""
+        """Returns the index of each context's text, and the texts."""
         key = pair if pair == DEFAULT_IDENTIFIER or pair[0] in _CONSTANT else pair[1]
         distinct = self._distinct.get(key)
         if distinct is None:
@@ -104,7 +104,7 @@ class ContextTable:
         return cached[1]
 
     def hashes(self, pair: tuple[str, str], key: bytes, seed: int) -> list[int]:
-        """By distinct identifier its hash, of which places are the remainder; any number without one."""
+        """Hashes each distinct identifier (places are the remainder of the hash); any number without one."""
         hashes_of_values = self._hashes.get((pair, key, seed))
         if hashes_of_values is None:
             identifiers = [value or b"" for value in self.column(pair).values]
@@ -121,8 +121,7 @@ class ContextTable:
         return self.where(self.column(pair), inside)
 
     def shares(self, pair: tuple[str, str], key: bytes, limits: tuple[int, ...]) -> list[tuple[int, Mask]]:
-        """By variant, of which ``limits`` are the cumulative weights, the contexts that get it; any without an
-        identifier."""
+        """Returns the contexts that get each variant, any without an identifier. ``limits`` add up the weights."""
         shares = self._shares.get((pair, key, limits))
         if shares is None:
             column, total = self.column(pair), limits[-1]
@@ -149,7 +148,7 @@ class ContextTable:
 
 
 def mask_positions(mask: Mask, length: int) -> Iterator[int]:
-    """The positions of the contexts in a set, of so many."""
+    """Yields the positions of the contexts in a set of this length."""
     mask_bytes = mask.to_bytes(length, "little")
     position = mask_bytes.find(1)
     while position >= 0:
@@ -158,7 +157,8 @@ def mask_positions(mask: Mask, length: int) -> Iterator[int]:
 
 
 def _index_texts(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]]:
-    """Where most are different, it is not worth it to compute each once: some of them tell."""
+    """Indexes the distinct texts, so that each is computed once. This is not worth it if most differ, as a sample
+    usually tells: then returns no indices, and all texts."""
     some = texts[:: max(1, len(texts) // SAMPLE)]
     if 2 * len(set(some)) > len(some) >= SAMPLE:
         return None, texts
@@ -171,7 +171,7 @@ def _index_texts(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]
 
 
 def _parse_all(form: str, texts: Sequence[str | None]) -> list[Any]:
-    """What each text is in a form. The two forms of users' ids take no call for each."""
+    """Parses each text in a form. The two forms of user ids need no call for each text."""
     if form == "text":
         return list(texts)
     if form == "identifier":

@@ -22,7 +22,7 @@ from projects.definitions import Definitions
 IDENTIFIERS = ("userId", "sessionId")
 """Fields of which every user has a value of their own."""
 SHARE_LISTED = 0.1
-"""Of the values of a stickiness field, how many at most are values that conditions name."""
+"""The largest share of a stickiness field's values that may be values named by conditions."""
 REMEMBERED = 8
 """Lists of values, each of as many texts or numbers as users are compared, that a process keeps."""
 Values = tuple[str, ...]
@@ -30,7 +30,7 @@ Texts = Sequence[str | None]
 
 
 class NamedValues(NamedTuple):
-    """What the rules of a flag and its parents name, by field: in the first state, and what others add to that."""
+    """The values that the rules of a flag and its parents name, by field: in the first state, and added by others."""
 
     first: Mapping[str, Values] = NOTHING  # type: ignore[assignment]
     added: Mapping[str, Values] = NOTHING  # type: ignore[assignment]
@@ -43,13 +43,13 @@ class NamedValues(NamedTuple):
 
 
 class NameValues:
-    """What the rules of flags name in states."""
+    """Finds the values that the rules of flags name in several states."""
 
     def __init__(self, states: Iterable[Definitions]) -> None:
         self._states = [({flag["name"]: flag for flag in state.flags}, state.segments) for state in states]
 
     def of(self, *names: str) -> NamedValues:
-        """What these flags and their parents name, together."""
+        """Returns the values that these flags and their parents name, together."""
         first: dict[str, dict[str, None]] = {}
         added: dict[str, dict[str, None]] = {}
         sticky = {"userId"}
@@ -92,7 +92,7 @@ class GeneratedUsers:
         self._columns: dict[object, Texts] = {}
 
     def texts(self, field: str, first: Values | None, added: Values | None, *, sticky: bool) -> Texts:
-        """By user the value of a field."""
+        """Returns each user's value of a field."""
         if field in self.fixed:
             return [self.fixed[field]] * self.count
         key = field, first, added, sticky
@@ -126,7 +126,7 @@ def _make_identifiers(field: str, seed: int, count: int) -> Sequence[str | None]
 
 @lru_cache(maxsize=REMEMBERED)
 def _shuffle_ranks(field: str, seed: int, count: int) -> Sequence[int]:
-    """By user their place when the values of a field are shared out."""
+    """Returns each user's place when the values of a field are shared out."""
     ranks = list(range(count))
     Random(f"{seed} {field}").shuffle(ranks)
     return tuple(ranks)
@@ -178,7 +178,7 @@ class FlagUsers(Sequence[Context]):
         return texts
 
     def values(self, field: str) -> Texts:
-        """By user what a constraint compares."""
+        """Returns for each user the value that a constraint compares."""
         default = self.users.now if field == "currentTime" else DEFAULTS.get(field)
         if default is None:
             return self.texts(field)

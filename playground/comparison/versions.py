@@ -29,7 +29,7 @@ MAX_PLACES = 4
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What one change did to a flag: its events from ``first`` to ``last``, at ``at``."""
+    """The effect of one change on a flag: its events from ``first`` to ``last``, at ``at``."""
 
     first: int
     last: int
@@ -38,7 +38,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPlace:
-    """How many users got something else in an environment; None if conditions have too many values to say."""
+    """The number of users whose result changed in an environment; None if conditions have too many values to count."""
 
     environment: str
     counts: Mapping[Change, int] | None
@@ -76,7 +76,7 @@ cache = ByteCache[Key, VersionChanges]()
 def find_version_changes(
     flag: Flag, versions: Sequence[Version], *, users: int = USERS
 ) -> dict[Version, VersionChanges]:
-    """Whom these versions changed. About nine queries and 20 ms for each that is not known yet."""
+    """Finds the users whom these versions changed. About nine queries and 20 ms for each version that is not cached."""
     outside = (
         OutsideChange.objects.filter(project_id=flag.project_id).order_by("-pk").values_list("pk", flat=True)
     )

@@ -48,7 +48,7 @@ class Contexts:
 
     @property
     def people(self) -> str:
-        """What those are called who are counted."""
+        """The noun for those who are counted."""
         if self.file_name:
             return f"users of {self.file_name}"
         return "generated users" if self.generated else "contexts"
@@ -84,7 +84,7 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class FlagChanges:
-    """Who gets something else of one flag.
+    """The users who get a different result of one flag.
 
     ``counts`` are users by change, ``made`` is how many of the other contexts change. ``for_users`` is the comparison
     of the users only, ``for_everyone`` that of all contexts of ``source``, for examples.
@@ -100,17 +100,17 @@ class FlagChanges:
 
     @property
     def users(self) -> int:
-        """Users who certainly get something else."""
+        """The users who certainly get a different result."""
         return sum(self.counts[change] for change in CHANGES)
 
     @property
     def is_known(self) -> bool:
-        """Whether somebody certainly gets something else."""
+        """Whether somebody certainly gets a different result."""
         return bool(self.users or self.made)
 
     @property
     def is_changed(self) -> bool:
-        """Whether somebody gets something else, or may."""
+        """Whether somebody gets a different result, or may."""
         return bool(self.is_known or self.for_everyone.count(Change.UNKNOWN))
 
     @property
@@ -163,13 +163,13 @@ class WhoChanges:
 
     @property
     def counts(self) -> dict[Change, int]:
-        """Results of users by what becomes of them: as many as flags times users."""
+        """The results of users, counted by change: as many as flags times users."""
         counts = {change: sum(flag.counts[change] for flag in self.flags) for change in COUNTED}
         return counts | {Change.NONE: len(self.names) * self.users - sum(counts.values())}
 
     @property
     def people(self) -> dict[Change, int]:
-        """Users by what becomes of at least one flag for them: a user may be among several."""
+        """The users, counted by the changes that they see in any flag: a user may be counted for several."""
         return {
             change: reduce(
                 or_, (flag.for_users.contexts.get(change, 0) for flag in self.flags), 0
@@ -206,14 +206,15 @@ class WhoChanges:
         start: int = 0,
         limit_each: int | None = None,
     ) -> Iterator[Example]:
-        """Who gets something else, with the reasons; by change, ``limit_each`` at most, users before other contexts."""
+        """Yields contexts that get a different result, with the reasons: by change, at most ``limit_each`` of each,
+        users before other contexts."""
         contexts = {change: flag.for_everyone.contexts.get(change, 0) for change in changes}
         return flag.source.examples(
             replace(flag.for_everyone, contexts=contexts), limit, start, limit_each=limit_each
         )
 
     def _compare_rare(self, names: list[str], make: MakeContexts) -> dict[str, FlagChanges]:
-        """Those of the flags that change for contexts made from their rules."""
+        """Finds flags that change for contexts made from their rules."""
         if not names:
             return {}
         other = Comparison(self.comparison.before, self.comparison.after, ContextTable(make(names)))
@@ -251,7 +252,7 @@ def find_differing(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def choose_number_of_users(flags: int) -> int:
-    """How many users are compared for that many flags if nobody says: so that it takes less than a second."""
+    """Chooses how many users to compare for this number of flags if nobody says. Comparing takes less than a second."""
     return max(MIN_USERS, min(MAX_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
 
 

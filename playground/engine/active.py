@@ -1,4 +1,4 @@
-"""Decides which flags are on for a context, and with which variant, and nothing else: nothing that a reason would need.
+"""Decides which flags are on for a context, and with which variant; finds nothing that a reason would need.
 
 Frontend SDKs ask for no more. Only what can turn a flag on is looked at, and only until something does. Flags that
 depend on others, and those others, are left to `playground.engine.evaluator`.
@@ -26,7 +26,7 @@ ALWAYS = 100  # the threshold of a rollout that leaves nobody out
 
 
 class Pieces(NamedTuple, Generic[T]):
-    """What stands for a flag that is on: without a variant, with one of its own, with one of each strategy's."""
+    """The pieces for a flag that is on: without a variant, with one of its own, and with one of each strategy's."""
 
     plain: T
     own: tuple[T, ...]
@@ -113,7 +113,7 @@ class ActiveFlags(Generic[T]):
                 )
 
     def find(self, context: Context, random: Random) -> list[T]:
-        """What stands for each flag that is on, by name. The context has its currentTime."""
+        """Finds the piece for each flag that is on, by name. The context has its currentTime."""
         values = self._snapshot.values(context)
         bits = self._tested.held(values)
         pieces: list[T] = []
@@ -147,7 +147,7 @@ def _add_active(flags: list[_Flag[T]], held: int, values: Values, random: Random
 def _choose(
     variants: CompiledVariants | None, pieces: tuple[T, ...], plain: T
 ) -> tuple[T | None, _Choice[T] | None]:
-    """What stands for these variants: always the same, or a choice."""
+    """Finds the piece for these variants if it is always the same, otherwise returns a choice."""
     if variants is None:
         return plain, None
     if variants.overrides or variants.divides:
@@ -190,7 +190,7 @@ class _Tested:
         return 1 << index
 
     def held(self, values: Values) -> int:
-        """What holds for these values of the columns: a bit for each constraint, the lowest for the first."""
+        """Returns the constraints that hold for these values of the columns: one bit each, the lowest for the first."""
         results = bytes([test(values[column]) is not inverted for test, column, inverted in self._tests])
         return int(results[::-1].translate(_DIGITS) or b"0", 2)
 

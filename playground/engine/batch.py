@@ -68,7 +68,7 @@ class ConstraintTable:
                 indices.append(index)
 
     def bits(self, values: Values) -> list[int]:
-        """For each strategy and segment a bit set of its constraints that hold, the lowest bit for the first."""
+        """Returns for each strategy and segment a bit set of its constraints that hold, the lowest for the first."""
         tests = zip(self._tests, self._columns, self._inverted, strict=True)
         results = [test(values[column]) is not inverted for test, column, inverted in tests]
         bits = [0] * self._length
@@ -130,17 +130,17 @@ class Batch:
 
     def __init__(self, flags: Iterable[CompiledFlag], segments: Sequence[CompiledSegment]) -> None:
         self.ends = array("I")
-        """By flag the position behind its last strategy."""
+        """The position behind the last strategy of each flag."""
         self.decidable = bytearray()
-        """By flag whether it is off if no strategy passes: it has some, and a server can evaluate them all."""
+        """For each flag, whether it is off if no strategy passes: it has some, and a server can evaluate them all."""
         self._all_hold: list[int] = []
         self._thresholds: list[int] = []
-        """By strategy. Without a rollout it is in bucket 0, which is always inside."""
+        """The limit of each strategy. Without a rollout it is in bucket 0, which is always inside."""
         self._segmented: list[tuple[int, tuple[int, ...]]] = []
         self._settled: list[tuple[int, Mode]] = []
         """Strategies that are not decided by their conditions alone."""
         self._matched: dict[int, tuple[int, ...]] = {}
-        """By position the columns that a strategy matches with regular expressions, if any."""
+        """By position, the columns that a strategy matches with regular expressions, if any."""
         self._rollouts: dict[tuple[int, bool], Rollouts] = {}
         self._variants: dict[int, StrategyVariants] = {}
         conditions: list[Conditions] = []

@@ -75,7 +75,7 @@ def recompile(
 
 
 class Digests(NamedTuple):
-    """Of a whole flag and of each of its strategies, with the segments they use; empty if JSON cannot hold it."""
+    """Digests of a whole flag and of its strategies, with the segments they use; empty if JSON cannot hold it."""
 
     flag: bytes
     strategies: bytes
@@ -218,7 +218,7 @@ class Compilation:
 
 
 def _compute_digest(document: object) -> bytes:
-    """Of everything a document says; empty for one that JSON cannot hold."""
+    """Hashes everything a document says; empty for one that JSON cannot hold."""
     try:
         return _hash_text(orjson.dumps(document))
     except TypeError:

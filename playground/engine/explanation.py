@@ -65,7 +65,7 @@ class VariantShare:
 
 @dataclass(frozen=True, slots=True)
 class VariantExplanation:
-    """How a variant was picked: its `place` from 1 to `total`, None if an override decided."""
+    """The way a variant was picked: its `place` from 1 to `total`, None if an override decided."""
 
     name: str
     place: int | None

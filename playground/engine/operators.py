@@ -60,7 +60,7 @@ OPERATORS: dict[str, Operator] = dict(
 
 
 def find_problem(operator: str, value: object) -> str | None:
-    """What is wrong with a `value` (or a member of `values`) of an operator, None if it is valid.
+    """Finds what is wrong with a `value` (or a member of `values`) of an operator, None if it is valid.
 
     The end of a sentence about the value: "is not a number".
     """

@@ -9,7 +9,7 @@ from playground.engine.flags import CompiledFlag, Parent
 from playground.engine.variants import NONE, CompiledVariants
 
 StrategyOutcome = tuple[bool | None, int, int, int, int]
-"""What was found for one strategy, a plain tuple because there are so many of them:
+"""The outcome of one strategy, a plain tuple because there are very many of them:
 
 verdict (None: only an SDK can tell, or the strategy is disabled), bits of the conditions that hold, rollout bucket from
 1 to 100 (0: none), index of the chosen variant (NONE: none), its place among the weights (0: none, or overridden).
@@ -23,7 +23,7 @@ PLACE: Final = 4
 
 
 class ParentProblem(Enum):
-    """Why a parent is not in the state that its child requires."""
+    """The reason why a parent is not in the state that its child requires."""
 
     MISSING = "missing"
     CHAINED = "chained"
@@ -46,7 +46,7 @@ class FlagOutcome(NamedTuple):
     result: bool | None
     """The result of the strategies; None: only an SDK can tell."""
     on: bool
-    """What an application gets; false where only an SDK can tell."""
+    """Whether an application gets the flag on; false where only an SDK can tell."""
     decided: int
     """Position of the first strategy that passed, NONE if none did."""
     pick: int
@@ -60,7 +60,7 @@ class FlagOutcome(NamedTuple):
 
 RESULT: Final = 0
 ON: Final = 1
-"""Where a plain outcome has these fields."""
+"""The positions of these fields in a plain outcome."""
 
 PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tuple[Unmet, ...]]
 """The fields of a FlagOutcome."""
@@ -76,7 +76,7 @@ class State(Enum):
 
 
 class Cause(Enum):
-    """What decides the result of a flag. If several apply, the first in this order."""
+    """The cause of a flag's result. If several apply, it is the first in this order."""
 
     SWITCHED_OFF = "switched off"
     UNREADABLE = "SDKs cannot read it"
@@ -100,7 +100,7 @@ class Cause(Enum):
 
 
 def find_cause(flag: CompiledFlag, outcome: PlainOutcome) -> Cause:
-    """What decides the result of a flag. A parent decides only if the flag's own strategies do not keep it off."""
+    """Finds the cause of a flag's result. A parent decides only if the flag's own strategies do not keep it off."""
     result, _, decided, _, _, _, unmet = outcome
     if not flag.enabled:
         return SWITCHED_OFF

@@ -32,7 +32,7 @@ _SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
 
 
 def find_fault(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> str | None:
-    """Why a pattern cannot be run, as the end of a sentence about it; None if it is valid.
+    """Finds why a pattern cannot be run, as the end of a sentence about it; None if it is valid.
 
     With ``captures``, groups that are not named are captured too.
     """

@@ -68,7 +68,7 @@ class _Subjects(dict[str, str | None]):
 
 
 class _Placed(dict[int, str]):
-    """By bucket "userId 42 is in bucket 53"."""
+    """Texts by bucket: "userId 42 is in bucket 53"."""
 
     def __init__(self, subject: str) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class _Placed(dict[int, str]):
 
 
 class _Places(dict[str, _Placed | None]):
-    """By stickiness the phrases for buckets; None if the context has nothing to hash."""
+    """Phrases for buckets, by stickiness; None if the context has nothing to hash."""
 
     def __init__(self, subjects: _Subjects) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Reasons:
         return self.failed(strategy, outcome)
 
     def _explain_only_sdk(self, strategy: CompiledStrategy) -> str:
-        """Why only an SDK can tell whether a strategy is on."""
+        """Explains why only an SDK can tell whether a strategy is on."""
         if strategy.mode is Mode.ONLY_SDK:
             return strategy.note
         evaluation = self._evaluation
@@ -166,7 +166,7 @@ class Reasons:
         return constraint.undecidable or sentences.undecidable_text(constraint.field)
 
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
-        """Why a strategy is on."""
+        """Explains why a strategy is on."""
         conditions, rollout = strategy.conditions, strategy.rollout
         text = conditions.met % self._phrases[conditions.fields] if conditions.all_hold else ""
         for position in strategy.segments:
@@ -178,7 +178,7 @@ class Reasons:
         return f"{text}; {sentence}" if text else sentence
 
     def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
-        """Why a strategy is off."""
+        """Explains why a strategy is off."""
         _, bits, bucket, _, _ = outcome
         text = self._describe_unmet(strategy, bits)
         if text:
@@ -236,7 +236,7 @@ class Reasons:
         return phrase
 
     def parent(self, unmet: Unmet) -> str:
-        """Why a parent keeps its child from being on."""
+        """Explains why a parent keeps its child from being on."""
         parent, problem = unmet
         if problem is ParentProblem.MISSING:
             return sentences.parent_missing(parent.name)
@@ -257,7 +257,7 @@ class Reasons:
         return sentences.parent_variant(unmet.parent.name, name, unmet.parent.variants)
 
     def _describe_parent_detail(self, name: str) -> str:
-        """In brackets after "which is off here": the bucket if a single rollout decided, else nothing."""
+        """Describes why, in brackets after "which is off here": the bucket if a single rollout decided, or ""."""
         flag, outcome = self._evaluation.pair(name)
         if not flag.enabled:
             return sentences.SWITCHED_OFF_DETAIL

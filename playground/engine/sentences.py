@@ -16,7 +16,7 @@ SHOWN_STRATEGIES = 3
 NO_STRATEGIES = "It has no strategy, so it is on for everyone"
 ALL_DISABLED = "All its strategies are disabled"
 ALL_HOLD = "All conditions hold, but "
-"""Before the sentence of a bucket outside the rollout, if the strategy has conditions."""
+"""Placed before the sentence of a bucket outside the rollout, if the strategy has conditions."""
 FOR_EVERYONE = "On for everyone"
 NOT_EVALUATED = "It is disabled, so it is not evaluated"
 SWITCHED_OFF_DETAIL = "switched off"
@@ -60,7 +60,7 @@ def unmet_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str
 
 
 def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
-    """What a constraint that holds adds to its value: " (above 4.2.0)", " (at least 30)"; nothing for IN."""
+    """Returns what a constraint that holds adds to its value: " (above 4.2.0)", " (at least 30)"; "" for IN."""
     if operator in ("IN", "NOT_IN"):
         return "" if (operator == "IN") is not inverted else f" (not {list_values(values)})"
     phrase = f"{OPERATORS[operator].relation.removeprefix('of ')} {list_values(values)}"
@@ -78,7 +78,7 @@ def value_phrase(field: str, text: str | None) -> str:
 
 
 def subject_phrase(field: str, text: str) -> str:
-    """Who was put into a bucket: "userId 42"."""
+    """Names the subject that was put into a bucket: "userId 42"."""
     return f"{field} {shorten_value(text)}"
 
 
@@ -200,7 +200,7 @@ _STRATEGY_NUMBERS = (
 
 
 def variant_reason(name: str, *, subject: str | None, place: int, total: int) -> str:
-    """Why a variant was chosen, by its place among the weights."""
+    """Explains why a variant was chosen, by its place among the weights."""
     if subject is None:
         return f"Variant {name} by chance: the context has nothing to stick to"
     return f"{subject} is at {place} of {total}, which is variant {name}"

@@ -37,14 +37,14 @@ class Snapshot:
         self.columns = columns
         self.environment = environment
         self.entries = len(columns) + len(segments)
-        """How many columns and segments it has, among them what was taken over and no flag needs any more."""
+        """The number of columns and segments, among them some that were taken over and no flag needs any more."""
         self.compiled_entries = self.entries if compiled_entries is None else compiled_entries
-        """How many there were when everything was last compiled together."""
+        """The number of entries when everything was last compiled together."""
         self._is_part = is_part
 
     @property
     def is_worn(self) -> bool:
-        """Whether so many of its columns and segments may be unused that it should be compiled from scratch."""
+        """Whether it may have too many unused columns and segments, so that it should be compiled from scratch."""
         return self.entries > 2 * self.compiled_entries + SPARE_ENTRIES
 
     def values(self, context: Context) -> Values:
@@ -137,7 +137,7 @@ class Snapshot:
 
     @cached_property
     def static(self) -> list[bool]:
-        """By flag whether every context gets the same."""
+        """For each flag, whether every context gets the same."""
         return [_is_static(flag) for flag in self.flags]
 
     @cached_property

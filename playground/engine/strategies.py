@@ -26,7 +26,7 @@ from playground.engine.variants import CompiledVariants, compile_strategy_varian
 
 
 class Mode(Enum):
-    """What decides a strategy. OPEN: its conditions and its rollout."""
+    """The way a strategy is decided. OPEN: by its conditions and its rollout."""
 
     OPEN = "open"
     NEVER = "never"
@@ -136,7 +136,7 @@ def _find_segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int,
 def _find_fault(
     constraints: list[CompiledConstraint], missing: tuple[str, ...], rollout: Rollout | None
 ) -> str | None:
-    """What SDKs cannot read in a strategy, so that the flag is off."""
+    """Finds what SDKs cannot read in a strategy, so that the flag is off."""
     for constraint in constraints:
         if constraint.fault is not None:
             return constraint.fault
@@ -187,7 +187,7 @@ def _compile_rollout(
 
 
 def _note(kind: StrategyType, parameters: Mapping[str, str]) -> str:
-    """Why a strategy is never on, "" if it can be on."""
+    """Explains why a strategy is never on, "" if it can be on."""
     if kind.lists and kind.lists not in parameters:
         return f"The strategy names no {kind.lists}, so it is off"
     if not kind.percentage:

@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 class Changes:
-    """What the template reads. `explain` gives the URL of a page that explains a flag's results for a context."""
+    """The changes as the template reads them. `explain` gives the URL of a page that explains a flag's results."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Changes:
 
     @property
     def changing(self) -> int:
-        """The flags that certainly give somebody something else."""
+        """The number of flags that certainly change for somebody."""
         return sum(flag.is_known for flag in self.who.flags)
 
     @property

@@ -22,7 +22,7 @@ def trace_url(change: SavedChange) -> str:
 
 
 class EffectsView:
-    """What the template reads: ``lines`` are saved contexts by name, with the flag.
+    """The effects as the template reads them: ``lines`` are saved contexts by name, with the flag.
 
     Beside a form they have no links, which would leave it.
     """

@@ -215,7 +215,7 @@ def _pair_conditions(
 
 
 def _describe_expected(constraint: CompiledConstraint) -> str:
-    """What the constraint accepts: ``(one of pro, enterprise)``."""
+    """Describes what the constraint accepts: ``(one of pro, enterprise)``."""
     return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
 
 

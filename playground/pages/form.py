@@ -138,13 +138,13 @@ def make_form(
 
 
 def _select_front(shown: Sequence[FieldInput], *, most: int) -> list[FieldInput]:
-    """The fields that are not folded away: at most so many, and all with a value."""
+    """Selects the fields that are not folded away: all with a value, and others up to the limit."""
     first = [field for field in shown if field.stands_first]
     return [field for index, field in enumerate(first) if index < most or field.value or field.error]
 
 
 def _select_shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
-    """At most MAX_FIELDS, in their order. Fields with a value take precedence, then used ones."""
+    """Selects at most MAX_FIELDS, in their order. Fields with a value take precedence, then used ones."""
     if len(inputs) <= MAX_FIELDS:
         return list(inputs)
     first = sorted(

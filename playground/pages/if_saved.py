@@ -1,4 +1,4 @@
-"""/if-saved/…: who would get something else if a form were saved. The rest of the path is that of the form, which
+"""/if-saved/…: who would get a different result if a form were saved. The rest of the path is that of the form, which
 this page takes as its own page would, and nothing is written."""
 
 from typing import Any
@@ -42,7 +42,7 @@ class IfSavedPage(ConsolePage):
         return self.render_to_response(self.get_context_data(**context))
 
     def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
-        """What saving the form would change, or why it cannot be saved."""
+        """Returns what saving the form would change, or why it cannot be saved."""
         try:
             edits = page.get_edits()
         except (ValidationError, InvalidOperation, Conflict, NameExists) as error:

@@ -15,13 +15,13 @@ from playground.pages.query import CONTEXT
 from playground.pages.tables import describe_share
 
 MAX_FIELDS = 4
-"""Fields of a context beside its user's id."""
+"""Fields of a context besides its user's id."""
 Explain = Callable[[str, Mapping[str, str]], str]
 """The URL of a page that explains a flag's results for a context; "" if a URL cannot carry the context."""
 
 
 class Look(NamedTuple):
-    """How a change is called and drawn: classes of a pill, and of a part of a bar."""
+    """The words and look of a change: classes of a pill, and of a part of a bar."""
 
     words: str
     pill: str
@@ -44,12 +44,12 @@ class Count(NamedTuple):
 
 
 def count_looks(counts: Mapping[Change, int]) -> list[Count]:
-    """Those changes that there are."""
+    """Lists the changes that occur, with their numbers."""
     return [Count(look, number) for change, look in LOOKS.items() if (number := counts.get(change, 0))]
 
 
 class Side(NamedTuple):
-    """What a user gets in one state, and why."""
+    """A user's result in one state, and the reason for it."""
 
     result: str
     words: str
@@ -62,7 +62,7 @@ class Who(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One of those who get something else. ``link`` explains it, "" if nothing does."""
+    """A context that gets a different result. ``link`` explains it, "" if nothing does."""
 
     who: Who
     before: Side
@@ -132,7 +132,7 @@ def make_context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def explain_in(environments: Iterable[str]) -> Explain:
-    """By the playground's page of one flag, which says what a context gets now."""
+    """Links to the playground's page of one flag, which says what a context gets now."""
     places = [("environment", name) for name in environments]
 
     def url(flag: str, context: Mapping[str, str]) -> str:
@@ -143,7 +143,7 @@ def explain_in(environments: Iterable[str]) -> Explain:
 
 
 def explain_by(page: str) -> Explain:
-    """By a page that evaluates a context in two states, such as before and after an import."""
+    """Links to a page that evaluates a context in two states, such as before and after an import."""
 
     def url(flag: str, context: Mapping[str, str]) -> str:
         pairs = make_context_pairs(context)

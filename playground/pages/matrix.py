@@ -199,7 +199,7 @@ def _differ(results: Iterable[Found | None]) -> bool:
 
 
 def _describe_payloads(payloads: Sequence[Payload | None]) -> list[str]:
-    """By column the payload, "" for all if there is only one."""
+    """Describes the payload of each column, "" for all if there is only one."""
     if len(set(payloads)) <= 1:
         return [""] * len(payloads)
     return ["" if payload is None else describe_payload(payload) for payload in payloads]

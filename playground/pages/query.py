@@ -40,7 +40,7 @@ MINUTES, SECONDS = len("2026-11-21T09:00"), len("2026-11-21T09:00:00")
 
 @dataclass(slots=True)
 class PlaygroundQuery:
-    """What to evaluate. ``fields`` are the values as entered, ``contexts`` the documents built from them.
+    """A query to evaluate. ``fields`` are the values as entered, ``contexts`` the documents built from them.
 
     ``projects`` is None for all projects.
     """
@@ -226,7 +226,7 @@ def format_local_time(text: str) -> str:
 
 
 class Label(NamedTuple):
-    """What tells a column from the others: its environment, and the context's fields that vary."""
+    """The distinguishing parts of a column: its environment, and the context's fields that vary."""
 
     environment: str
     context: str

@@ -1,4 +1,4 @@
-"""Fills the playground's form with a saved context, and offers those that there are."""
+"""Fills the playground's form with a saved context, and offers the existing ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

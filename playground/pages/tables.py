@@ -48,7 +48,7 @@ _OFF: Final = (State.OFF.value, None, "", None)
 
 
 def read_results(evaluation: Evaluation) -> list[Found]:
-    """What was found for every flag, in the order of the snapshot. Most flags take the short ways."""
+    """Reads the result of every flag, in the order of the snapshot. Most flags take the short ways."""
     drawn = find_drawn_flags(evaluation)
     results: list[Found] = []
     for position, (flag, outcome) in enumerate(

@@ -53,7 +53,7 @@ class VersionsPart(ConsolePage):
 
 
 def _pair_with_versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
-    """With each event what it belongs to: the flag's events of the same request before it."""
+    """Pairs each event with its version: the flag's events of the same request before it."""
     requests = {event.request_id for event in chosen if event.request_id}
     rows = list(
         events.filter(request_id__in=requests).order_by("-pk").values_list("pk", "request_id", "created_at")

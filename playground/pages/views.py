@@ -159,7 +159,7 @@ class QueryPage(ConsolePage):
         return f"{self.request.path}?{urlencode([*pairs, *(filters if filtered else [])])}"
 
     def past(self, query: PlaygroundQuery) -> dict[str, Any]:
-        """What the page says about the query's moment in the past; empty for now."""
+        """Returns what the page says about the query's moment in the past or future; empty for now."""
         if query.at is None or query.problems:
             return {}
         present = replace(query, at=None).urlencode()

@@ -1,4 +1,4 @@
-"""/playground/who-changes/: how many users get something else in another state of the flags, who, and why."""
+"""/playground/who-changes/: how many users get a different result in another state of the flags, which, and why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -146,7 +146,7 @@ class WhoChangesPage(ConsolePage):
         return f"?{urlencode({'from': name, 'from-at': f'{then:%Y-%m-%dT%H:%M}', 'to': name})}"
 
     def users(self, options: FormOptions) -> int:
-        """How many users are compared if the form does not say."""
+        """Returns how many users are compared if the form does not say."""
         if self.form.flag:
             return choose_number_of_users(1)
         projects = self.form.projects or [project for project, _ in options.projects]

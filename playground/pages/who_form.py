@@ -37,9 +37,9 @@ PLACES = {
 
 @dataclass(slots=True)
 class WhoForm:
-    """What was asked. ``users``, ``seed``, ``fixed`` and the moments are as entered, "" if not; no moment is now.
+    """The form as sent. ``users``, ``seed``, ``fixed`` and the moments are as entered, "" if not; no moment is now.
 
-    ``before`` and ``after`` are environments, or other states (`playground.comparison.kinds.list_state_choices`).
+    ``before`` and ``after`` are environments, or other states (``playground.comparison.kinds.list_state_choices``).
     """
 
     before: str
@@ -151,7 +151,7 @@ class WhoForm:
         }
 
     def _split_fixed_fields(self) -> Iterator[tuple[str, str]]:
-        """Of `country=DE, plan=pro`."""
+        """Yields the names and values of, for example, `country=DE, plan=pro`."""
         for pair in filter(None, map(str.strip, self.fixed.split(","))):
             name, equals, value = map(str.strip, pair.partition("="))
             if not (name and equals):
@@ -173,7 +173,7 @@ class WhoForm:
         return [read] if isinstance(read, dict) else read
 
     def _name_state(self, path: str) -> str:
-        """How the form calls what was chosen as a state; other paths are for those who pasted JSON."""
+        """Returns the form's label for what was chosen as a state; other paths are for those who pasted JSON."""
         chosen = {"from": ("From", self.before), "to": ("To", self.after)}
         for side, (label, state) in chosen.items():
             if path in (f"{side}.environment", f"{side}.{split_choice(state)[0]}"):

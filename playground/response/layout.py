@@ -41,21 +41,21 @@ class Layout:
 
     def __init__(self, flags: Iterable[tuple[CompiledFlag, FlagFragments]]) -> None:
         self.starts, self.ends = array("I"), array("I")
-        """By flag its first slot, and the next flag's."""
+        """The first slot of each flag, and that of the next flag."""
         self.verdicts = array("I")
-        """By strategy the slot of its verdict."""
+        """The slot of each strategy's verdict."""
         self.first = array("I")
-        """By flag the position of its first strategy."""
+        """The position of each flag's first strategy."""
         self.variants = array("I")
-        """By strategy the slot of the variant it picks, behind which is the list it is from; 0 if it has none."""
+        """The slot of the variant that each strategy picks, followed by the list it is from; 0 if it has none."""
         self.picks: list[tuple[bytes, ...]] = []
-        """By strategy what can be picked."""
+        """The choices of each strategy."""
         self.buckets: dict[str, tuple[array[int], array[int]]] = {}
-        """By stickiness the positions of strategies with a rollout, and the slots of their buckets."""
+        """The positions of strategies with a rollout, and the slots of their buckets, by stickiness."""
         self.segments: list[tuple[int, CompiledStrategy]] = []
         """The slots of strategies with segments."""
         self._constraints = array("I")
-        """By strategy the slot of its constraints; 0 if it has none."""
+        """The slot of each strategy's constraints; 0 if it has none."""
         self._cuts: list[Cuts] = []
         parts: list[bytes] = []
         for flag, fragments in flags:

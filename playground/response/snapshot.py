@@ -57,7 +57,7 @@ class ResponseSnapshot:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where everything stands in an answer."""
+        """The position of everything in an answer."""
         return Layout(zip(self.snapshot.flags, self.flags, strict=True))
 
     def lay_out(self) -> None:

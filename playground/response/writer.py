@@ -84,7 +84,7 @@ def _render_parts(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[by
 
 
 def _render_flags(compiled: ResponseSnapshot, evaluation: Evaluation, parts: list[bytes]) -> None:
-    """What stands before and after the strategies of every flag."""
+    """Writes the text before and after the strategies of every flag."""
     layout = compiled.layout
     variants = layout.variants
     reasons = as_json_texts(Reasons(evaluation).all())
@@ -110,7 +110,7 @@ def _render_flags(compiled: ResponseSnapshot, evaluation: Evaluation, parts: lis
 
 
 class _BucketEnds(dict[int, bytes]):
-    """By bucket the end of a rollout and its strategy, with the field and value that were hashed, if any."""
+    """The end of a rollout and its strategy, by bucket, with the field and value that were hashed, if any."""
 
     def __init__(self, evaluation: Evaluation, stickiness: str) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from projects.viewsets import ScopedViewSet
 
 
 class SavedContextViewSet(ETagMixin, ScopedViewSet):
-    """Whoever may read a project may read its saved contexts, and everybody those of no project."""
+    """Saved contexts: those of a project for whoever may read it, those of no project for everybody."""
 
     tags = ("Playground",)
     lookup_url_kwarg = "context_id"

@@ -39,7 +39,7 @@ UNLIMITED = Budget(seconds=inf)
 
 @dataclass(frozen=True, slots=True)
 class SavedChange:
-    """A saved context that gets something else of a flag."""
+    """A saved context that gets a different result for a flag."""
 
     saved: SavedContext
     flag: str
@@ -54,7 +54,7 @@ class SavedChange:
 
 @dataclass(frozen=True, slots=True)
 class SavedEffects:
-    """``who`` are the ids of the saved contexts that get something else; ``changes`` has the first, flag by flag.
+    """``who`` are the ids of the saved contexts that get a different result; ``changes`` has the first, flag by flag.
 
     ``broken`` are expectations that are met and would not be, ``mended`` those that are not met and would be.
     """
@@ -68,7 +68,7 @@ class SavedEffects:
         return bool(self.who or self.broken or self.mended)
 
     def __add__(self, other: SavedEffects) -> SavedEffects:
-        """Of two edits. What both do to an expectation counts once."""
+        """Unites the effects of two edits. What both do to an expectation counts once."""
         changes = {
             (change.saved.pk, change.flag, change.environment): change
             for change in other.changes + self.changes
@@ -97,7 +97,7 @@ def find_effects(
     flags: Collection[str] | None = None,
     instead: Instead = NOTHING,
 ) -> SavedEffects:
-    """What saved contexts that the caller may read get in another state of an environment.
+    """Finds the effects of another state of an environment on the saved contexts that the caller may read.
 
     ``flags``: those that differ, with their children; if they are not known, they are searched. Five queries at
     most, one if there are no saved contexts.
@@ -107,9 +107,9 @@ def find_effects(
 
 
 def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
-    """What edits that are not saved would do. The caller may read their projects.
+    """Predicts the effects of edits that are not saved. The caller may read their projects.
 
-    Of very many edits, those of flags with expectations come first, and others may be left out.
+    If there are very many edits, those of flags with expectations come first, and others may be left out.
     """
     groups: dict[tuple[str, str, int], list[FlagEdit]] = {}
     for edit in edits:
@@ -167,7 +167,7 @@ def _find_effects(
 def list_saved(
     caller: Caller, projects: Collection[str], instead: Instead = NOTHING
 ) -> Iterator[SavedContext]:
-    """Those of the projects and of none, the ones with expectations first."""
+    """Yields the saved contexts of the projects and of none, those with expectations first."""
     usable = SavedContext.objects.readable_by(caller).usable_in(*projects)
     for saved in usable.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MAX_CONTEXTS]:
         yield instead.get(saved.name, saved)
@@ -192,10 +192,10 @@ def find_changed_expectations(
     projects: Collection[str] = (),
     instead: Instead = NOTHING,
 ) -> list[ChangedExpectation]:
-    """What saved contexts that the caller may read expect of these flags in the states' environment.
+    """Finds the expectations of these flags that the other state changes, in saved contexts that the caller may read.
 
-    Of the states' projects, and of further ``projects`` if the states have not all of their flags. Nothing, if the
-    states are of two environments. Four queries at most.
+    Looks in the states' projects, and in further ``projects`` if the states do not have all of their flags. Returns
+    nothing if the states belong to two environments. Four queries at most.
     """
     if before.environment != after.environment:
         return []

@@ -31,7 +31,7 @@ MAX_CHECKED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a saved context expects of a flag. Without a variant or a payload, any will do."""
+    """The result that a saved context expects of a flag. Without a variant or a payload, any will do."""
 
     saved: SavedContext
     project: str
@@ -102,7 +102,7 @@ class Checked:
 
 
 def read_expected_answer(document: Mapping[str, Any]) -> Answer:
-    """What an expectation, as it is stored, expects; None as variant or payload means any."""
+    """Reads the answer that a stored expectation expects; None as variant or payload means any."""
     payload = document.get("payload")
     return Answer(
         State.ON if document["enabled"] else State.OFF,
@@ -139,7 +139,7 @@ def list_expectations(
     flags: Collection[str] | None = None,
     planned: Mapping[str, str] | None = None,
 ) -> list[Expectation]:
-    """What saved contexts expect of flags that the caller may read, by context. Two or three queries.
+    """Lists the expectations of saved contexts for flags that the caller may read, by context. Two or three queries.
 
     Optionally only of these flags or flags of these projects, in these environments, or what these contexts expect.
     ``planned`` are projects of flags that do not exist yet.

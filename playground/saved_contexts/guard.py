@@ -61,7 +61,7 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
 
 
 def _list_enforced(project_id: str) -> list[Expectation]:
-    """What the project enforces, also of flags that it does not have: one may be moved here, or created."""
+    """Lists what the project enforces, also of flags that it does not have: one may be moved here, or created."""
     contexts = SavedContext.objects.usable_in(project_id)
     return [
         Expectation(saved=saved, project=project_id, **document)
@@ -81,7 +81,7 @@ def _read(project_id: str, expectations: Sequence[Expectation]) -> Mapping[str, 
 
 
 def _explain_in_project(broken: ChangedExpectation) -> ChangedExpectation:
-    """With a reason that fits a flag that was moved: it does exist, but not here."""
+    """Gives the change a reason that fits a flag that was moved: it does exist, but not here."""
     return ChangedExpectation(*map(_explain_project, broken))
 
 
@@ -132,7 +132,7 @@ def _select_family(read: Definitions, names: set[str]) -> Definitions:
 
 
 def _drop_removed(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:
-    """Without what the same action has stopped expecting: an import may bring flags and expectations."""
+    """Drops what the same action has stopped expecting: an import may bring flags and expectations."""
     broken = list(broken)
     ids = {change.after.expectation.saved.pk for change in broken}
     stored = (

@@ -101,7 +101,7 @@ class SavedContextPage(FormPage):
     parents = (SAVED_CONTEXTS,)
 
     def flags(self) -> QuerySet[Flag]:
-        """Those that expectations may name."""
+        """The flags that expectations may name."""
         return Flag.objects.active().readable_by(self.caller)
 
     def get_form_kwargs(self) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class EditSavedContext(EditPage, SavedContextPage):
         return reverse("saved-contexts")
 
     def checked(self) -> list[ExpectationRow]:
-        """What it expects, those not met first."""
+        """Checks its expectations and lists them, those not met first."""
         stored = actions.access_saved_context(self.caller, self.saved.pk)
         checks = check_expectations(self.caller, list_expectations(self.caller, contexts=[stored]))
         return [make_expectation_row(check) for check in sorted(checks, key=lambda check: check.met)]

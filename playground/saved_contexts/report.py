@@ -86,7 +86,7 @@ def change_document(before: Checked, after: Checked) -> ChangedDocument:
 
 
 def make_changes_document(changed: Sequence[ChangedExpectation]) -> ChangesDocument:
-    """Those of the expectations that break, and those that are met again, the first of each."""
+    """Makes a document of the expectations that break, and of those that are met again, the first of each."""
     broken = [change_document(*change) for change in changed if change.is_broken]
     met = [change_document(*change) for change in changed if not change.is_broken]
     return {"broken": broken[:MAX_LISTED], "met": met[:MAX_LISTED]}

@@ -22,7 +22,7 @@ MAX_IN_A_PROJECT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What expectations may name: flags that the caller may read, with their project, and environments."""
+    """The names that expectations may use: flags that the caller may read, with their project, and environments."""
 
     flags: Mapping[str, str]
     environments: Collection[str]

@@ -9,7 +9,7 @@ from playground.stale.queries import Proof
 
 Document = dict[str, Any]
 MAX_PLACES = 20
-"""Of a repository in a task."""
+"""The maximum number of places listed for a repository in a task."""
 
 
 def proof_document(proof: Proof) -> Document:

@@ -29,13 +29,13 @@ from projects.references.queries import InRepository, read_references
 
 MAX_CONTEXTS = 300
 QUIET = timedelta(days=7)
-"""Without an evaluation for so long, no application asks any more: SDKs report every minute."""
+"""Time without an evaluation after which no application is taken to use the flag any more: SDKs report every minute."""
 COMPLETED = LifecycleStage.Stage.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Why a flag can go, or not yet.
+    """The reasons why a flag can go, or not yet.
 
     ``results`` are what everybody gets by environment: one, if everybody gets the same. ``completed`` is the stage of
     a flag that is marked as completed. ``production`` are the environments of production.
@@ -74,14 +74,14 @@ class Proof:
 
     @property
     def kept(self) -> Answer | None:
-        """What the code is to keep: what everybody gets in production. None if that is not one thing."""
+        """The result that the code is to keep: what everybody gets in production. None if that is not one thing."""
         among = self.production or self.results.keys()
         answers = {self._certain(results) for name, results in self.results.items() if name in among}
         return answers.pop() if len(answers) == 1 else None
 
     @staticmethod
     def _certain(results: Sequence[Shares]) -> Answer | None:
-        """What everybody gets on every call, if no SDK has to find out."""
+        """Returns what everybody gets on every call, None if it differs or an SDK has to find out."""
         if len(results) == len(results[0]) == 1 and results[0][0][0].state is not State.UNKNOWN:
             return results[0][0][0]
         return None
@@ -97,17 +97,17 @@ class Proof:
 
     @property
     def can_leave_the_code(self) -> bool:
-        """Without anybody noticing in production. What is tried elsewhere ends with the code."""
+        """Whether nobody would notice in production. What is tried elsewhere ends with the code."""
         return self.kept is not None and not self.dependents
 
     @property
     def can_be_archived(self) -> bool:
-        """Nobody asks for it, no code that was reported has it, and no flag needs it."""
+        """Whether nobody asks for it, no reported code has it, and no flag needs it."""
         return self.is_quiet and not self.dependents and not self.in_code
 
 
 def list_reasons(now: datetime) -> dict[str, Q]:
-    """Why a flag may be past its time, with the condition of each."""
+    """Lists the reasons why a flag may be past its time, with the condition of each."""
     return {
         "marked as stale": Q(stale=True),
         "marked as completed": in_stage(COMPLETED),
@@ -170,7 +170,7 @@ def _read_completed(ids: Sequence[int]) -> dict[int, LifecycleStage]:
 
 
 def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str, dict[str, Sequence[Shares]]]:
-    """What saved contexts and generated ones, which meet and miss each rule of a flag, get in each environment."""
+    """Evaluates flags in each environment, for saved contexts and for generated ones, which meet and miss each rule."""
     results: dict[str, dict[str, Sequence[Shares]]] = {flag.name: {} for flag in flags}
     names: dict[str, set[str]] = defaultdict(set)
     for flag in flags:
@@ -190,7 +190,7 @@ def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str,
 
 
 def _without_past(contexts: Sequence[Context], now: datetime) -> list[Context]:
-    """Those of now or later: nobody asks in a time that is over, so a date that was reached decides nothing."""
+    """Leaves out contexts of the past: nobody asks about a time that is over, so a reached date decides nothing."""
     present = read_instant(format_time(now))
     times = [(context, read_instant(context.values.get("currentTime"))) for context in contexts]
     return [context for context, time in times if time is None or present is None or time >= present]

@@ -29,7 +29,7 @@ COLUMNS = ("row", *IDS, "flag", "result", "variant", "reason")
 WORDS = {State.ON: "On", State.OFF: "Off", State.UNKNOWN: "Can't tell"}
 GZIP = 31  # window bits of zlib
 _SPECIAL = re.compile(r'[,"\r\n]').search
-"""What has to be quoted."""
+"""Finds a character that has to be quoted."""
 
 
 class Chunk(NamedTuple):
@@ -70,7 +70,7 @@ class UserEvaluation:
         yield Chunk(0, begin + packer.flush(), size)
 
     def counts(self) -> list[dict[str, Any]]:
-        """For each flag the number of users by what they get; random results count with their share."""
+        """Counts the users of each flag by result; random results count with their share."""
         return [
             {
                 "name": name,
@@ -89,7 +89,7 @@ class UserEvaluation:
         ]
 
     def _write_lines(self, users: Sequence[User], ids: Sequence[str]) -> Iterator[str]:
-        """By user the lines of all flags."""
+        """Writes the lines of all flags, user by user."""
         contexts = [Context.of_texts(fields, now=self._now) for _, fields in users]
         results = StateResults(self._snapshot, ContextTable(contexts))
         columns = [self._make_column(name, results) for name in self._names]
@@ -105,7 +105,7 @@ class UserEvaluation:
             )
 
     def _make_column(self, name: str, results: StateResults) -> list[str]:
-        """By user what stands between the user and the reason: flag, result and variant."""
+        """Makes for each user the text between the user and the reason: flag, result and variant."""
         contexts_by_result = results.results(name)
         counted = self._counted[name]
         column = [""] * len(results.table)
@@ -128,7 +128,7 @@ class UserEvaluation:
 
 
 def describe_result(shares: Shares) -> str:
-    """On, Off, Can't tell, or the share of calls that are on."""
+    """Describes a result: On, Off, Can't tell, or the share of calls that are on."""
     states = {answer.state for answer, _ in shares}
     if len(states) == 1:
         return WORDS[states.pop()]

@@ -109,7 +109,7 @@ class Sample:
 
     @classmethod
     def of(cls, file: UserFile, rows: int, wanted: int) -> "Sample":
-        """About ``wanted`` users of a checked file of so many rows."""
+        """Takes about ``wanted`` users of a checked file with this number of rows."""
         return cls(file.fields, list(islice(file.users(), 0, None, max(1, rows // wanted))))
 
     def users(self) -> Iterator[User]:

@@ -13,7 +13,7 @@ from playground.models import OwnUsers
 from playground.user_runs.file import Sample, UserFile
 
 MAX_OWN_USERS = 10_000
-"""Of a file; of a longer one they are evenly spread."""
+"""The maximum number of users taken from a file; from a longer one they are evenly spread."""
 
 
 User = dict[str, str]
@@ -21,7 +21,7 @@ User = dict[str, str]
 
 @transactional
 def keep_own_users(body: bytes, rows: int, *, file_name: str, caller: Caller) -> None:
-    """Keeps users of a checked file of so many rows, in place of those kept before."""
+    """Keeps users of a checked file with this number of rows, in place of those kept before."""
     sample = Sample.of(UserFile(BytesIO(body)), rows, MAX_OWN_USERS)
     users = _spread([values for _, values in sample.users()], MAX_OWN_USERS)
     columns = {
@@ -38,14 +38,14 @@ def forget_own_users(caller: Caller) -> None:
 
 
 def find_own_users(caller: Caller) -> OwnUsers | None:
-    """What the caller keeps, without the users. Tokens keep none."""
+    """Finds what the caller keeps, without the users. Tokens keep none."""
     if caller.user is None:
         return None
     return OwnUsers.objects.filter(user=caller.user).defer("body").first()
 
 
 def make_own_contexts(own: OwnUsers, most: int) -> list[Context]:
-    """At most so many of the users, evenly spread."""
+    """Returns at most this many of the users, evenly spread."""
     users = orjson.loads(gzip.decompress(bytes(own.body)))
     now = format_time(timezone.now())
     return [Context.of_texts(texts, now=now) for texts in _spread(users, most)]

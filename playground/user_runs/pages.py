@@ -143,7 +143,7 @@ class UsersPage(FormPage):
 
 @dataclass(frozen=True, slots=True)
 class FlagRow:
-    """What the users get of one flag."""
+    """The users' results for one flag."""
 
     name: str
     on: float

@@ -22,11 +22,11 @@ from playground.user_runs.space import check_space
 from playground.user_runs.write import State, choose_names, prepare_evaluation, write_result
 
 MAX_RUNS = 5
-"""Of each caller; a new one replaces the oldest that has ended."""
+"""The maximum number of runs of each caller; a new one replaces the oldest that has ended."""
 MAX_RESULTS = 10_000_000
 """Users times flags of a run."""
 AT_ONCE = 20_000
-"""Up to so many results a run is evaluated within its request."""
+"""The largest number of results up to which a run is evaluated within its request."""
 
 # Finding --------------------------------------------------------------------------------------------------
 

@@ -21,12 +21,13 @@ MB = 1_000_000
 
 
 def get_max_result_bytes() -> int:
-    """Of one run, compressed."""
+    """Returns the maximum size of one run, compressed."""
     return int(settings.USER_RESULTS_BYTES // SHARE)
 
 
 def free_bytes() -> int:
-    """What results may still take: of the setting, and half of the disk's free space if the database is bundled."""
+    """Returns how many bytes results may still take: within the setting, and within half of the disk's free space if
+    the database is bundled."""
     stored = UserRunPart.objects.aggregate(bytes=Sum(Length("data")))["bytes"] or 0
     free = settings.USER_RESULTS_BYTES - stored
     if is_bundled():

@@ -1,4 +1,4 @@
-"""Evaluates waiting runs one after the other, in a process beside the workers, and deletes old ones."""
+"""Evaluates waiting runs one after the other, in a process next to the workers, and deletes old ones."""
 
 from datetime import timedelta
 
