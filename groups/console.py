@@ -18,8 +18,7 @@ from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.ask_again import ask_for_comment
-from flagadmin.core.change_checks.comments import CommentRefused, commenting, read_comment_in_form
+from flagadmin.core.change_checks.comments import commenting, read_comment_in_form
 from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin, describe_differences
 from flagadmin.core.errors import (
@@ -78,8 +77,6 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
                 return super().dispatch(request, *args, **kwargs)
         except Refusal as error:
             return ask_what_to_do(request, error, self.caller)
-        except CommentRefused as error:
-            return ask_for_comment(request, error)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         raise not_allowed([name.upper() for name in self.http_method_names if hasattr(self, name)])

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from django.db import InterfaceError, OperationalError, connection
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import CommentRefused
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
 from flagadmin.core.errors import AppError, MaintenanceMode
 from flagadmin.core.installation.maintenance import check_writable
@@ -28,10 +27,8 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> Non
             act()
         except MaintenanceMode:
             raise
-        except (AppError, CommentRefused) as error:
+        except (AppError, Refusal) as error:
             note_failure(error.message)
-        except Refusal as error:
-            note_failure(error.as_app_error().message)
         except (OperationalError, InterfaceError):
             raise
         except Exception:

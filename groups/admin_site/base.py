@@ -23,8 +23,7 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.ask_again import ask_for_comment
-from flagadmin.core.change_checks.comments import CommentRefused, commenting, read_comment_in_form
+from flagadmin.core.change_checks.comments import commenting, read_comment_in_form
 from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, get_rejected_form
@@ -165,8 +164,6 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
             return answer
         except Refusal as error:
             return ask_what_to_do(request, error, get_caller(request))
-        except CommentRefused as error:
-            return ask_for_comment(request, error)
         except AppError as error:
             show_error(request, error)
             return HttpResponseRedirect(request.get_full_path())

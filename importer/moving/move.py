@@ -117,7 +117,7 @@ def _attempt(project: str, report: Report, work: Callable[[], Iterable[Line]]) -
     except Refused as refused:
         report.lines += refused.lines
     except Refusal as error:
-        detail = error.as_app_error().message
+        detail = error.message
         report.lines.append(Line(Kind.REFUSE, subject, detail, project, choice=choice))
     except AppError as error:
         details = [f"{problem.path}: {problem.message}" for problem in error.details] or [error.message]

@@ -6,7 +6,6 @@ from typing import Any
 from rest_framework.exceptions import APIException
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import CommentRefused
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.error_responses import as_app_error, log_and_record
 from integrations.mcp import change_tools, comparison_tools, connect_tool, flag_tools, stale_tool
@@ -16,7 +15,7 @@ from integrations.mcp.tool import Call, Tool
 from sdk.schemas import read
 
 MAX_DETAILS = 10
-_REFUSALS = (AppError, APIException, Refusal, CommentRefused)
+_REFUSALS = (AppError, APIException, Refusal)
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in [

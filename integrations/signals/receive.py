@@ -12,7 +12,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.change_checks import Refusal, overriding, skipping
-from flagadmin.core.change_checks.comments import CommentRefused, commenting
+from flagadmin.core.change_checks.comments import commenting
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import (
     AppError,
@@ -126,15 +126,13 @@ def _apply(rule: SignalRule, item: Item) -> Result:
         return result | {"result": "repeated"}
     except MaintenanceMode:
         raise
-    except (AppError, CommentRefused) as error:
+    except (AppError, Refusal) as error:
         return result | {"result": "refused", "why": error.message}
-    except Refusal as error:
-        return result | {"result": "refused", "why": error.as_app_error().message}
 
 
 @transactional
 def _act(rule: SignalRule, item: Item, caller: Caller) -> str:
-    """All or nothing: what is noted as done has been done. Raises AppError, CommentRefused, Refusal, Repeated."""
+    """All or nothing: what is noted as done has been done. Raises AppError, Refusal, Repeated."""
     with transaction.atomic():
         if item.key:
             _, is_new = SignalDone.objects.get_or_create(rule=rule, key=item.key[:300])

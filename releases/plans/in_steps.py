@@ -32,9 +32,7 @@ def save_in_steps(places: Sequence[Changed], form: Mapping[str, str], *, caller:
     try:
         return start_milestone(place_of(plan), plan.pk, first.pk, caller=caller)
     except Refusal as error:
-        raise ValidationError(
-            f"The plan was added and not started. {error.as_app_error().message}"
-        ) from error
+        raise ValidationError(f"The plan was added and not started. {error.message}") from error
 
 
 def add_in_steps(places: Sequence[Changed], form: Mapping[str, str], *, caller: Caller) -> ReleasePlan:

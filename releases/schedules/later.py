@@ -42,7 +42,11 @@ class Postponed(Refusal):
     def __init__(self, places: Sequence[Place]) -> None:
         super().__init__(places)
         self.places = places
-        self.message = "" if places else NOT_LATER
+        self._problem = "" if places else NOT_LATER
+
+    @property
+    def message(self) -> str:
+        return self._problem
 
     def as_app_error(self) -> AppError:
         return ValidationError(self.message)
@@ -62,7 +66,7 @@ class Postponed(Refusal):
             places = find_own(self.places, caller)
             requests = save_later(places, parse_utc(answers.get(LATER, "")), caller=caller)
         except AppError as error:
-            self.message = error.message
+            self._problem = error.message
             return None
         first = requests[0]
         return f"/projects/{first.project_id}/change-requests/{first.pk}/"
@@ -71,7 +75,7 @@ class Postponed(Refusal):
         try:
             plan = save_in_steps([Changed(*place) for place in self.places], answers, caller=caller)
         except AppError as error:
-            self.message, self.places = error.message, ()
+            self._problem, self.places = error.message, ()
             return None
         return f"/projects/{plan.flag.project_id}/features/{plan.flag.name}/"
 

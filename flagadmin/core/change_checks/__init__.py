@@ -39,6 +39,11 @@ class Refusal(Exception):
     """The form field that the page adds to those that were sent."""
     status = Conflict.status
 
+    @property
+    def message(self) -> str:
+        """What is refused and why, without what an API client may do about it."""
+        return self.as_app_error().message
+
     def as_app_error(self) -> AppError:
         raise NotImplementedError
 

@@ -14,6 +14,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
+from flagadmin.core.change_checks import Refusal
 from flagadmin.core.errors import AppError, Problem, ValidationError
 
 HEADER = "X-Comment"
@@ -23,17 +24,21 @@ MAX_LENGTH = 1_000
 _NO_CHANGES = ("/playground", "/compare", "/validate", "/search", "/export")
 
 
-class CommentRefused(Exception):
-    """400: a comment is required here and missing, or too long. Nothing was saved.
+class CommentRefused(Refusal):
+    """400: a comment is required here and missing, or too long. Nothing was saved."""
 
-    It is no AppError itself, so that forms and buttons, which show those, let it through: `ConsolePage` asks for one.
-    """
-
+    title = "Why?"
+    template_name = "console/ask_comment.html"
+    answer_field = FIELD
     status = ValidationError.status
 
     def __init__(self, message: str, problems: Sequence[Problem]) -> None:
         super().__init__(message, problems)
-        self.message, self.problems = message, problems
+        self._message, self.problems = message, problems
+
+    @property
+    def message(self) -> str:
+        return self._message
 
     @classmethod
     def missing(cls, places: Sequence[str]) -> "CommentRefused":

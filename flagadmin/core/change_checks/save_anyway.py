@@ -1,7 +1,8 @@
 """Asks what to do about a change that a check refuses.
 
 Every form of the console and of the admin site may be refused so, when all of it is written. The page has the values
-that were sent, and sends them again with ``FIELD`` (broken expectations), ``SKIP`` or what else the refusal asks for.
+that were sent, and sends them again with ``FIELD`` (broken expectations), ``SKIP`` or whatever field the refusal asks
+for, such as a comment.
 
 A form may also ask for a later time (``WHEN`` is ``at``): it is refused in any case, and the refusal sees to the rest.
 """
@@ -11,12 +12,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django_htmx.http import HttpResponseClientRedirect
+from django.shortcuts import render
+from django_htmx.http import HttpResponseClientRedirect, reselect, reswap, retarget
 
 from flagadmin.core.change_checks import Refusal, overriding, postponing, skipping
-from flagadmin.core.change_checks.ask_again import ask_again
 from flagadmin.core.change_checks.comments import commenting, read_comment_in_form
 from flagadmin.core.change_checks.override import FIELD
+from flagadmin.core.http.error_responses import find_previous_page
 
 SKIP = "skip_change_request"
 WHEN, LATER, STEPS = "when", "at", "steps"
@@ -41,10 +43,11 @@ def skipping_as_asked(request: HttpRequest, caller: Any) -> AbstractContextManag
 
 def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpResponse:
     """The page of the refusal, or where it leads if the form says what to do about it."""
-    with commenting(read_comment_in_form(request.POST)), skipping_as_asked(request, caller):
+    # A comment that is too long has been refused before: it may be what the page is about.
+    with commenting(lambda: read_comment_in_form(request.POST)), skipping_as_asked(request, caller):
         url = error.settle(request.POST, caller)
+    by_script = "HX-Request" in request.headers
     if url is not None:
-        by_script = "HX-Request" in request.headers
         return HttpResponseClientRedirect(url) if by_script else HttpResponseRedirect(url)
     context = {
         "title": error.title,
@@ -54,7 +57,14 @@ def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpRes
         "caller": caller,
         "may_skip": error.may_be_skipped_by(caller),
         "comment": read_comment_in_form(request.POST),
+        "kept": _list_sent_values(request, except_for=error.answer_field),
+        "back": find_previous_page(request),
     }
-    return ask_again(
-        request, error.template_name, status=error.status, field=error.answer_field, context=context
-    )
+    answer = render(request, error.template_name, context, status=error.status)
+    return retarget(reswap(reselect(answer, "#main"), "outerHTML"), "#main") if by_script else answer
+
+
+def _list_sent_values(request: HttpRequest, *, except_for: str) -> list[tuple[str, str]]:
+    """Names and values of the form's fields, which the page sends again with the field that it adds."""
+    sent = [(name, value) for name, values in request.POST.lists() for value in values]
+    return [pair for pair in sent if pair[0] not in ("csrfmiddlewaretoken", except_for)]

@@ -16,7 +16,6 @@ from rest_framework.response import Response
 
 from flagadmin.core import errors
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import CommentRefused
 from flagadmin.core.db.outages import reach
 from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http import health
@@ -88,7 +87,7 @@ _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
         drf_errors.Throttled,
         lambda exc: errors.TooManyRequests(headers={"Retry-After": str(int(exc.wait or 1))}),
     ),
-    ((Refusal, CommentRefused), lambda exc: exc.as_app_error()),
+    (Refusal, lambda exc: exc.as_app_error()),
     (django_errors.RequestDataTooBig, lambda _: errors.PayloadTooLarge("The body is too large.")),
     (django_errors.TooManyFieldsSent, lambda _: errors.PayloadTooLarge("The form has too many fields.")),
     (
