@@ -109,7 +109,7 @@ def run(argv: list[str]) -> None:
 
 
 def describe(error: Exception) -> str | None:
-    """What is wrong with the configuration or the database. None if the error is a bug."""
+    """Describes the problem with the configuration or the database. None if the error is a bug."""
     if isinstance(error, ImproperlyConfigured):
         return str(error)
     if isinstance(error, OperationalError):

@@ -203,7 +203,7 @@ def _send(protocol: Any, ready: Ready) -> None:
 
 
 async def _repeat(task: loop_routes.LoopTask) -> None:
-    """Runs a task until it ends by itself."""
+    """Runs a task until it returns. Restarts it if it fails."""
     while True:
         try:
             return await task()

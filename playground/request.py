@@ -16,9 +16,9 @@ MAX_ENVIRONMENTS, MAX_PROJECTS = 100, 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundRequest:
-    """A valid request. ``projects`` is None for all that the caller may read; ``echo`` is the ``input`` of the answer.
+    """A valid request. `projects` is None for all that the caller may read; `echo` is the `input` of the answer.
 
-    ``at`` is another moment, None for now.
+    `at` is another moment, None for now.
     """
 
     environments: list[str]

@@ -25,7 +25,7 @@ from sdk.watcher.watcher import Watcher, watcher
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What decided a response. ``answer`` is None for a 304. ``valid_until`` is in seconds since 1970."""
+    """The origin of a response. ``answer`` is None for a 304. ``valid_until`` is in seconds since 1970."""
 
     token: int
     scope: TokenScope
@@ -34,7 +34,7 @@ class Origin:
 
 
 def mark_origin(response: HttpResponse, origin: Origin) -> None:
-    """Lets the event loop give this response again. It must depend on nothing else in the database."""
+    """Lets the event loop give this response again. It must depend on nothing more in the database."""
     response.origin = origin  # type: ignore[attr-defined]
 
 

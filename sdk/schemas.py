@@ -46,7 +46,7 @@ class Body(BaseModel):
 
 
 class Platform(Body):
-    """What SDKs report about themselves in every body."""
+    """The SDK's versions and platform, which every body states."""
 
     sdkVersion: Word = None
     platformName: Word = None
@@ -68,7 +68,7 @@ class Registration(Platform):
 
 
 class ToggleCount(Body):
-    """How often a flag was on and off, and the counts of its variants."""
+    """The number of times a flag was on and off, and the counts of its variants."""
 
     yes: CountNumber = 0
     no: CountNumber = 0
@@ -84,7 +84,7 @@ class Bucket(Body):
 
 
 class Metrics(Platform):
-    """What an SDK has counted since its last report."""
+    """The counts that an SDK has taken since its last report."""
 
     appName: Name = Field(description="Application name, as in the SDK's configuration.")
     instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
@@ -141,7 +141,7 @@ Fault = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 
 
 class RelayReport(Body):
-    """How a relay is."""
+    """The state of a relay."""
 
     id: Annotated[str, StringConstraints(min_length=8, max_length=64, pattern="^[0-9a-zA-Z-]+$")] = Field(
         description="The same for as long as the relay keeps its directory."

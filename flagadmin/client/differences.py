@@ -18,7 +18,7 @@ _PLACE = re.compile(r"(flags|segments|contextFields)\[(\d+)\]\.?(?:flag\.?)?(.*)
 
 @dataclass
 class Stored:
-    """What the server has, by kind and name, and the project of each flag."""
+    """The server's documents by kind and name, and the project of each flag."""
 
     documents: dict[tuple[str, str], Document]
     projects: dict[str, str]

@@ -27,7 +27,7 @@ _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 @dataclass(slots=True)
 class File:
-    """``kind`` is a key of `FOLDERS`. ``project`` is that of a flag's folder."""
+    """`kind` is a key of `FOLDERS`. `project` is that of a flag's folder."""
 
     path: Path
     kind: str
@@ -45,7 +45,7 @@ class File:
 
 @dataclass
 class Folder:
-    """What was read: the projects that flagadmin.yaml names, and all files by kind and name."""
+    """The contents of a folder: the projects that flagadmin.yaml names, and all files by kind and name."""
 
     root: Path
     projects: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Writes what is stored into files. What has not changed in a file stays as somebody wrote it, with its comments."""
+"""Writes what is stored into files. Unchanged parts of a file stay as somebody wrote them, with comments."""
 
 import io
 import json
@@ -18,7 +18,7 @@ SCHEMAS = ".schemas"
 
 
 def simplify(value: Any) -> Any:
-    """What a value says, however it is spelled: texts for numbers, and nothing that is empty."""
+    """Reduces a value to what it says, however it is spelled: texts for numbers, and nothing that is empty."""
     if isinstance(value, Mapping):
         members = {key: simplify(member) for key, member in value.items()}
         return {
@@ -48,7 +48,7 @@ def write_new(path: Path, document: Document, kind: str) -> None:
 
 
 def rewrite(path: Path, document: Document) -> None:
-    """Changes in the file what says something else than the document."""
+    """Changes the parts of the file that differ from the document."""
     if path.suffix == ".json":
         write(path, _format_json(document))
         return

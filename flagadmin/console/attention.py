@@ -64,7 +64,7 @@ class Attention:
 
     @property
     def key(self) -> str:
-        """What a dismissal is kept by: the item comes back when what it is ``about`` changes."""
+        """The key that a dismissal is kept by: the item comes back when what it is ``about`` changes."""
         return sha256(orjson.dumps([self.kind, self.about])).hexdigest()[:16]
 
 

@@ -40,7 +40,7 @@ class FirstSteps:
 
 
 def find_first_steps(caller: Caller, flags: QuerySet[Flag]) -> FirstSteps | None:
-    """What is done of them with these flags, None if there is nothing left to say. At most four queries."""
+    """Finds which first steps are done with these flags, None if there is nothing left to say. At most four queries."""
     if len(listed := list(flags.order_by("created_at")[:FEW_FLAGS])) == FEW_FLAGS:
         return None
     applications = find_readable_applications(caller).values("pk")

@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
 
 
 def read_inbox(caller: Caller) -> dict[str, Any]:
-    """What the start page shows. About ten queries, and one or two for each environment with requests in review."""
+    """Reads the start page's data. About ten queries, and one or two for each environment with requests in review."""
     waiting = waiting_for(caller, visible_requests(caller))
     drafts = drafts_of(caller)
     return {
@@ -44,7 +44,7 @@ def read_inbox(caller: Caller) -> dict[str, Any]:
 
 
 def read_running_plans(caller: Caller) -> list[PlanView]:
-    """Those that are paused first, then those that take their next step soonest. Two queries."""
+    """Reads the plans, paused ones first, then those that take their next step soonest. Two queries."""
     plans = running_plans(caller).select_related("flag__project", "active").prefetch_related("milestones")
     return [PlanView(plan, caller) for plan in plans.order_by("state", "look_at", "pk")[:MAX_RUNNING]]
 

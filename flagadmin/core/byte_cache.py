@@ -82,7 +82,7 @@ class SharingCache(ByteCache[K, S]):
     def __init__(self) -> None:
         super().__init__()
         self._uses: Counter[int] = Counter()
-        """How many values have a piece, by its identity."""
+        """The number of values that have a piece, by its identity."""
 
     def _add(self, key: K, value: S) -> None:
         super()._add(key, value)

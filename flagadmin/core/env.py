@@ -68,7 +68,7 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def secret(name: str) -> str:
-    """At least MIN_SECRET_LENGTH characters that can be in a header, or empty."""
+    """Reads a secret of at least MIN_SECRET_LENGTH characters that can be in a header, or empty."""
     value = text(name)
     if value and not re.fullmatch(rf"[!-~]{{{MIN_SECRET_LENGTH},}}", value):
         raise ImproperlyConfigured(

@@ -13,7 +13,7 @@ from flagadmin.core.http.logs import request_id
 
 @contextmanager
 def at(moment: datetime, request: str = "") -> Iterator[None]:
-    """Within this, actions happen at that moment, as one change.
+    """Makes actions within it happen at that moment, as one change.
 
     Only in a transaction, and for a process that does nothing else.
     """

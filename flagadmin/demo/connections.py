@@ -21,7 +21,7 @@ from projects.models import Flag
 
 DAY = timedelta(days=1)
 HELD = timedelta(days=60)
-"""Before now: when the integration and the source were made."""
+"""The age of the integration and of the source."""
 PROJECT, ENVIRONMENT = "checkout", "production"
 WEBHOOK: dict[str, Any] = {
     "provider": "webhook",

@@ -199,7 +199,7 @@ def _mark_favorites(admin: User) -> None:
 
 
 def _make_pending_import(admin: User) -> None:
-    """What development has, on its way into production: it awaits the admin's review for a day."""
+    """Makes an import of development's flags into production that awaits the admin's review for a day."""
     if ImportRun.objects.filter(state=ImportRun.State.PENDING).exists():
         return
     body = import_body("checkout", "production", [*tried_in_development()], _read_segment_ids())

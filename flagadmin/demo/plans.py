@@ -29,7 +29,7 @@ WHY = "Failed payments above 0.05: 0.0594 now."
 
 
 def add_plans(now: datetime, caller: Caller) -> None:
-    """Once. What the flags return stays as it is: each plan is at the share that its flag has."""
+    """Adds the plans once. The flags' results stay as they are: each plan is at the share that its flag has."""
     if ReleasePlan.objects.exists() or ReleaseTemplate.objects.exists():
         return
     with at(now - 30 * DAY, "demo-template"):

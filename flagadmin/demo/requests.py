@@ -24,7 +24,7 @@ RULES = [
     {"condition": "onlyTurnsOff", "requiredApprovals": 0},
     {"condition": "changesUsers", "percent": 5, "requiredApprovals": 2},
 ]
-"""Nothing for turning off, two approvals beyond 5 % of users; one for what is left."""
+"""No approval for turning off, two beyond 5 % of users, one for the rest."""
 State = ChangeRequest.State
 Who = Callable[[str], Caller]
 
@@ -58,7 +58,7 @@ def _roll_out(flag: str, percent: int | str) -> ProposedChange:
 
 
 def _save(flag: str, percent: int | str, caller: Caller) -> None:
-    """Without a request."""
+    """Saves without a request."""
     values = _roll_out(flag, percent).payload
     with skipping(caller):
         members = {"parameters": values["parameters"]}
@@ -122,7 +122,7 @@ def _make_draft(now: datetime, admin: User) -> None:
 
 
 def _make_scheduled(now: datetime, caller: Caller) -> None:
-    """On Monday morning, without any policy."""
+    """Schedules a request for Monday morning, without any policy."""
     monday = (now + timedelta(days=7 - now.weekday())).replace(hour=8, minute=30, second=0, microsecond=0)
     with at(now - timedelta(hours=7)):
         changes = [_turn("maintenance-banner", True)]

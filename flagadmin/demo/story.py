@@ -78,7 +78,7 @@ def list_second_import() -> list[DemoFlag]:
 
 
 def get_time_since_import(project: str) -> timedelta:
-    """How long before now the project's flags were imported first."""
+    """Returns how long before now the project's flags were imported first."""
     return timedelta(days=200) if project == PORTAL else timedelta(days=37, hours=3)
 
 

@@ -95,7 +95,7 @@ def _count_calls(use: DemoUsage, flag: str, at: datetime) -> int:
 
 
 def _count(flag: str, environment: str, calls: int) -> Count:
-    """How many of the calls were on, and the variants they got."""
+    """Counts how many of the calls were on, and the variants they got."""
     state = getattr(_FLAGS[flag], environment)
     if not state.enabled:
         return Count(no=calls)
@@ -115,7 +115,7 @@ def _read_share(strategy: Document) -> int:
 
 
 def _split(variants: list[Document], calls: int) -> dict[str, int]:
-    """By weight, a little off, as measured numbers are."""
+    """Splits by weight, a little off, as measured numbers are."""
     total = sum(variant["weight"] for variant in variants)
     return {
         variant["name"]: round(calls * variant["weight"] / total * (98 + 4 * (index % 2)) / 100)

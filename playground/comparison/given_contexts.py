@@ -100,7 +100,7 @@ def check_contexts(body: Any) -> Document:
 class GivenContexts:
     """The contexts that a validated body asks for. Raises ValidationError for what it names and is not there.
 
-    ``most`` are as many as there can be: `make` reads the rules of flags for the others.
+    `most` are as many as there can be: `make` reads the rules of flags for the others.
     """
 
     def __init__(self, caller: Caller, body: Document) -> None:

@@ -40,7 +40,7 @@ class State(ABC):
     Made in two steps: a request names it, then it is limited `within` what is compared. A request that names several
     states finds out first for all of them whether their environments exist.
 
-    ``saved_contexts`` are the stored ones that this state changes, as they would be, by name. ``url`` is the page that
+    `saved_contexts` are the stored ones that this state changes, as they would be, by name. `url` is the page that
     explains what one context gets here; "" if the playground does.
     """
 

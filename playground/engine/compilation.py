@@ -63,7 +63,7 @@ def recompile(
     unchanged: Collection[str] = (),
     replaced: Collection[str] = (),
 ) -> Compiled:
-    """Compiles flags and segments like ``compile_snapshot``, reusing parts of an `earlier` snapshot of the environment.
+    """Compiles flags and segments like `compile_snapshot`, reusing parts of an `earlier` snapshot of the environment.
 
     The documents of `unchanged` projects need not be given, except those of the flags that are `replaced`: since that
     snapshot neither their other flags nor the segments these use have changed. Of all others, flags whose document is

@@ -37,9 +37,9 @@ PLACES = {
 
 @dataclass(slots=True)
 class WhoForm:
-    """The form as sent. ``users``, ``seed``, ``fixed`` and the moments are as entered, "" if not; no moment is now.
+    """The form as sent. `users`, `seed`, `fixed` and the moments are as entered, "" if not; no moment is now.
 
-    ``before`` and ``after`` are environments, or other states (``playground.comparison.kinds.list_state_choices``).
+    `before` and `after` are environments, or other states (`playground.comparison.kinds.list_state_choices`).
     """
 
     before: str

@@ -68,7 +68,7 @@ class History:
         return [Chunk((b'{"events":[%b]}' % b",".join(events),))] if events else None
 
     def _make_hydration(self, matches: Matches | None) -> list[Chunk]:
-        """In chunks that are compressed already, if an earlier hydration or an SDK answer has the same flags."""
+        """Makes the event, of compressed chunks if an earlier hydration or an SDK answer has the same flags."""
         flags = dict(self.content.flags)
         if matches is None:
             place, pieces = self.content.place, self.content.pieces

@@ -38,12 +38,12 @@ class Prepared:
         versions = FORMAT, compiled.snapshot.environment, sorted(revisions.items())
         self._only: dict[str, Snapshot] = {}
         self.written: dict[Hashable, tuple[bytes, bytes]] = {}
-        """Of OFREP's answers what no context changes, by how a flag was decided. Written when first needed."""
+        """The unchanging parts of OFREP's answers, by how a flag was decided. Written when first needed."""
         self.state = hashlib.blake2b(orjson.dumps(versions), digest_size=16).hexdigest()
 
     @cached_property
     def toggles(self) -> ActiveFlags[bytes]:
-        """For frontend SDKs."""
+        """The flags for frontend SDKs."""
         return compile_toggles(self.snapshot, self.flags)
 
     @property
@@ -93,7 +93,7 @@ _prepared: WeakKeyDictionary[ResponseSnapshot, Prepared] = WeakKeyDictionary()
 
 
 def prepare(compiled: ResponseSnapshot, revisions: Mapping[str, int]) -> Prepared:
-    """What is prepared of a snapshot, which was compiled at these revisions."""
+    """Returns the prepared snapshot, which was compiled at these revisions."""
     prepared = _prepared.get(compiled)
     if prepared is None:
         prepared = _prepared[compiled] = Prepared(compiled, revisions)

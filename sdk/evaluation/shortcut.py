@@ -57,7 +57,7 @@ _lookups = LOOKUPS.labels("hit")
 
 
 class Request(NamedTuple):
-    """What an evaluation is made from. ``fields`` are those of the context as the client sent it, not yet checked."""
+    """The basis of an evaluation. ``fields`` are those of the context as the client sent it, not yet checked."""
 
     path: str
     query: str
@@ -68,7 +68,7 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class Caller:
-    """Who asks in one way: with a token, for a host, from an origin. ``headers`` are those of answers by status."""
+    """The caller, who asks with a token, for a host, from an origin. ``headers`` are those of answers by status."""
 
     token_id: int
     token: TokenState
@@ -78,7 +78,7 @@ class Caller:
     checked: int = 0
     """The version of the state in which the token is known to be the same."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """What an endpoint has found out about the token."""
+    """Facts that an endpoint has found out about the token."""
 
     @property
     def is_browser(self) -> bool:
@@ -86,12 +86,12 @@ class Caller:
 
     @property
     def scope(self) -> tuple[object, ...]:
-        """What decides the flags."""
+        """The parts of the token that decide the flags."""
         return self.environment, None if self.token.all_projects else self.token.scopes
 
 
 class _Place:
-    """Where the snapshot of a scope is in the cache."""
+    """The place of a scope's snapshot in the cache."""
 
     def __init__(self, key: Key, revisions: Mapping[str, int]) -> None:
         self._key, self._revisions = key, revisions
@@ -285,8 +285,7 @@ def _read_headers(scope: Any) -> dict[str, str]:
 
 
 def _identify(scope: Any, headers: Mapping[str, str]) -> bytes:
-    """A hash of what shapes the answer to an RSGI request beside the context. Empty if only Django can say what the
-    request means."""
+    """Hashes what shapes the answer to an RSGI request besides the context. Empty if only Django can interpret it."""
     if "cookie" in headers or "host" not in headers or "content-encoding" in headers:
         return b""
     if scope.method == "GET" and "charset" in headers.get("content-type", "").lower():

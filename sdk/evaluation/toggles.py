@@ -29,7 +29,7 @@ _PROPERTY = re.compile(r"properties\[(.+)\]")
 def answer_toggles(
     prepared: Prepared, context: Context, known: str, *, may_evaluate: bool = True
 ) -> Answer | None:
-    """What the context, which has its currentTime, gets. ``known`` is the client's If-None-Match, or empty.
+    """Returns the flags for the context, which has its currentTime. ``known`` is the client's If-None-Match, or empty.
 
     The ETag is that of the flags and the context, so that nothing is evaluated for a client that has the answer. Where
     chance decided it is that of the answer: the next one may be another. None if it would have to be evaluated, but may

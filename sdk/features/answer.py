@@ -39,7 +39,7 @@ class FeaturesAnswer(ChunkedBody):
 
     @property
     def nbytes(self) -> int:
-        """Without its pieces, which other answers share. Compressed chunks are about as large as ``gzipped``."""
+        """The size without its pieces, which others share. Compressed chunks are about as large as ``gzipped``."""
         return self._fixed + len(self._body) + 2 * len(self._gzipped)
 
     def _join(self) -> bytes:
@@ -51,7 +51,7 @@ class FeaturesAnswer(ChunkedBody):
 
 
 def _make_ending(segments: Chunk | None, query: bytes, meta: bytes) -> list[Chunk]:
-    """What stands behind the flags."""
+    """Makes the part behind the flags."""
     if segments is None:
         return [Chunk((b'],"query":%b,"meta":%b}' % (query, meta),))]
     return [

@@ -28,7 +28,7 @@ class ChunkedBody:
             return body
 
     def parts(self) -> Iterator[bytes]:
-        """What the body is joined from."""
+        """Yields the parts that the body is joined from."""
         for chunk in self._chunks:
             yield from chunk.parts()
 

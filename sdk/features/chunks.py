@@ -31,7 +31,7 @@ class Chunk:
         return self.opening + b",".join(self.texts)
 
     def parts(self) -> Iterator[bytes]:
-        """What ``raw`` is joined from."""
+        """Yields the parts that ``raw`` is joined from."""
         yield self.opening
         for at, text in enumerate(self.texts):
             if at:

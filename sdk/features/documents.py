@@ -20,7 +20,7 @@ SELECT id, name, type, project_id, stale, description, impression_data FROM proj
 
 
 class ClientFlag(NamedTuple):
-    """An active flag as configured in an environment, and the ids of the segments it needs beside it."""
+    """An active flag as configured in an environment, and the ids of the segments it needs besides."""
 
     document: Document
     segments: tuple[int, ...]
@@ -36,7 +36,7 @@ class ClientFlags(NamedTuple):
 def read_client_flags(
     projects: Iterable[str], environment: str, *, inline_segments: bool, using: str = "default"
 ) -> Iterator[ClientFlags]:
-    """What SDKs need of the projects, at most BATCH flags at once. Read them in one transaction.
+    """Reads the projects' flags for SDKs, at most BATCH flags at once. Read them in one transaction.
 
     ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment
     support.

@@ -1,4 +1,4 @@
-"""Serializes the flags of each project by itself, so that a change costs no more than its project."""
+"""Serializes each project's flags separately, so that a change costs no more than its project."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
 
 
 class Place(NamedTuple):
-    """What the pieces of an answer have in common, beside their projects."""
+    """The common properties of the pieces of an answer, besides their projects."""
 
     environment: str
     inline_segments: bool
@@ -31,7 +31,7 @@ class Piece:
 
 
 latest: WeakValueDictionary[tuple[str, Place], Piece] = WeakValueDictionary()
-"""By project and place the piece read last, as long as an answer or a history holds it."""
+"""The piece read last by project and place, as long as an answer or a history holds it."""
 
 
 def read_pieces(revisions: Mapping[str, int], place: Place, *, using: str) -> dict[str, Piece]:

@@ -32,7 +32,7 @@ _threads = ThreadPoolExecutor(2, thread_name_prefix="ofrep events")
 
 
 class State(NamedTuple):
-    """What the flags of a scope depend on: revisions, and which dates have been reached."""
+    """The state on which the flags of a scope depend: revisions, and the dates that have been reached."""
 
     revisions: dict[str, int]
     snapshot: Snapshot
@@ -51,7 +51,7 @@ class ChangeEvents:
     def __init__(self) -> None:
         self._streams = TokenStreams(watcher, self._update)
         self._timed: dict[Scope, State] = {}
-        """By scope with streams what is known of it, if any condition compares the current time."""
+        """The known state of each scope with streams, if any condition compares the current time."""
 
     async def stream(self, request: StreamRequest) -> None:
         """Handles the path in the event loop."""

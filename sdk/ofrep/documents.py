@@ -89,7 +89,7 @@ class Resolver:
     def _write(
         self, position: int, fragments: FlagFragments, outcome: FlagOutcome, outside: Collection[int]
     ) -> tuple[bytes, bytes]:
-        """What stands before and after the sentence that says why, which browsers always get the same.
+        """Writes the text before and after the sentence of why, which browsers always get the same.
 
         `variant` is never missing, because providers read it unasked: without one it is "enabled" or "disabled".
         """

@@ -53,7 +53,7 @@ class ContextField(s.JSONField):
     {"oneOf": [{"type": kind} for kind in ("boolean", "string", "number", "object", "array")]}
 )
 class ValueField(s.JSONField):
-    """Of any type."""
+    """A value of any type."""
 
 
 @extend_schema_field({"oneOf": [{"type": kind} for kind in ("boolean", "string", "number")]})

@@ -50,7 +50,7 @@ def find_reason(
     *,
     is_static: bool,
 ) -> Reason:
-    """`outside`: see below. `is_static`: whether everybody gets the same (``Snapshot.static``)."""
+    """`outside`: see below. `is_static`: whether everybody gets the same (`Snapshot.static`)."""
     cause = find_cause(flag, outcome)
     if cause is SWITCHED_OFF:
         return DISABLED
@@ -112,9 +112,9 @@ def find_bucket(
 
 
 def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, *, drawn: bool) -> bool:
-    """Whether the next request with the same context may get something else: there was nothing to hash.
+    """Whether the next request with the same context may get another result: there was nothing to hash.
 
-    `drawn`: a bucket of the flag or of a parent may have been drawn (``playground.engine.chance.find_drawn_flags``).
+    `drawn`: a bucket of the flag or of a parent may have been drawn (`playground.engine.chance.find_drawn_flags`).
     """
     if drawn and find_state_over_calls(evaluation, flag, outcome)[0] is State.RANDOM:
         return True

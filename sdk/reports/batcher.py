@@ -75,7 +75,7 @@ class ReportBatcher:
 
     @property
     def waiting(self) -> int:
-        """How many reports wait for the next batch."""
+        """The number of reports that wait for the next batch."""
         return len(self._waiting)
 
     def _submit(self, report: UsageReport, token: int) -> None:

@@ -32,7 +32,7 @@ class SampleBody(wire.Body):
 
 
 class ImpactMetric(wire.Body):
-    """What an application has recorded since its last report."""
+    """The values that an application has recorded since its last report."""
 
     name: wire.Name
     help: Annotated[str, Field(max_length=1000)] = ""

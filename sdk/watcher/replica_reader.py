@@ -43,7 +43,7 @@ class ReplicaReader:
             await self._close()
 
     async def read(self, primary: Connection, tokens: list[int]) -> SdkState:
-        """From the replica, or from the primary if there is none or it does not answer."""
+        """Reads from the replica, or from the primary if there is none or it does not answer."""
         if has_replica() and not replica.is_lost:
             try:
                 return await _within(LATE, self._read_replica(tokens))

@@ -43,7 +43,7 @@ class State:
     _digests: dict[int | None, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     def scope_of(self, token: TokenState) -> TokenScope:
-        """What the token can read, as `read_token_scope` reads it."""
+        """Returns what the token can read, as `read_token_scope` reads it."""
         revisions = self.revisions
         if not token.all_projects:
             ids = (project for _, project in token.scopes)
@@ -80,7 +80,7 @@ def changed_projects(before: State, after: State) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class SdkState:
-    """What SDK answers are made from: revisions by project id, and of each token (row id, project id)."""
+    """The data that SDK answers are made from: revisions by project id, and (row id, project id) of each token."""
 
     revisions: dict[str, int]
     scopes: dict[int, list[tuple[int, str]]]

@@ -24,7 +24,7 @@ TOO_MANY_TOKENS = 30_000  # milliseconds until a client of a token that cannot b
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a stream was opened for: the token, as it was, and the version that the client has."""
+    """The request of a stream: the token, as it was, and the version that the client has."""
 
     token: int
     kind: str

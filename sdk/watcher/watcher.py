@@ -74,7 +74,7 @@ class Watcher:
 
     @property
     def latest(self) -> State | None:
-        """What was read last, certain or not."""
+        """The state read last, certain or not."""
         return self._state
 
     def use(self, token: int) -> bool:
@@ -100,7 +100,7 @@ class Watcher:
         self._subscribers.remove(subscriber)
 
     async def run(self) -> None:
-        """Watches until it is canceled. Reconnects by itself."""
+        """Watches until it is canceled. Reconnects automatically."""
         try:
             await self._run()
         finally:

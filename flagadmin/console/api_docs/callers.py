@@ -31,7 +31,7 @@ class Callers:
 
 
 def read_callers(generator: SchemaGenerator, document: dict[str, Any]) -> dict[str, Callers]:
-    """Of each operation that the generator has put into the document, by the operation's id."""
+    """Reads the callers of each operation that the generator has put into the document, by the operation's id."""
     callers = {}
     for path, _, method, view in generator._get_paths_and_endpoints():
         path, _ = camelize_operation(path, {"operationId": "unused"})

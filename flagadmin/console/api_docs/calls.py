@@ -84,7 +84,7 @@ def as_json(body: Any) -> str:
 
 
 def as_python(call: Call) -> str:
-    """With the standard library alone. The token is in the environment variable TOKEN."""
+    """Writes the call with the standard library alone. The token is in the environment variable TOKEN."""
     headers = [f'"{call.header}": os.environ["TOKEN"]'] if call.header else []
     headers += [f'"Content-Type": "{call.media}"'] if call.media else []
     imports = [*(["json"] if call.media and call.body is not None else []), *(["os"] if call.header else [])]

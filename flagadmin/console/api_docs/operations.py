@@ -16,7 +16,7 @@ KINDS = ("allOf", "oneOf", "anyOf")  # how a schema says that it is any of sever
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a list shows of an operation."""
+    """An operation as a list shows it."""
 
     id: str
     method: str
@@ -38,7 +38,7 @@ def read_document() -> dict[str, Any]:
 
 @cache
 def list_operations() -> tuple[Operation, ...]:
-    """By subject, in the order of the document; deprecated ones last in their subject."""
+    """Lists the operations by subject, in the order of the document; deprecated ones last in their subject."""
     document = read_document()
     order = [tag["name"] for tag in document["tags"]]
     operations = [
@@ -81,6 +81,6 @@ def resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Map
 
 
 def list_alternatives(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Of a schema that is any of several; null is left out."""
+    """Yields the schemas of which any one holds; null is left out."""
     for kind in KINDS:
         yield from (alternative for alternative in schema.get(kind, ()) if alternative.get("type") != "null")

@@ -65,7 +65,7 @@ def _find_object(document: Schema, schema: Schema) -> tuple[Schema, frozenset[st
 
 
 def describe_type(document: Schema, schema: Schema) -> str:
-    """In words: ``string``, ``list of object``, ``one of on, off``, ``integer or null``."""
+    """Describes a type in words: ``string``, ``list of object``, ``one of on, off``, ``integer or null``."""
     schema, _ = resolve(document, schema)
     several = [describe_type(document, alternative) for kind in KINDS for alternative in schema.get(kind, ())]
     if several:
@@ -135,7 +135,7 @@ _VALUES: dict[str, Any] = {
 
 
 def make_example(document: Schema, schema: Schema, name: str = "") -> Any:
-    """A small value that the schema allows: of an object what is required, or else its first members."""
+    """Makes a small value that the schema allows: for an object its required members, or without any its first ones."""
     schema, _ = resolve(document, schema)
     if name in _VALUES and fits(document, schema, _VALUES[name]):
         return _VALUES[name]

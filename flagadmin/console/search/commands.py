@@ -177,7 +177,7 @@ def _list_pages(caller: Caller) -> Iterator[Command]:
 
 
 def _list_actions(caller: Caller) -> Iterator[Command]:
-    """Those that need no row, as far as the caller may perform them."""
+    """Yields the commands that need no row and that the caller may perform."""
     admin = caller.is_admin
     may_create_token = find_allowed_kinds(caller, "CREATE") or list_projects_with(
         caller, Permission.CREATE_PROJECT_API_TOKEN

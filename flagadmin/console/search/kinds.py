@@ -76,7 +76,7 @@ def _describe_flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
 
 
 def _read_flag_states(flags: Sequence[Flag]) -> list[State]:
-    """In production: the share, or of several such environments the smallest."""
+    """Reads the state in production: the share, the smallest if there are several such environments."""
     states = []
     for row in read_flag_cells(flags):
         production = [cell for cell in row.cells if cell.production]

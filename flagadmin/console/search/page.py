@@ -91,5 +91,5 @@ class SearchPage(ConsolePage):
         ]
 
     def find_way_back(self) -> str:
-        """Where switching the theme returns to."""
+        """Finds the page to which switching the theme returns."""
         return read_current_page(self.request) if self.is_dialog else self.request.get_full_path()

@@ -16,7 +16,7 @@ class AuditEvents(models.QuerySet["AuditEvent"]):
         return self.order_by(*NEWEST_FIRST)
 
     def older_than(self, event_id: int) -> "AuditEvents":
-        """Those that come after this event in a list whose newest is first."""
+        """Events that come after this one in a list whose newest is first."""
         position = _locate(event_id)
         return (
             self.none()
@@ -34,7 +34,7 @@ class AuditEvents(models.QuerySet["AuditEvent"]):
 
 
 def _locate(event_id: int) -> tuple[datetime, int] | None:
-    """When the event was, None if it is older than all. An id that is not there stands for the one before it."""
+    """Finds when the event was, None if it is older than all. A missing id stands for the one before it."""
     nearest = AuditEvent.objects.filter(pk__lte=event_id).order_by("-pk")
     return nearest.values_list("created_at", "pk").first()
 
@@ -44,7 +44,7 @@ def _match_not_before(moment: datetime, event_id: int) -> models.Q:
 
 
 class AuditEvent(models.Model):
-    """Who changed what, with the values before and after.
+    """A record of who changed what, with the values before and after.
 
     The table is append-only: database triggers reject updates and deletions.
     There are no foreign keys: an event outlives its actor and its subjects, so it stores their ids and names.

@@ -32,11 +32,11 @@ def read_transaction_time() -> datetime:
 
 
 _gathered: ContextVar[list[tuple["Actor", "Event"]] | None] = ContextVar("gathered", default=None)
-"""What `recording_together` has not written yet."""
+"""Events that `recording_together` has not written yet."""
 
 
 class Actor(Protocol):
-    """Who made the change: a user, a service account, an API token or the system."""
+    """The author of a change: a user, a service account, an API token or the system."""
 
     @property
     def id(self) -> int | None: ...
@@ -69,7 +69,7 @@ def record_change(event: Event, *, actor: Actor) -> None:
 
 @contextmanager
 def recording_together() -> Iterator[None]:
-    """What is recorded inside is written at its end, in its order and in few statements. Nothing if it fails.
+    """Writes all events recorded inside at its end, in their order and in few statements. Nothing if it fails.
 
     Not for what `copy_all` and `record_selected` write, which is written at once.
     """
@@ -118,7 +118,7 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
 def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
     """Records any number of events with one COPY, in the given order. Returns their number.
 
-    ``before`` and ``after`` may also be JSON that is already encoded (bytes). Does not check whether a comment is
+    `before` and `after` may also be JSON that is already encoded (bytes). Does not check whether a comment is
     required: `check_comment` does that before all is written.
     """
     _check_change(())

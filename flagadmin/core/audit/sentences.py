@@ -139,7 +139,7 @@ def find_template(event_type: str) -> str:
 
 
 def read_address(event: AuditEvent) -> str:
-    """Of a failed login."""
+    """Reads the address of a failed login."""
     after = event.after if isinstance(event.after, dict) else {}
     return str(after.get("address") or "an unknown address")
 

@@ -101,7 +101,7 @@ class BrokenExpectations(Refusal):
 
 
 class Watch:
-    """What a check returns that looks at single flags: before they change, and once they have, when it is called."""
+    """The result of a check that looks at single flags: before they change, and, when it is called, after they have."""
 
     def look_at(self, flags: Collection[str] | None) -> None:
         """Called before these flags of the project change; None: before anything may."""
@@ -165,7 +165,7 @@ def begin(project_id: str, flags: Collection[str] | None = None) -> None:
 
 @contextmanager
 def overriding(caller: Any) -> Iterator[None]:
-    """What a check finds is recorded rather than refused, if this caller may do that. None: it is refused."""
+    """Records what a check finds instead of refusing it, if this caller may do that. None: it is refused."""
     token = _overriding.set(caller)
     try:
         yield
@@ -180,7 +180,7 @@ def override_by() -> Any:
 
 @contextmanager
 def skipping(caller: Any) -> Iterator[None]:
-    """What needs a change request is changed at once, and recorded, if this caller may skip it."""
+    """Changes at once, and records, what needs a change request, if this caller may skip it."""
     token = _skipping.set(caller)
     try:
         yield
@@ -190,7 +190,7 @@ def skipping(caller: Any) -> Iterator[None]:
 
 @contextmanager
 def postponing() -> Iterator[None]:
-    """What is changed is to be changed later: a check refuses it with `Refusal.settle` saying how."""
+    """Marks changes as to be made later: a check refuses them, with `Refusal.settle` saying how."""
     token = _postponing.set(True)
     try:
         yield

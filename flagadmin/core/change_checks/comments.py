@@ -106,7 +106,7 @@ def read_comment_in_form(form: QueryDict) -> str:
 
 
 def make_comment_reader(request: Request) -> Callable[[], str]:
-    """What reads the comment of an API call: from its header, or else from its body if that is an object.
+    """Makes a function that reads the comment of an API call: from its header, or from its body if that is an object.
 
     The body is read as late as this, because views read it after the permission. Raises CommentRefused for a header
     that is too long.

@@ -1,4 +1,4 @@
-"""Connections for asyncio code, beside Django's: outside its pool, with the same database settings."""
+"""Connections for asyncio code, separate from Django's: outside its pool, with the same database settings."""
 
 import asyncio
 from typing import Any

@@ -11,7 +11,7 @@ CHANNEL = "flagadmin_changes"
 
 
 def notify_trigger(operation: Any) -> pgtrigger.Trigger:
-    """For each changed row. PostgreSQL sends equal notifications of one transaction once."""
+    """Makes a trigger that notifies of each changed row. PostgreSQL sends equal notifications of a transaction once."""
     return pgtrigger.Trigger(
         name="notify",
         level=pgtrigger.Row,

@@ -47,7 +47,7 @@ class Reach:
         self.is_lost = True
 
     def forget(self) -> None:
-        """Nobody looks any more."""
+        """Forgets the database's reach when nobody looks any more."""
         self._reached_at = float("-inf")
         self.is_lost = False
 
@@ -64,11 +64,11 @@ class Reach:
 reach = Reach()
 
 _age: ContextVar[float | None] = ContextVar("age", default=None)
-"""Of what the current request was answered with from memory."""
+"""The age of what the current request was answered with from memory."""
 
 
 def read(reader: Callable[[], T], known: Callable[[], T | None], *, using: str = DEFAULT_DB_ALIAS) -> T:
-    """What ``reader`` returns, or else what is ``known`` from before while the database cannot be reached.
+    """Returns what ``reader`` returns, or what is ``known`` from before while the database cannot be reached.
 
     ``using`` is the database that ``reader`` reads: a replica is asked during an outage too. Raises ServiceUnavailable
     or what ``reader`` raises if nothing is known or it is too old.
@@ -117,7 +117,7 @@ def make_cache_status(age: float) -> str:
 
 
 def set_patience() -> None:
-    """How long requests wait for a connection: otherwise, all threads of a worker would soon wait for none.
+    """Sets how long requests wait for a connection: otherwise, all threads of a worker would soon wait for none.
 
     Not in an event loop: for the bundled database, this may start its server.
     """

@@ -74,7 +74,7 @@ def has_other_database(using: str) -> bool:
 
 
 def read_for_sdks(reader: Callable[[str], T]) -> T:
-    """What ``reader`` returns for the alias of the database that SDKs are answered from."""
+    """Returns what ``reader`` returns for the alias of the database that SDKs are answered from."""
     using = choose_sdk_database()
     if not has_other_database(using):
         return reader(using)

@@ -141,7 +141,7 @@ def was_wait_canceled() -> bool:
 
 
 async def watch_commits() -> None:
-    """A task of the event loop, with a connection of its own. Reconnects by itself."""
+    """A task of the event loop, with a connection of its own. Reconnects automatically."""
     while True:
         try:
             async with await connect(DEFAULT_DB_ALIAS, NAME) as connection:

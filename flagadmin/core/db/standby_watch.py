@@ -27,7 +27,7 @@ SELECT current_setting('synchronous_standby_names'),
 
 
 class StandbyWatch:
-    """Of one connection to the primary. ``now`` is a monotonic clock."""
+    """A watch on the standby over one connection to the primary. ``now`` is a monotonic clock."""
 
     def __init__(
         self, connection: psycopg.Connection[Any], seconds: float, now: Callable[[], float] = time.monotonic
@@ -63,7 +63,7 @@ class StandbyWatch:
 
 
 def watch(url: str, seconds: float, **options: Any) -> None:
-    """Watches until it is killed, and connects again by itself. ``options`` are libpq's.
+    """Watches until it is killed, and reconnects automatically. ``options`` are libpq's.
 
     Raises psycopg.errors.InsufficientPrivilege if the role may not do it.
     """

@@ -28,12 +28,12 @@ def get_sqlstate(exc: BaseException) -> str | None:
 
 
 _ends: ContextVar[dict[Hashable, Callable[[], None]] | None] = ContextVar("ends", default=None)
-"""What is still to be called at the end of the action that this thread runs."""
+"""Functions still to be called at the end of the action that this thread runs."""
 End = TypeVar("End", bound=Callable[[], None])
 
 
 def make_at_end_of_action(make: Callable[[], End]) -> End | None:
-    """What ``make()`` returned in this action, and is called at the end of the outermost one, before its commit.
+    """Returns the function made by ``make()`` in this action. It is called before the commit of the outermost one.
 
     It is made once in an action. An exception at the end undoes the action. None outside of an action.
     """

@@ -58,7 +58,7 @@ class FormVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownConflict:
-    """What the form shows after a conflict: the events since it was rendered, and what is stored now."""
+    """A conflict as the form shows it: the events since it was rendered, and what is stored now."""
 
     events: Sequence[tuple[AuditEvent, str]]
     now: Sequence[Any]  # sentences

@@ -11,7 +11,7 @@ log = logging.getLogger("flagadmin.access")
 def log_request(
     *, route: str, method: str, status: int, seconds: float, caller: str, address: str, request_id: str
 ) -> None:
-    """``route`` is a URL pattern, as in the metrics; ``caller`` a kind of token, `session` or "" for nobody known.
+    """`route` is a URL pattern, as in the metrics; `caller` a kind of token, `session` or "" for nobody known.
 
     URLs, names and the client's own headers are left out: they may contain secrets and personal data.
     """

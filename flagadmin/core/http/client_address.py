@@ -17,7 +17,7 @@ def get_peer(scope: Any) -> str:
 
 
 def choose_address(peer: str, forwarded_for: str) -> str:
-    """From the connection's other end and X-Forwarded-For. A proxy of ours adds the address as the last entry."""
+    """Chooses the client's address from the connection's peer and X-Forwarded-For. Our proxies add the last entry."""
     if settings.BEHIND_PROXY and forwarded_for:
         return forwarded_for.rpartition(",")[2].strip()
     return peer or "unknown"

@@ -35,7 +35,7 @@ _API_PREFIXES = ("/api/", "/auth/", "/edge/", "/internal-backstage/", "/invite/"
 
 
 def register_error_format(prefix: str, error_format: ErrorFormat) -> None:
-    """For an API below ``prefix`` whose protocol has error bodies of its own, instead of the error record."""
+    """Registers the error bodies of an API below ``prefix`` whose protocol has its own, instead of the error record."""
     _formats[prefix] = error_format
 
 

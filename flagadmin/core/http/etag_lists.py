@@ -6,7 +6,7 @@ _ETAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def read_etags(header: str) -> list[str]:
-    """The ETags of an If-None-Match header as strong ones, or ``["*"]``. What is not an ETag is left out."""
+    """Reads the ETags of an If-None-Match header as strong ones, or ``["*"]``. Leaves out what is not an ETag."""
     if header.strip() == "*":
         return ["*"]
     matches = (_ETAG.fullmatch(etag.strip()) for etag in header.split(","))

@@ -55,7 +55,7 @@ def readyz(request: HttpRequest) -> HttpResponseBase:
 
 
 def _read_health() -> dict[str, Any]:
-    """Of what serves, maybe without some of what it is to have."""
+    """Reads the health of a server that serves, perhaps without a standby or a replica that it should have."""
     missing = {"no standby": standby.is_missing, "no replica": replica.is_lost}
     reasons = [reason for reason, is_so in missing.items() if is_so]
     return {"health": "DEGRADED", "reasons": reasons} if reasons else {"health": "GOOD"}

@@ -43,7 +43,7 @@ def drop_secrets(text: str) -> str:
 
 
 def _get_request_id(record: logging.LogRecord) -> str:
-    """Of the present request, or of the one that Django logs about after all middleware has ended."""
+    """Returns the id of the present request, or of the one that Django logs about after all middleware has ended."""
     return request_id.get() or getattr(getattr(record, "request", None), "id", "")
 
 

@@ -137,7 +137,7 @@ class StrictJSONParser(BaseParser):
 
 
 class ManyValuesParser(StrictJSONParser):
-    """For bodies with thousands of objects."""
+    """A parser for bodies with thousands of objects."""
 
     bounds = Bounds(values=1_000_000)
 

@@ -35,7 +35,7 @@ SECONDS = Histogram(
 
 
 def count_request(route: str, method: str, status: int, seconds: float) -> None:
-    """``route`` is a URL pattern without the first slash: there are only so many of them."""
+    """``route`` is a URL pattern without the first slash: there are only a limited number of them."""
     if settings.METRICS_TOKEN:
         requests, times = _get_children(route, method if method in METHODS else "other", status)
         requests.inc()
@@ -44,7 +44,7 @@ def count_request(route: str, method: str, status: int, seconds: float) -> None:
 
 @cache
 def _get_children(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
-    """What ``labels()`` takes three times as long to find."""
+    """Returns the labeled metrics, cached because ``labels()`` takes three times as long to find them."""
     return REQUESTS.labels(route, method, status), SECONDS.labels(route)
 
 
@@ -80,7 +80,7 @@ def _route_of(request: HttpRequest) -> str:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """What all processes of `serve` have counted. 404 without FLAGADMIN_METRICS_TOKEN, 401 without that token."""
+    """Returns what all processes of `serve` count. 404 without FLAGADMIN_METRICS_TOKEN, 401 without that token."""
     if not settings.METRICS_TOKEN:
         raise Http404
     expected = f"Bearer {settings.METRICS_TOKEN}".encode()
@@ -96,6 +96,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 @cache
 def _make_collector() -> Collector:
-    """Of this process alone if it was not started by `serve`."""
+    """Collects the metrics of all processes, or of this process alone if it was not started by `serve`."""
     directory = os.environ.get(DIRECTORY)
     return AllProcesses(Path(directory)) if directory else REGISTRY

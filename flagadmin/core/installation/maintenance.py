@@ -23,7 +23,7 @@ _is_exempt: ContextVar[bool] = ContextVar("exempt from maintenance", default=Fal
 
 @contextmanager
 def exempt_from_maintenance() -> Iterator[None]:
-    """For logins that create or update accounts, and for what a server does when it starts."""
+    """Exempts from maintenance: for logins that create or update accounts, and for the startup of a server."""
     token = _is_exempt.set(True)
     try:
         yield

@@ -26,7 +26,7 @@ class Installation(models.Model):
 
 
 def create_row(*, using: str = DEFAULT_DB_ALIAS, apps: Any = global_apps, **kwargs: Any) -> None:
-    """After every ``migrate`` and ``flush``, as the other initial rows."""
+    """Creates the row after every ``migrate`` and ``flush``, like the other initial rows."""
     try:
         model = apps.get_model("installation", "Installation")
     except LookupError:  # migrated back to before it existed

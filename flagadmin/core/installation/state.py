@@ -30,7 +30,7 @@ _remembered = _Remembered()
 
 
 def is_in_maintenance() -> bool:
-    """For what is shown. `maintenance.check_writable` decides."""
+    """Whether maintenance mode is on, for display. `maintenance.check_writable` decides."""
     return _read_current().is_in_maintenance
 
 

@@ -1,7 +1,7 @@
 """The parameters of the API's lists. All invalid ones are reported at once; empty ones are ignored.
 
 A list has one `ListFilter`. Its filters narrow the rows, in the API and on the console's page of the same rows. Its
-options, which are the fields of ``Meta.form``, order and cut them. The OpenAPI document describes both.
+options, which are the fields of `Meta.form`, order and cut them. The OpenAPI document describes both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -14,7 +14,7 @@ FIRST_DESCRIPTOR = 3
 
 
 class ActivationError(Exception):
-    """What was passed cannot be served on. The message says why."""
+    """The passed sockets cannot be served on. The message says why."""
 
 
 def take_passed_socket() -> socket.socket | None:

@@ -38,7 +38,7 @@ MAX_PAUSE = 60.0  # seconds
 
 @dataclass
 class PeriodicTask:
-    """``due`` is the next time to run, in seconds of the monotonic clock. For ``everywhere``: `run_every`."""
+    """`due` is the next time to run, in seconds of the monotonic clock. For `everywhere`, see `run_every`."""
 
     interval: timedelta
     task: Task

@@ -14,6 +14,6 @@ def raise_limit(wanted: int) -> None:
 
 
 def count_files_for_streams(wanted: int) -> int:
-    """As many of the wanted streams as this process may have, beside everything else."""
+    """As many of the wanted streams as this process may have, besides everything else."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if soft == resource.RLIM_INFINITY else max(0, min(wanted, soft - OTHERS))

@@ -1,6 +1,6 @@
 """Answers requests in the event loop as Django answered the same ones, while that answer holds.
 
-An endpoint declares the request headers that its view reads, as in ``Vary``. What middleware and settings read is
+An endpoint declares the request headers that its view reads, as in `Vary`. What middleware and settings read is
 in `_ALWAYS`. Requests that differ in none of these get the same answer, as long as what else decided it is the same.
 """
 
@@ -18,7 +18,7 @@ _REQUEST_ID = "X-Request-Id"
 
 
 class Basis(NamedTuple):
-    """What an answer rests on. ``body`` returns None if the body is no longer kept: then Django answers."""
+    """The basis of an answer. ``body`` returns None if the body is no longer kept: then Django answers."""
 
     holds: Callable[[Any], bool]
     body: Callable[[], bytes | None]
@@ -36,7 +36,7 @@ class ReadyAnswers:
     max_answers = 100  # clients use a few hosts
 
     def __init__(self, reads: tuple[str, ...] = (), caller: str = "") -> None:
-        """``reads`` are the request headers that the view reads, beside If-None-Match."""
+        """``reads`` are the request headers that the view reads, besides If-None-Match."""
         self.caller = caller
         self.reads = reads
         self._shaping = tuple(dict.fromkeys((*_ALWAYS, *(name.lower() for name in reads))))
@@ -48,11 +48,11 @@ class ReadyAnswers:
         return ", ".join(self.reads)
 
     def state(self) -> Any:
-        """What decides answers beside the request, as it is known now. None if nothing is certain."""
+        """Returns what decides answers besides the request, as it is known now. None if nothing is certain."""
         return ()
 
     def find_basis(self, before: Any, sent: Ready, response: Any) -> Basis | None:
-        """What Django's answer rests on, None if on more than is known. ``before`` is the state of before it began."""
+        """Finds what Django's answer rests on, None if on more than is known. ``before`` is the state before it."""
         return Basis(lambda state: True, lambda: sent.body) if sent.status == 200 else None
 
     def answer(self, scope: Any, body: bytes = b"") -> Ready | None:

@@ -28,7 +28,7 @@ async def receive_small(protocol: Any, declared: int) -> bytes:
 
 
 async def receive_parts(protocol: Any, declared: int, add: Callable[[int], None]) -> bytes:
-    """``add`` is told the size of each part that has arrived, and may raise. Raises what `receive_small` does."""
+    """`add` is told the size of each part that has arrived, and may raise. Raises what `receive_small` does."""
     parts, size = list[bytes](), 0
     begin = asyncio.get_running_loop().time()
     try:

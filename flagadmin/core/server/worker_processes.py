@@ -84,12 +84,11 @@ def set_stop_handler(stop: Callable[[], object], is_busy: Callable[[], bool]) ->
 
 
 def stop_on_sigterm(seconds: float) -> None:
-    """Makes the first SIGTERM stop this process: at once before it serves, else when requests are complete.
+    """Makes the first SIGTERM stop this process: at once before it serves, otherwise when requests are complete.
 
-    Waits at most ``seconds`` for running requests, and less for clients that send or read slowly. Stopping a
-    service signals all its processes, and then `serve` signals its workers again; a second SIGTERM would make
-    Granian's own handler block forever, so signals are blocked and read by a thread. SIGINT is handled by
-    `serve` alone.
+    Waits at most `seconds` for running requests, and less for clients that send or read slowly. Stopping a service
+    signals all its processes, and then `serve` signals its workers again; a second SIGTERM would make Granian's own
+    handler block forever, so signals are blocked and read by a thread. SIGINT is handled by `serve` alone.
 
     Must be called before other threads start, because threads inherit the signal mask.
     """

@@ -46,7 +46,7 @@ def day(moment: datetime | None) -> str:
 
 @register.filter
 def expiry(moment: datetime | None) -> str:
-    """When a token expires: "never", a day, in amber how soon, or "expired"."""
+    """Describes when a token expires: "never", a day, in amber how soon, or "expired"."""
     if moment is None:
         return "never"
     now = timezone.now()

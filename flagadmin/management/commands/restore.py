@@ -77,7 +77,7 @@ class Command(BaseCommand):
 
 
 def check_archive_of(file: Path) -> str:
-    """What the backup says it holds. Raises CommandError if there is no such file, BackupError if it is no backup."""
+    """Returns the backup's description. Raises CommandError without such a file, BackupError if it is no backup."""
     if not file.is_file():
         raise CommandError(f"File {file} not found.")
     label = check_archive(file)

@@ -85,13 +85,13 @@ def restore(path: Path) -> None:
 
 
 def renew_revisions() -> None:
-    """After a recovery by PostgreSQL's own means: lets no SDK and no running server use what it knows."""
+    """Makes SDKs and running servers discard what they know, after a recovery by PostgreSQL's own means."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_renew_sql(1))
 
 
 def check_archive(path: Path) -> Label | None:
-    """What the backup says it holds. Raises BackupError if it is none of flagadmin, or one of a newer version."""
+    """Reads what the backup says it holds. Raises BackupError if it is none of flagadmin, or one of a newer version."""
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise BackupError(f"{path} is not a backup made by `flagadmin backup`.")

@@ -7,10 +7,9 @@ APPLICATION = "flagadmin_app"  # owns its database; not a superuser
 
 
 def access_files(account: Account | None) -> dict[str, str]:
-    """The contents of PostgreSQL's `hba` and `ident` files for a server run by ``account``.
+    """The contents of PostgreSQL's `hba` and `ident` files for a server run by `account`.
 
-    Connections are authenticated by the account of their process: root and the owner of the data, never
-    `nobody`.
+    Connections are authenticated by the account of their process: root and the owner of the data, never `nobody`.
     """
     allowed = sorted(list_accounts_let_in(account))
     ident = [f'flagadmin "{name}" {role}\n' for name in allowed for role in (SUPERUSER, APPLICATION)]

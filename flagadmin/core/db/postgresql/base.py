@@ -54,7 +54,7 @@ class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
 
 
 def _execute(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    """A statement outside of a transaction commits by itself."""
+    """Executes a statement. Outside of a transaction, it commits automatically."""
     if context["connection"].in_atomic_block:
         return execute(sql, params, many, context)
     forget_canceled_wait()
