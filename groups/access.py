@@ -99,7 +99,7 @@ def read_rights(rights: str) -> Rights:
 
 
 class Caller:
-    """Who performs an action: a user, a service account, an API token or the system.
+    """The performer of an action: a user, a service account, an API token or the system.
 
     A caller is never built from request data.
     """

@@ -22,7 +22,7 @@ ADMIN_KINDS: frozenset[str] = frozenset({ApiToken.Kind.ADMIN, ApiToken.Kind.PERS
 
 
 class ApiRequest(Request):
-    """For annotations: a request whose ``user`` is a Caller and whose ``auth`` is the API token, if any."""
+    """A type for annotations: a request whose `user` is a Caller and whose `auth` is the API token, if any."""
 
     if TYPE_CHECKING:
         user: Caller  # type: ignore[assignment]

@@ -89,7 +89,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         return self.get(request, *args, **kwargs)
 
     def find(self) -> None:
-        """Loads what the page is about; lists and forms call it. Raises NotFound, NoAccess."""
+        """Handles HEAD. Django would set it to the bound method `get` otherwise: a reference cycle in every request."""
 
     def get_title(self) -> str:
         return self.title.format(**self.kwargs)

@@ -80,10 +80,10 @@ def make_secret(
     environment: str | None = None,
     credential: str | None = None,
 ) -> str:
-    """A new secret: ``project:environment.<56 hex>``, ``*`` for all projects (None), ``[]`` for several.
+    """A new secret: `project:environment.<56 hex>`, `*` for all projects (None), `[]` for several.
 
-    With the secret that its creator uses here (``credential``), the form is
-    ``project:environment.v2_IDENTIFIER_SECRET``, and `recover_secret` can derive it again.
+    With the secret that its creator uses here (`credential`), the form is
+    `project:environment.v2_IDENTIFIER_SECRET`, and `recover_secret` can derive it again.
     """
     random_part = secrets.token_hex(SECRET_BYTES)
     if kind == ApiToken.Kind.PERSONAL:

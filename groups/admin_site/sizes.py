@@ -38,7 +38,7 @@ def measure_length(value: Any) -> int:
 
 
 def find_long_fields(obj: Model | None) -> dict[str, Callable[[Any], str]]:
-    """What is shown instead of the fields of ``obj`` whose values are too long for a form."""
+    """Finds the fields of `obj` whose values are too long for a form, with what is shown instead of each."""
     text_fields = [] if obj is None else [field for field in obj._meta.fields if _is_text(field)]
     long = (field for field in text_fields if measure_length(getattr(obj, field.name) or "") > MAX_CHARACTERS)
     return {field.name: make_length_field(field.name, str(field.verbose_name)) for field in long}
@@ -102,7 +102,7 @@ def count_options(inline: Any) -> int:
 
 
 def describe_left_out(inline: Any, obj: Model) -> tuple[str, int, str]:
-    """What the rows are called, how many there are, and the list in which each has a page of its own."""
+    """Returns the name of the rows, their number, and the list in which each has a page of its own."""
     inline_rows, key = rows(inline, obj)
     meta = inline.model._meta
     try:

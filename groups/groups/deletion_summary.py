@@ -9,7 +9,7 @@ NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight
 
 
 def describe_deletion(plan: GroupDeletion) -> str:
-    """For example: ``Beta has 3 members. They lose Member in shop. One of them has no other access …``"""
+    """Describes losses, such as ``Beta has 3 members. They lose Member in shop. One of them has no other access …``"""
     group, count = plan.group, len(plan.members)
     if not count:
         return f"{group.name} has no members. Nobody loses access. {_describe_flags(group)}".rstrip()

@@ -63,14 +63,14 @@ class AccountAdapter(DefaultAccountAdapter):
         return is_own_path(url)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """For the list of sessions, which stores valid addresses only."""
+        """Returns the client's address for the list of sessions, which stores valid addresses only."""
         try:
             return str(ipaddress.ip_address(get_client_address(request).partition("%")[0]))
         except ValueError:
             return UNKNOWN_ADDRESS
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: our pages say what was done, in their own words."""
+        """Adds no message: our pages say what was done, in their own words."""
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Nothing: flagadmin sends no mail."""
+        """Sends nothing: flagadmin sends its own mails, with `groups.login.mail`."""

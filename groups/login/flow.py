@@ -16,13 +16,13 @@ from groups.models import User
 guarded = method_decorator(
     [sensitive_post_parameters("password"), csrf_protect, never_cache], name="dispatch"
 )
-"""For pages that receive a password."""
+"""Decorates pages that receive a password."""
 
 
 def begin_login(request: HttpRequest, user: User, next_url: str | None, *, how: str) -> HttpResponse:
-    """Starts a session and redirects to ``next_url``, or to the page of the second factor first.
+    """Starts a session and redirects to `next_url`, or to the page of the second factor first.
 
-    ``how`` is password, link or set-up. `AccountAdapter` does the rest when nothing else is asked for.
+    `how` is password, link or set-up. `AccountAdapter` does the rest when no second factor is required.
     """
     record_authentication(request, user, method=how)
     login = Login(user=user, redirect_url=make_safe_next(next_url), signal_kwargs={"how": how})

@@ -17,5 +17,6 @@ class CuttingBcryptHasher(BCryptPasswordHasher):
 
 
 def encode_foreign(hashed: str) -> str | None:
-    """What Django stores for a bcrypt hash of another system. None if it is no such hash, or takes seconds to check."""
+    """Encodes another system's bcrypt hash as Django stores it. None if it is no such hash, or takes seconds to
+    check."""
     return f"{CuttingBcryptHasher.algorithm}${hashed}" if _HASH.fullmatch(hashed) else None

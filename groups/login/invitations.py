@@ -79,7 +79,7 @@ def request_reset(name: str, *, address: str) -> None:
 
 
 def find_invited_user(token: str) -> User:
-    """Whose password the link is for. Does not use it up.
+    """Finds the user whose password the link is for. Does not use it up.
 
     Raises NotFound, InvalidOperation (it only logs in: its user has a password; passwords are off).
     """

@@ -51,7 +51,7 @@ def render_login(
 
 
 def ask_to_log_in(request: HttpRequest) -> HttpResponse:
-    """For a form whose session has ended: the login page, which carries the submitted values."""
+    """Answers a form whose session has ended with the login page, which carries the submitted values."""
     page, entered = find_page(request), read_input(request)
     if not entered:
         return redirect_to_login(page)

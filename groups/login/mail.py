@@ -39,7 +39,7 @@ def send_invitation(user: User, path: str, *, by: str, project: str = "") -> boo
 
 
 def send_reset(user: User, path: str, *, hours: str) -> bool:
-    """Sends the link to a new password, which works for so many ``hours``. Returns whether the mail server took it."""
+    """Sends the link to a new password, which works for this many `hours`. Returns whether the mail server took it."""
     return _send(user, path, "A new password for flagadmin", _RESET, hours=hours)
 
 

@@ -42,13 +42,13 @@ class Attempt:
 
     @classmethod
     def of_reset(cls, user: User | None, typed_name: str, address: str) -> "Attempt":
-        """Of a new password by e-mail. Counted apart: whoever asks too often must not lock others out."""
+        """An attempt to reset a password by e-mail. Counted apart: asking too often must not lock others out."""
         attempt = cls.of(user, typed_name, address)
         return cls(account=f"reset of {attempt.account}", address=f"reset from {attempt.address}"[:64])
 
     @classmethod
     def with_code(cls, user: User, address: str) -> "Attempt":
-        """Of a second factor. Counted apart: the right password must not make its attempts forgotten."""
+        """An attempt at a second factor. Counted apart: the right password must not make its attempts forgotten."""
         return cls(account=f"second factor of user {user.pk}", address=_get_network(address))
 
 
@@ -79,7 +79,7 @@ def log_failure(address: str, reason: str) -> None:
 
 
 def forget_attempts(attempt: Attempt) -> None:
-    """After a successful login, deletes the attempts on the account, from all IP addresses."""
+    """Deletes the attempts on the account, from all IP addresses, after a successful login."""
     LoginFailure.objects.filter(account=attempt.account).delete()
 
 

@@ -23,7 +23,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.filter(is_active=True)
 
     def admins(self) -> "UserQuerySet":
-        """Those who hold the Admin role, directly or through a group. Somebody with both is there twice."""
+        """Those who hold the Admin role, directly or through a group. Somebody with both appears twice."""
         return self.filter(models.Q(root_role=BuiltIn.ADMIN) | models.Q(groups__root_role=BuiltIn.ADMIN))
 
     def known_as(self, name: str) -> "UserQuerySet":

@@ -76,7 +76,7 @@ class Role(models.Model):
         return self.type in (self.Type.ROOT, self.Type.ROOT_CUSTOM)
 
     def held_permissions(self) -> list[HeldPermission]:
-        """By name, then by environment."""
+        """Lists the permissions by name, then by environment."""
         return [row.held for row in self.permissions.order_by("permission", "environment_id")]
 
     def document(self) -> RoleDocument:

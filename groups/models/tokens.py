@@ -51,7 +51,7 @@ class ApiToken(models.Model):
     seen_at = models.DateTimeField("last used", null=True, blank=True)
 
     user_rights: str | None = None
-    """What ``groups.access`` reads of the user's rights, if the statement that found the token has selected it."""
+    """The user's rights as `groups.access` reads them, if the statement that found the token has selected them."""
 
     class Meta:
         verbose_name = "API token"

@@ -41,9 +41,9 @@ _EVENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAccount:
-    """The values of a new account. ``root_role``: id or name, or None.
+    """The values of a new account. `root_role`: id or name, or None.
 
-    Without a password, a user logs in with a one-time link first. What follows it only SCIM gives.
+    Without a password, a user logs in with a one-time link first. Only SCIM gives the values after the password.
     """
 
     username: str

@@ -240,7 +240,7 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
 
 
 def list_removed(user: User, kind: str) -> list[str]:
-    """What is deleted with an account, one line each."""
+    """Lists what is deleted with an account, one line each."""
     lines = [f"the {kind} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
     lines += [f"the token {token.name}, which stops working" for token in read_personal_tokens(user)]
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]

@@ -15,7 +15,7 @@ def links_by_email() -> bool:
 
 
 def describe_first_login() -> str:
-    """How somebody with a new account logs in while password login is off."""
+    """Describes how somebody with a new account logs in while password login is off."""
     if links_by_email():
         return (
             "The first login through the identity provider with this email address is linked to this account."

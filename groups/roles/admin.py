@@ -16,7 +16,7 @@ from groups.roles.rules import check_role_is_unused
 
 
 class OnlyRootRoles:
-    """For pages of accounts and groups: the field ``root_role`` offers root roles, and actions call it so."""
+    """A base for pages of accounts and groups: the field `root_role` offers root roles, and actions call it so."""
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "root_role":

@@ -109,7 +109,7 @@ class Reach:
 
     @property
     def sentence(self) -> str:
-        """What revoking it from everybody would take away."""
+        """The loss if it were revoked from everybody."""
         if not self.accounts:
             return "Nobody has this role, so nobody loses access."
         has = "has" if self.accounts == 1 else "have"

@@ -79,7 +79,7 @@ class RolesPage(ListPage):
 
 
 def read_holder_counts(role: Any) -> tuple[int, int]:
-    """How many accounts and groups hold the role: globally for a root role, otherwise in projects."""
+    """Reads how many accounts and groups hold the role: globally for a root role, otherwise in projects."""
     if role.is_root:
         return role.root_user_count or 0, role.root_group_count or 0
     return role.user_count or 0, role.group_count or 0

@@ -58,7 +58,7 @@ def _find_faults(role: Role, role_permission: HeldPermission, environments: list
 def limit_permissions(
     permissions: Iterable[HeldPermission], environments: Sequence[str]
 ) -> list[HeldPermission]:
-    """What these permissions come to in these environments alone, without what reaches all (KEPT_WHEN_LIMITED)."""
+    """Reduces permissions to these environments alone, leaving out those that reach all (see KEPT_WHEN_LIMITED)."""
     limited: dict[HeldPermission, None] = {}
     for each in permissions:
         permission = Permission.__members__.get(each.permission)

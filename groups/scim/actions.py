@@ -45,7 +45,7 @@ def create_user(values: AccountChanges, *, caller: Caller) -> User:
 
 @transactional
 def change_user(user_id: int, changes: AccountChanges, *, caller: Caller) -> User:
-    """Whoever is deactivated loses sessions and personal tokens at once, for good.
+    """Changes a user. A deactivated user loses sessions and personal tokens at once, for good.
 
     Raises NoAccess, NotFound, ValidationError, Taken, InvalidOperation (the last admin).
     """

@@ -30,7 +30,7 @@ def make_user_resource(user: UserRow, base: str) -> User:
 
 
 def group_resource(group: GroupRow, base: str, *, with_members: bool) -> Group:
-    """With members, their accounts must be fetched with the group."""
+    """Makes a group's resource. With members, their accounts must be fetched with the group."""
     members = [
         Member(value=str(membership.user_id), display=membership.user.username)
         for membership in (group.memberships.all() if with_members else ())

@@ -63,7 +63,7 @@ GROUP_COLUMNS = {
     "meta.created": Column("created_at", datetime),
 }
 _OF_EVERY_EMAIL = {"type", "primary"}
-"""There is one address, which is for work and the primary one."""
+"""Filters that every address meets: each account has one, which is for work and the primary one."""
 
 
 def make_condition(scim_filter: ScimFilter[Any], columns: Mapping[str, Column]) -> Q:

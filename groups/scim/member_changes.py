@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class MemberChanges:
-    """``only``: the members from which the changes start; None: those that there are."""
+    """``only``: the members from which the changes start; None: the present ones."""
 
     only: set[int] | None = None
     added: set[int] = field(default_factory=set)
@@ -26,5 +26,5 @@ class MemberChanges:
         self.only, self.added, self.removed = ids, set(), set()
 
     def final(self) -> set[int]:
-        """All members, if the changes do not start from those that there are."""
+        """Returns all members, if the changes do not start from the present ones."""
         return ((self.only or set()) | self.added) - self.removed

@@ -22,7 +22,7 @@ class ProvisioningPage(ShowsSecretOnce, FormPage):
     form_class = forms.Form
 
     def get_breadcrumbs(self) -> Breadcrumbs:
-        """Of the page that shows a new token."""
+        """Returns the breadcrumbs of the page that shows a new token."""
         return (("Provisioning", reverse("scim")),) if CREATED in self.request.GET else ()
 
     def find(self) -> None:

@@ -9,7 +9,7 @@ from groups.scim.resources import Name, User
 
 
 def read_user(resource: User, before: User | None = None) -> AccountChanges:
-    """What an account with this resource has. ``before`` says which name was changed, if they differ."""
+    """Reads the values of an account with this resource. `before` says which name was changed, if they differ."""
     parts = {
         key: value
         for key, value in (

@@ -93,5 +93,5 @@ def _use_recovery_code(factor: Authenticator, code: str) -> bool:
 
 
 def encode_app_data(secret: str, period: int) -> dict[str, str | int]:
-    """What is stored of an authenticator app. ``period`` is that of the last code that was used."""
+    """Encodes an authenticator app for storing. `period` is that of the last code that was used."""
     return {"secret": encrypt(secret), "period": period}

@@ -53,7 +53,7 @@ class CodeForm(forms.Form):
     name="dispatch",
 )
 class SecondFactorPage(View):
-    """Whoever is here knows the password, and is not logged in yet."""
+    """A page for those who have given the password, and are not logged in yet."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if self.stage.is_over() or not read_second_factors(self.user):

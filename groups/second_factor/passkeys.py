@@ -34,7 +34,7 @@ State = dict[str, Any]
 
 
 def begin_registration(user: User) -> dict[str, Any]:
-    """What a browser needs to make a passkey, which logs in without a password too if the device can keep it."""
+    """Returns what a browser needs to make a passkey, which works without a password too if the device can keep it."""
     options = auth.begin_registration(user, False)
     selection = options["publicKey"]["authenticatorSelection"]
     return {
@@ -53,7 +53,7 @@ def verify_new_credential(answer: str) -> dict[str, Any]:
 
 
 def begin_authentication(user: User | None) -> dict[str, Any]:
-    """What a browser needs to use a passkey of this user or, without a password, of whoever it is."""
+    """Returns what a browser needs to use a passkey of this user or, without a password, of anybody."""
     return auth.begin_authentication(user)
 
 
@@ -101,7 +101,7 @@ def _parse(answer: str) -> dict[str, Any]:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Whatever is wrong with an answer, people are told the same."""
+    """Refuses an invalid answer with the same message, whatever is wrong with it."""
     try:
         yield
     except INVALID_ANSWER_ERRORS as error:

@@ -38,7 +38,7 @@ def read_second_factors(user: User) -> SecondFactors:
 
 
 def list_factor_names(user: User) -> list[str]:
-    """Of all its second factors and recovery codes."""
+    """Lists the names of all its second factors and recovery codes."""
     return [describe_factor(factor) for factor in Authenticator.objects.filter(user=user).order_by("pk")]
 
 

@@ -35,7 +35,7 @@ class SessionsMiddleware:
 
 
 def _note(request: HttpRequest, user: User) -> None:
-    """Saves the session at once if nothing else does: Django would later wait for the commit, also of a page."""
+    """Saves the session at once if it is not saved later: Django would wait for the commit, also of a page."""
     session = request.session
     is_saved_later = session.modified
     note_session(request, user)

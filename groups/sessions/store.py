@@ -33,7 +33,7 @@ def read_sessions(user: User) -> QuerySet[UserSession]:
 
 
 def begin_session(request: HttpRequest, user: User) -> None:
-    """After a login: stores what is shown of the session, which ends in any case after SESSION_COOKIE_AGE."""
+    """Stores what is shown of the session after a login. It ends in any case after SESSION_COOKIE_AGE."""
     request.session.set_expiry(timezone.now() + timedelta(seconds=settings.SESSION_COOKIE_AGE))
     if not request.session.session_key:
         request.session.save()

@@ -44,7 +44,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return ProviderSession()
 
     def serialize_instance(self, instance: Model) -> dict[str, Any]:
-        """For the session, while a second factor is asked for. It needs no password, not even hashed."""
+        """Serializes for the session, while a second factor is asked for. It needs no password, not even hashed."""
         fields: dict[str, Any] = super().serialize_instance(instance)
         return {name: value for name, value in fields.items() if name != "password"}
 

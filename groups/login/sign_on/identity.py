@@ -51,7 +51,7 @@ class Identity:
 
     @property
     def label(self) -> str:
-        """What people recognize it by."""
+        """The name by which people recognize it."""
         return self.username or self.email or self.subject
 
     @property
@@ -66,7 +66,7 @@ def _read_text(claims: Mapping[str, Any], name: str) -> str:
 
 
 def is_storable(value: Any) -> TypeGuard[str]:
-    """Without the two that PostgreSQL does not take: NUL, and halves of a character, which JSON can have."""
+    """Whether PostgreSQL takes the value: without NUL, and without halves of a character, which JSON can have."""
     return isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH and not UNSTORABLE.search(value)
 
 

@@ -90,7 +90,7 @@ def describe_own_link(request: HttpRequest, user: User) -> dict[str, str] | None
 
 
 def find_unlink_blocker(user: User) -> str:
-    """Why users cannot unlink their account, "" if they can."""
+    """Explains why users cannot unlink their account, "" if they can."""
     if not settings.PASSWORD_LOGIN:
         return "there is no other way to log in here."
     return "" if user.has_usable_password() else "without a password you could not log in."

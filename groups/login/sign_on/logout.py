@@ -43,7 +43,7 @@ def find_provider_logout(request: HttpRequest) -> str:
 
 
 def _read_endpoint(request: HttpRequest) -> str:
-    """From the provider's configuration; "" if there is none with the scheme of its issuer."""
+    """Reads the endpoint from the provider's configuration; "" if there is none with the scheme of its issuer."""
     from allauth.socialaccount.providers.oauth2.client import OAuth2Error
     from requests import RequestException
 

@@ -126,7 +126,7 @@ class IdentityLogin(SocialLogin):
         self.claims = claims
 
     def lookup(self) -> None:
-        """Nothing: allauth's would also empty the data that we keep with a link."""
+        """Does nothing: allauth's method would also empty the data that we keep with a link."""
 
 
 class CallbackView(OAuth2CallbackView):
