@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import orjson
-from django.db import transaction
 
 from flagadmin.core.change_checks import get_skipping_caller, skipping
 from flagadmin.core.change_checks.comments import commenting, get_comment
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import run_and_roll_back, transactional
 from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from groups.access import Caller
 from importer.apply.execute import import_part
@@ -27,7 +26,7 @@ from projects.definitions import Definitions, read_definitions
 from projects.flags.archive.actions import archive_flags_of_projects
 from projects.history.diff import diff, summary
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment
-from releases.derive import derive_changes
+from releases.derive import ProposedChange, derive_changes
 from releases.needs_request import NeedsChangeRequest
 from releases.requests.propose_once import propose_once
 
@@ -90,10 +89,7 @@ def plan_directory(directory: Directory, *, caller: Caller) -> Written:
     """What applying it would write now. Raises what applying it would raise, but for a missing comment."""
 
     def attempt(held: Held) -> Written:
-        with transaction.atomic():
-            written = _write(directory, held, caller=caller)
-            transaction.set_rollback(True)
-        return written
+        return run_and_roll_back(lambda: _write(directory, held, caller=caller))
 
     with commenting(get_comment() or "Planned, and undone"):
         return _widen_until_accepted(attempt, directory)
@@ -209,12 +205,14 @@ def _propose(
     """Has a request made of what waits in the environment. None if nothing does."""
     before = read_definitions([key[0]], key[1])
     others = Held(tuple(other for other in places if other != key), shared=not shared)
-    with transaction.atomic():
+
+    def find_changes() -> list[ProposedChange] | None:
         _write_parts(directory, Written(), places, others, Caller.system())
         after = read_definitions([key[0]], key[1])
         archived = Flag.objects.archived().filter(name__in=directory.archive.get(key[0], ()))
-        changes = derive_changes(before, after, set(archived.values_list("name", flat=True)))
-        transaction.set_rollback(True)
+        return derive_changes(before, after, set(archived.values_list("name", flat=True)))
+
+    changes = run_and_roll_back(find_changes)
     if changes is None:
         raise Conflict(f"What changes of {key[1]} in project {key[0]} cannot be proposed.")
     if not changes:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
+from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.moving.report import Kind, Line
@@ -44,7 +45,7 @@ def keep(
         yield Line(Kind.CREATE, subject, project=project)
         return
     before = document(present)
-    after = undone(lambda: document(update())) if is_edited else document(update())
+    after = run_and_roll_back(lambda: document(update())) if is_edited else document(update())
     if changes := describe_changes(before, after):
         yield change_line(subject, changes, project, is_edited=is_edited)
 
@@ -69,14 +70,6 @@ def try_alone(
         details = "; ".join(problem.message for problem in error.details) or error.message
         kind = Kind.REFUSE if choice else Kind.CANNOT
         return [Line(kind, subject, details, project, choice=choice)]
-
-
-def undone(work: Callable[[], Any]) -> Any:
-    """What the work returns. Nothing of what it has written remains."""
-    with transaction.atomic():
-        result = work()
-        transaction.set_rollback(True)
-    return result
 
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

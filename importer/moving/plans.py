@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
+from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import ValidationError
 from importer.moving.edits import Edits
 from importer.moving.installation import Installation
-from importer.moving.keeping import DELETED, EDITED, SYSTEM, change_line, describe_changes, try_alone, undone
+from importer.moving.keeping import DELETED, EDITED, SYSTEM, change_line, describe_changes, try_alone
 from importer.moving.release_shapes import SourcePlan
 from importer.moving.report import Kind, Line
 from importer.moving.shared import SegmentIds
@@ -62,7 +63,7 @@ def _move(
     begun = _read(plan, ids, template)
     before = _document(present) if present else {}
     try:
-        after = undone(lambda: _document(adopt_plan(place, begun, caller=SYSTEM)))
+        after = run_and_roll_back(lambda: _document(adopt_plan(place, begun, caller=SYSTEM)))
     except ValidationError:
         if not is_edited:
             raise

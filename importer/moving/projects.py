@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import Problem, ValidationError
 from importer.apply.execute import import_body
 from importer.body.schemas import Body, read_body
@@ -21,7 +22,6 @@ from importer.moving.keeping import (
     describe_changes,
     shown,
     try_alone,
-    undone,
 )
 from importer.moving.leave_out import FLAG, Choice
 from importer.moving.report import Kind, Line
@@ -76,7 +76,7 @@ class ProjectMove:
         with self._without_rules_for_new_flags():
             lines += self._move_flags()
         values = basics | self._keep_valid(_read_rules(self.overview))
-        after = undone(lambda: self._settle(values)) if self.is_edited else self._settle(values)
+        after = run_and_roll_back(lambda: self._settle(values)) if self.is_edited else self._settle(values)
         if before is not None and (changes := describe_changes(before, after)):
             line = change_line(f"project {self.id}", changes, self.id, is_edited=self.is_edited)
             lines.insert(0, line)
@@ -85,7 +85,7 @@ class ProjectMove:
     def _keep_valid(self, values: dict[str, Any]) -> dict[str, Any]:
         """Without what is not possible here, which is left to be done by hand."""
         try:
-            undone(lambda: update_project(self.id, values, caller=SYSTEM))
+            run_and_roll_back(lambda: update_project(self.id, values, caller=SYSTEM))
         except ValidationError as error:
             for problem in error.details:
                 subject = f"{problem.path} of project {self.id}"

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db import transaction
 from pydantic import BaseModel, ConfigDict, Field
 
 from flagadmin.core.change_checks import skipping
 from flagadmin.core.change_checks.comments import MAX_LENGTH, commenting
+from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from projects.models import Flag
@@ -89,12 +89,7 @@ def perform(call: Call, arguments: WriteArguments, action: Callable[[], R]) -> R
     What the project checks at the end of a change is checked in a dry run too.
     """
     with skipping(call.caller), commenting(arguments.comment):
-        if not arguments.dry_run:
-            return action()
-        with transaction.atomic():
-            result = action()
-            transaction.set_rollback(True)
-        return result
+        return run_and_roll_back(action) if arguments.dry_run else action()
 
 
 def done(arguments: WriteArguments, **members: Any) -> Answer:

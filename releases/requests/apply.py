@@ -7,6 +7,7 @@ from django.db import transaction
 
 from flagadmin.core.audit.record import recording_together
 from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import AppError, Conflict, NoAccess, ValidationError
 from groups.access import EVERYTHING, Caller
 from groups.permissions import Permission
@@ -78,17 +79,15 @@ def make_changes_as(caller: Caller, request: ChangeRequest) -> None:
 
 def try_changes_as(caller: Caller, request: ChangeRequest) -> None:
     """`make_changes_as`, rolled back. Raises what that raises."""
-    with transaction.atomic(), commenting("Tried, and rolled back"):
-        make_changes_as(caller, request)
-        transaction.set_rollback(True)
+    with commenting("Tried, and rolled back"):
+        run_and_roll_back(lambda: make_changes_as(caller, request))
 
 
 def try_changes(request: ChangeRequest) -> None:
     """Makes the changes, and rolls them back. Raises ValidationError if that fails."""
     try:
-        with transaction.atomic(), commenting("Tried, and rolled back"):
-            make_changes(request, Caller.system())
-            transaction.set_rollback(True)
+        with commenting("Tried, and rolled back"):
+            run_and_roll_back(lambda: make_changes(request, Caller.system()))
     except Conflict as error:
         raise ValidationError(error.message, details=error.details) from error
 

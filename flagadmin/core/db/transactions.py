@@ -99,6 +99,14 @@ def _to_its_end(action: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) ->
         _ends.reset(token)
 
 
+def run_and_roll_back(work: Callable[[], R]) -> R:
+    """Returns the result of the work, of which nothing stays in the database: shows what an action would do."""
+    with transaction.atomic():
+        result = work()
+        transaction.set_rollback(True)
+    return result
+
+
 @contextmanager
 def consistent_reads(using: str = DEFAULT_DB_ALIAS, *, read_only: bool = True) -> Iterator[None]:
     """Reads everything from one database snapshot.
