@@ -32,7 +32,6 @@ from projects.flags.lifecycle.api import LifecycleViewSet, StageCountViewSet
 from projects.flags.links.api import LinkViewSet
 from projects.flags.lists.api import SearchViewSet
 from projects.flags.lists.creators_api import FlagCreatorViewSet, ProjectFlagCreatorViewSet
-from projects.flags.revert.api import RevertViewSet
 from projects.flags.tags.api import BulkTagViewSet, FlagTagViewSet, TagViewSet
 from projects.flags.types.api import FlagTypeViewSet
 from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet
@@ -48,7 +47,7 @@ from projects.projects.api import FlagFavoriteViewSet, ProjectFavoriteViewSet, P
 from projects.projects.personal_dashboard_api import PersonalDashboardViewSet
 from projects.references.api import CodeReferenceViewSet, FlagReferenceViewSet
 from projects.relays.api import RelayViewSet
-from projects.reverts.api import RevertEventViewSet
+from projects.reverts.api import RevertEventViewSet, RevertViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import ConstraintViewSet, StrategyViewSet
 from projects.strategies.strategy_types_api import StrategyTypeViewSet

@@ -19,7 +19,6 @@ from projects.flags.bulk import pages as bulk_pages
 from projects.flags.copies import pages as copy_pages
 from projects.flags.environments import toggle_pages
 from projects.flags.insights import page as insights_page
-from projects.flags.revert import page as revert_page
 from projects.installation import pages as installation
 from projects.members import grant_page, invite_page, role_page
 from projects.members import pages as members
@@ -32,7 +31,8 @@ from projects.projects import (
 )
 from projects.projects import pages as projects
 from projects.relays import pages as relays
-from projects.reverts import pages as reverts
+from projects.reverts.change_page import RevertChange
+from projects.reverts.version_page import RevertPage
 from projects.segments import edit_page as segment_edit
 from projects.segments import pages as segments
 from projects.strategies import pages as strategies
@@ -97,7 +97,7 @@ urlpatterns = [
     path(f"{FLAG}links", action_pages.Links.as_view(), name="flag-links"),
     path(f"{FLAG}link/<str:link_id>/", form_pages.EditLinkPage.as_view(), name="flag-link"),
     drafting_path(f"{FLAG}order", action_pages.Order, name="flag-order"),
-    drafting_path(f"{FLAG}revert", revert_page.RevertPage, name="flag-revert"),
+    drafting_path(f"{FLAG}revert", RevertPage, name="flag-revert"),
     path(f"{FLAG}move", copy_pages.MovePage.as_view(), name="flag-move"),
     path(f"{FLAG}clone", copy_pages.ClonePage.as_view(), name="flag-clone"),
     drafting_path(f"{FLAG}variants", variants_page.VariantsPage, name="flag-variants"),
@@ -114,7 +114,7 @@ urlpatterns = [
     path("context-fields/<str:name>/", context_fields.EditContextField.as_view(), name="context-field"),
     path("context-fields/<str:name>/delete", context_fields.DeleteContextField.as_view(), name="context-field-delete"),
 
-    drafting_path("activity/<int:event_id>/revert", reverts.RevertChange, name="change-revert"),
+    drafting_path("activity/<int:event_id>/revert", RevertChange, name="change-revert"),
     path("strategy-types/", strategy_types.StrategyTypesPage.as_view(), name="strategy-types"),
     path("strategy-types/new", strategy_types.NewStrategyType.as_view(), name="strategy-type-new"),
     path("strategy-types/<str:name>/", strategy_types.EditStrategyType.as_view(), name="strategy-type"),

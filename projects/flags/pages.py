@@ -13,6 +13,7 @@ from projects.console import check_permissions, flag_url, get_project_breadcrumb
 from projects.flags.dependencies.actions import list_possible_parents
 from projects.flags.flag_document import read_flag_document
 from projects.flags.flag_places import make_environment_cards, make_splits
+from projects.flags.history import FlagHistory, read_flag_history
 from projects.flags.insights.evaluations import (
     Evaluations,
     find_last_evaluation,
@@ -22,7 +23,6 @@ from projects.flags.insights.evaluations import (
 from projects.flags.insights.flag_users import list_using_applications
 from projects.flags.lifecycle.queries import read_current_stage
 from projects.flags.lists.recent import note_visit
-from projects.flags.revert.history import FlagHistory, read_flag_history
 from projects.models import Dependency, Flag, FlagType, TagType
 from projects.references.queries import read_references
 

@@ -1,29 +1,62 @@
-"""Takes a change back, in one transaction, with the actions that a person would use for it."""
+"""Reverts a flag to one of its versions, or takes one change back. Each is one transaction."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess
-from groups.access import Caller
+from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
+from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem
+from groups.access import Caller, missing
 from projects.access import access_flag_for_update, access_project_for_update
 from projects.flags.archive.actions import archive_flags_of_projects, revive_flags
-from projects.flags.revert.actions import restore
+from projects.flags.owner_rules import find_remaining_owner
 from projects.flags.tags.actions import apply_tags, check_tags
-from projects.history.versions import present_version
-from projects.reverts.plan import (
-    ChangePlan,
-    FlagRevert,
-    SubjectRevert,
-    find_change,
-    plan_change,
-    problem_texts,
-)
+from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
+from projects.history.versions import present_version, seen_version
+from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
+from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
+from projects.reverts.parts import Document, PlannedPart, Target, format_moment, list_reasons, restore_parts
+from projects.reverts.version_plan import EVERYTHING, Choice, plan_revert
 from projects.segments.actions import update_segment
+from projects.strategies.actions import set_segments
+from projects.strategies.fields import assign
 from projects.strategies.strategy_types import deprecate_strategy_type, reactivate_strategy_type
+
+
+@transactional
+def revert_flag(
+    project_id: str,
+    name: str,
+    target: Target,
+    *,
+    choice: Choice = EVERYTHING,
+    expected: Expected = None,
+    caller: Caller,
+) -> list[FlagPart]:
+    """Makes the chosen parts of the flag what they were, and returns those that changed.
+
+    A strategy that still exists keeps its row; one that was removed comes back with its id. Segments, tags and links
+    stay as they are. ``expected`` refers to the flag's present version, or to what its `GET` shows of that.
+
+    Raises NotFound, NoAccess naming the environments in which a permission is missing, EditConflict, and Conflict
+    naming all that cannot be restored.
+    """
+    flag = access_flag_for_update(caller, project_id, name, None)
+    plan = plan_revert(flag, target, lock=True, caller=caller)
+    _check_unchanged(expected, plan.before)
+    chosen = [planned for planned in plan.parts if choice.includes(planned.part)]
+    return _write_parts(flag, plan.before, chosen, subject=format_moment(target.at), caller=caller)
+
+
+def _check_unchanged(expected: Expected, before: Document) -> None:
+    places = ProjectEnvironment.objects.filter(project=before["project"])
+    if expected is not None:
+        seen = seen_version(before, places.values_list("environment_id", flat=True))
+        if hash_document(seen) not in expected:
+            check_expected(expected, before)
 
 
 @transactional
@@ -41,7 +74,7 @@ def revert_change(event_id: int, *, flag: str = "", caller: Caller) -> ChangePla
     if plan.missing:
         raise NoAccess(" ".join(plan.missing))
     if plan.problems:
-        raise Conflict(" ".join([*problem_texts(plan)][:5]), details=plan.problems)
+        raise Conflict(" ".join(list_reasons(plan.problems[:5])), details=plan.problems)
     _archive_and_revive(plan.flags, caller)
     for row in plan.flags:
         _restore(row, caller)
@@ -74,7 +107,7 @@ def _restore(row: FlagRevert, caller: Caller) -> None:
         return
     flag = access_flag_for_update(caller, row.flag.project_id, row.name, None)
     if row.parts:
-        restore(flag, present_version(flag), row.parts, subject=None, caller=caller)
+        _write_parts(flag, present_version(flag), row.parts, subject=None, caller=caller)
     if row.add_tags or row.remove_tags:
         check_tags(row.add_tags)
         apply_tags([flag], row.add_tags, row.remove_tags, caller=caller)
@@ -92,3 +125,114 @@ def _restore_subject(row: SubjectRevert, caller: Caller) -> None:
         reactivate_strategy_type(row.name, caller=caller)
     else:
         deprecate_strategy_type(row.name, caller=caller)
+
+
+# Parts of a flag -----------------------------------------------------------------------------------------------
+
+
+def _write_parts(
+    flag: Flag, before: Document, chosen: Sequence[PlannedPart], *, subject: str | None, caller: Caller
+) -> list[FlagPart]:
+    """Writes these parts of a locked flag, whose present version is ``before``, with one event.
+
+    ``subject`` is when the flag was so, None for what takes back one change. Raises NoAccess, Conflict.
+    """
+    _check_permissions(chosen, flag.project_id)
+    _check_restorable(chosen, flag.name)
+    parts = [planned.part for planned in chosen]
+    if not parts:
+        return []
+    for part in parts:
+        _write(flag, part)
+    record(
+        Event(
+            type=E.FEATURE_REVERTED,
+            project=flag.project_id,
+            feature=flag.name,
+            subject=subject,
+            before=before,
+            after=restore_parts(before, parts),
+        ),
+        actor=caller,
+    )
+    return parts
+
+
+def _check_permissions(chosen: Iterable[PlannedPart], project: str) -> None:
+    refused = [planned for planned in chosen if planned.missing]
+    if not refused:
+        return
+    errors = [
+        missing(planned.missing[:1], project=project, environment=planned.part.environment or None)
+        for planned in refused
+    ]
+    permissions = list(dict.fromkeys(p.value for planned in refused for p in planned.missing))
+    raise NoAccess.missing(permissions, " ".join(dict.fromkeys(error.message for error in errors)))
+
+
+def _check_restorable(chosen: Iterable[PlannedPart], name: str) -> None:
+    refused = [planned for planned in chosen if planned.problems]
+    if not refused:
+        return
+    problems: Sequence[Problem] = [problem for planned in refused for problem in planned.problems]
+    places = " and ".join(planned.part.environment or planned.part.kind for planned in refused)
+    reasons = "; ".join(problem.message for problem in problems[:5])
+    raise Conflict(
+        f"{name} cannot be reverted completely: {reasons}. Leave out {places} to revert the rest.",
+        details=problems,
+    )
+
+
+def _write(flag: Flag, part: FlagPart) -> None:
+    if part.kind == DETAILS:
+        after = part.after
+        flag.description, flag.type, flag.stale = after["description"], after["type"], after["stale"]
+        flag.impression_data = after["impressionData"]
+        owner = find_remaining_owner(after["owner"])
+        flag.owner_user_id, flag.owner_group_id = owner["owner_user_id"], owner["owner_group_id"]
+        flag.save(update_fields=["description", "type", "stale", "impression_data", *owner])
+    elif part.kind == DEPENDENCIES:
+        _write_parents(flag, part)
+    else:
+        _write_environment(flag, part)
+
+
+def _write_parents(flag: Flag, part: FlagPart) -> None:
+    """Replaces all, because their ids are their order."""
+    dependencies = part.after["dependencies"]
+    parents = Flag.objects.filter(name__in=[dependency["feature"] for dependency in dependencies])
+    ids = dict(parents.values_list("name", "pk"))
+    Dependency.objects.filter(flag=flag).delete()
+    Dependency.objects.bulk_create(
+        Dependency(
+            flag=flag,
+            parent_id=ids[dependency["feature"]],
+            enabled=dependency["enabled"],
+            variants=dependency["variants"],
+        )
+        for dependency in dependencies
+    )
+
+
+def _write_environment(flag: Flag, part: FlagPart) -> None:
+    before, after, environment = part.before, part.after, part.environment
+    if any(before[key] != after[key] for key in ("enabled", "variants")):
+        FlagEnvironment.objects.update_or_create(
+            flag=flag,
+            environment_id=environment,
+            defaults={"enabled": after["enabled"], "variants": after["variants"]},
+        )
+    rows = Strategy.objects.filter(flag=flag, environment_id=environment)
+    rows.exclude(pk__in=[each["id"] for each in after["strategies"]]).delete()
+    stored = {str(row.pk): row for row in rows}
+    known = {each["id"]: each for each in before["strategies"]}
+    for document in after["strategies"]:
+        if known.get(document["id"]) == document:
+            continue
+        is_new = document["id"] not in stored
+        strategy = stored.get(document["id"]) or Strategy(
+            pk=document["id"], flag=flag, environment_id=environment
+        )
+        assign(strategy, document)
+        strategy.save(force_insert=is_new)
+        set_segments(strategy, document["segments"])

@@ -1,15 +1,120 @@
-"""/api/admin/events/:id/revert: takes a change back, keeping what has been changed since."""
+"""A flag becomes what one of its versions was, or a change is taken back, keeping what has been changed since.
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+/api/admin/projects/:projectId/features/:name/revert, /api/admin/events/:id/revert
+"""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin
+from flagadmin.core.http.fields import validate_body
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.timestamps import iso
+from groups.access import missing
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
-from projects.reverts.actions import revert_change
-from projects.reverts.plan import find_change, plan_change
-from projects.reverts.serializers import FLAG, ChangeRevert, RevertEventQuery, change_record
+from projects.flags.flag_document import read_flag_document
+from projects.flags.serializers import FlagRecord
+from projects.history.versions import present_version
+from projects.reverts.actions import revert_change, revert_flag
+from projects.reverts.change_plan import find_change, plan_change
+from projects.reverts.parts import PERMISSIONS, Target, may_revert
+from projects.reverts.serializers import (
+    AT,
+    EVENT,
+    FLAG,
+    ChangeRevert,
+    RevertBody,
+    RevertEventQuery,
+    RevertPreview,
+    VersionQuery,
+    make_change_record,
+    make_part_records,
+)
+from projects.reverts.version_plan import Choice, check_environments, find_target, plan_revert
+from projects.viewsets import OnFlagViewSet
+
+TO_EVENT = OpenApiExample("To the version after an event", {"event": 4711}, request_only=True)
+IN_ONE = OpenApiExample(
+    "Only what production had yesterday",
+    {
+        "at": "2026-11-21T14:03:00Z",
+        "environments": ["production"],
+        "dependencies": False,
+        "details": False,
+    },
+    request_only=True,
+)
+
+
+class RevertViewSet(ETagMixin, OnFlagViewSet):
+    tags = ("Features",)
+    permissions = {"create": PERMISSIONS}
+    tagged = frozenset({"list"})
+    conditional = frozenset({"create"})
+
+    def check_permission(self, *, project: str | None = None, environment: str | None = None) -> None:
+        """What it needs in which environment depends on what differs; none of it is enough for nothing."""
+        if self.needed_permissions and project is not None and not may_revert(self.caller, project):
+            raise missing(self.needed_permissions, project=project)
+
+    def get_current_document(self) -> dict[str, Any]:
+        return present_version(self.flag)
+
+    @extend_schema(
+        operation_id="previewRevert",
+        parameters=[
+            OpenApiParameter("event", int, description=EVENT),
+            OpenApiParameter("at", str, description=AT),
+        ],
+        responses={200: RevertPreview},
+    )
+    def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """List what reverting the flag to a version would change, and what cannot be restored. Changes nothing."""
+        query = {key: request.query_params[key] for key in ("event", "at") if key in request.query_params}
+        target = self.target(validate_body(VersionQuery(data=query)))
+        plan = plan_revert(self.flag, target, caller=self.caller)
+        parts = make_part_records(plan.parts)
+        return Response({"event": target.event, "at": iso(target.at), "parts": parts})
+
+    @extend_schema(
+        operation_id="revertFeature",
+        request=RevertBody,
+        responses={
+            200: FlagRecord,
+            409: refusal(
+                409, "Something cannot be restored, such as a deleted segment: `details` names all."
+            ),
+        },
+        examples=[TO_EVENT, IN_ONE],
+    )
+    def create(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Revert the flag to one of its versions: to what it was after one of its audit events, or at a moment.
+
+        Restores switches, strategies with their ids, and variants in all environments, dependencies, description, type,
+        stale and impression data, in one transaction with one audit event. Segments, tags and links stay as they are,
+        as do environments that the project did not use then. It needs the permissions of what it changes, in each
+        environment. If anything cannot be restored, nothing is changed.
+        """
+        values = self.validated(RevertBody)
+        environments = values.get("environments")
+        if environments is not None:
+            check_environments(environments, self.flag)
+        choice = Choice(
+            environments=None if environments is None else frozenset(environments),
+            dependencies=values["dependencies"],
+            details=values["details"],
+        )
+        target = self.target(values)
+        revert_flag(project_id, name, target, choice=choice, expected=self.expected, caller=self.caller)
+        self.flag.refresh_from_db()
+        return Response(read_flag_document(self.flag, caller=self.caller))
+
+    def target(self, values: dict[str, Any]) -> Target:
+        return find_target(self.caller, self.flag, event=values.get("event"), at=values.get("at"))
 
 
 class RevertEventViewSet(ViewSet):
@@ -33,7 +138,7 @@ class RevertEventViewSet(ViewSet):
         )
         query.is_valid(raise_exception=True)
         events = find_change(self.caller, self.event_id, query.validated_data["feature"])
-        return Response(change_record(plan_change(events, caller=self.caller)))
+        return Response(make_change_record(plan_change(events, caller=self.caller)))
 
     @extend_schema(
         operation_id="revertEvent",
@@ -56,5 +161,5 @@ class RevertEventViewSet(ViewSet):
         """
         values = self.validated(RevertEventQuery)
         return Response(
-            change_record(revert_change(self.event_id, flag=values["feature"], caller=self.caller))
+            make_change_record(revert_change(self.event_id, flag=values["feature"], caller=self.caller))
         )

@@ -1,14 +1,18 @@
-"""Changes with the URL of the page that reverts them, for lists of changes."""
+"""Which changes are offered to be reverted, and the URL of the page that does it, for lists of changes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
+from groups.permissions import Permission
 from projects.history.changes import GroupedChange
-from projects.reverts.plan import find_offered
+from projects.models import Flag
+from projects.reverts.change_plan import BESIDE, OF_FLAGS, OF_SUBJECTS, REVERTIBLE, may_change
 
 
 def add_reverts(
@@ -26,3 +30,49 @@ def add_reverts(
         else change
         for change in changes
     ]
+
+
+def find_offered(changes: Mapping[int, Sequence[AuditEvent]], caller: Caller) -> set[int]:
+    """Which of these changes (their events, by any key) pages offer to revert: the details are the preview's to check.
+
+    One query.
+    """
+    names = {event.feature for events in changes.values() for event in events if event.feature}
+    places = set(Flag.objects.filter(name__in=names).values_list("name", "project_id")) if names else set()
+    return {key for key, events in changes.items() if _is_offered(events, places, caller)}
+
+
+def _is_offered(events: Sequence[AuditEvent], places: set[tuple[str, str]], caller: Caller) -> bool:
+    if not are_revertible([event.type for event in events]):
+        return False
+    flags = [event for event in events if event.type in OF_FLAGS]
+    if any((event.feature, event.project) not in places for event in flags):
+        return False
+    return all(_may_revert(event, caller) for event in events if event.type in REVERTIBLE)
+
+
+_BACK: Mapping[str, Permission] = {
+    E.FEATURE_REVIVED.value: Permission.DELETE_FEATURE,
+    E.FEATURE_ENVIRONMENT_ENABLED.value: Permission.UPDATE_FEATURE_ENVIRONMENT,
+    E.FEATURE_ENVIRONMENT_DISABLED.value: Permission.UPDATE_FEATURE_ENVIRONMENT,
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED.value: Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+    E.FEATURE_STRATEGY_ADD.value: Permission.DELETE_FEATURE_STRATEGY,
+    E.FEATURE_STRATEGY_UPDATE.value: Permission.UPDATE_FEATURE_STRATEGY,
+    E.FEATURE_STRATEGY_REMOVE.value: Permission.CREATE_FEATURE_STRATEGY,
+    E.FEATURE_STRATEGY_ORDER_CHANGED.value: Permission.UPDATE_FEATURE_STRATEGY,
+    E.FEATURE_DEPENDENCY_ADDED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
+    E.FEATURE_DEPENDENCY_REMOVED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
+}
+"""What taking back an event of this type needs; for all others of flags, it is to update the flag."""
+
+
+def _may_revert(event: AuditEvent, caller: Caller) -> bool:
+    if event.type in OF_SUBJECTS:
+        return may_change(event, caller)
+    permission = _BACK.get(event.type, Permission.UPDATE_FEATURE)
+    return caller.can(permission, project=event.project, environment=event.environment)
+
+
+def are_revertible(types: Sequence[str]) -> bool:
+    """Whether a change with events of these types can be reverted, as far as the types tell."""
+    return bool(REVERTIBLE.intersection(types)) and REVERTIBLE.union(BESIDE).issuperset(types)

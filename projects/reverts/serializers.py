@@ -1,16 +1,21 @@
 """Bodies of reverts: of a flag to one of its versions, and of a change."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import ListOf
-from projects.flags.revert.plan import PlannedPart
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
-from projects.models import Segment
-from projects.reverts.plan import ChangePlan
+from projects.history.past import is_in_future
+from projects.reverts.change_plan import ChangePlan
+from projects.reverts.parts import PlannedPart, name_segments
 from projects.serializers import StrictSerializer
 
+EVENT = (
+    "An audit event of the flag (`GET /api/admin/events/{flag}`): its version is what the flag was after it."
+)
+AT = "A moment in the past, instead of an event. Without an offset, it is in UTC."
 FLAG = "Only what the change did to this flag. By default all flags of the change."
 
 
@@ -60,22 +65,52 @@ class ChangeRevert(serializers.Serializer):
     )
 
 
-def make_part_record(planned: PlannedPart, segments: dict[int, str]) -> dict[str, Any]:
-    return {
-        "part": planned.part.kind,
-        "environment": planned.part.environment or None,
-        "changes": [str(change) for change in planned.part.changes(segments)],
-        "problems": [problem.as_dict() for problem in planned.problems],
-        "notes": [note.as_dict() for note in planned.notes],
-        "missingPermissions": [permission.value for permission in planned.missing],
-    }
+class VersionQuery(StrictSerializer):
+    event = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1, help_text=EVENT)
+    at = serializers.DateTimeField(required=False, help_text=AT)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len(attrs.keys() & {"event", "at"}) != 1:
+            raise serializers.ValidationError({"event": "give either event or at"})
+        if "at" in attrs and is_in_future(attrs["at"]):
+            raise serializers.ValidationError({"at": "must not be in the future"})
+        return attrs
 
 
-def change_record(plan: ChangePlan) -> dict[str, Any]:
-    used = {
-        segment for row in plan.flags for planned in row.parts for segment in planned.part.used_segments()
-    }
-    segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
+class RevertBody(VersionQuery):
+    environments = ListOf(
+        child=serializers.CharField(max_length=255),
+        required=False,
+        help_text="Revert these environments. By default all that the project used then.",
+    )
+    dependencies = serializers.BooleanField(default=True, help_text="Revert the flags that it depends on.")
+    details = serializers.BooleanField(
+        default=True, help_text="Revert description, type, stale and impression data."
+    )
+
+
+class RevertPreview(serializers.Serializer):
+    event = serializers.IntegerField(allow_null=True)
+    at = serializers.DateTimeField()
+    parts = PartRecord(many=True, help_text="The parts that differ from the version.")
+
+
+def make_part_records(planned_parts: Sequence[PlannedPart]) -> list[dict[str, Any]]:
+    segments = name_segments(planned_parts)
+    return [
+        {
+            "part": planned.part.kind,
+            "environment": planned.part.environment or None,
+            "changes": [str(change) for change in planned.part.changes(segments)],
+            "problems": [problem.as_dict() for problem in planned.problems],
+            "notes": [note.as_dict() for note in planned.notes],
+            "missingPermissions": [permission.value for permission in planned.missing],
+        }
+        for planned in planned_parts
+    ]
+
+
+def make_change_record(plan: ChangePlan) -> dict[str, Any]:
     return {
         "event": plan.event.pk,
         "features": [
@@ -83,7 +118,7 @@ def change_record(plan: ChangePlan) -> dict[str, Any]:
                 "feature": row.name,
                 "project": row.flag and row.flag.project_id,
                 "archival": row.archival or None,
-                "parts": [make_part_record(part, segments) for part in row.parts],
+                "parts": make_part_records(row.parts),
                 "addedTags": [":".join(tag) for tag in row.add_tags],
                 "removedTags": [":".join(tag) for tag in row.remove_tags],
             }

@@ -9,7 +9,8 @@ from flagadmin.core.http.logs import request_id
 from groups.access import Caller
 from groups.console import ActionPage
 from projects.history.changes import change_of
-from projects.reverts.plan import MAX_FLAGS, find_offered
+from projects.reverts.change_plan import MAX_FLAGS
+from projects.reverts.offers import find_offered
 
 UNDO = "undo-"
 """Begins the tag of a message that has an Undo button; the event to revert follows."""

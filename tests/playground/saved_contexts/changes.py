@@ -18,10 +18,9 @@ from projects.flags.copies import move
 from projects.flags.create_running import create_running_flag
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.flags.revert.actions import revert_flag
-from projects.flags.revert.plan import Target
 from projects.models import Dependency, Segment
-from projects.reverts.actions import revert_change
+from projects.reverts.actions import revert_change, revert_flag
+from projects.reverts.parts import Target
 from projects.segments.actions import update_segment
 from projects.strategies import actions as strategies
 from tests.playground.saved_contexts.guarded import (
@@ -169,7 +168,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
         lambda: environments.set_variants_in("shop", "cart", ["production"], GREEN, caller=WHO)
     ),
     "projects.flags.copies.move.move_flag": moved_away,
-    "projects.flags.revert.actions.revert_flag": reverted,
+    "projects.reverts.actions.revert_flag": reverted,
     "projects.reverts.actions.revert_change": taken_back,
     "projects.segments.actions.update_segment": plain(
         lambda: update_segment(Segment.objects.get().pk, {"constraints": NOBODY}, caller=WHO)

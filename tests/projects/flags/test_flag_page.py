@@ -15,8 +15,8 @@ from groups.access import Caller
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.flags.environments import actions as environments
+from projects.flags.history import SHOWN, drop_flag
 from projects.flags.lists.strategy_lines import calculate_share, move_strategy
-from projects.flags.revert.history import SHOWN, drop_flag
 from projects.history.descriptions import Part
 from projects.models import Environment, Flag, FlagUsage, ProjectEnvironment, Strategy
 from projects.strategies.fields import make_strategy_document

@@ -16,11 +16,12 @@ from projects.flags.actions import NewFlag, create_flag, set_stale, update_flag
 from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.flags.revert.actions import revert_flag
-from projects.flags.revert.plan import Choice, Target, find_target
 from projects.history.versions import present_version
 from projects.models import Environment, Flag, Project, Strategy
 from projects.projects.environments import add_environment, remove_environment
+from projects.reverts.actions import revert_flag
+from projects.reverts.parts import Target
+from projects.reverts.version_plan import Choice, find_target
 from projects.segments.actions import create_segment, delete_segment
 from projects.strategies import actions as strategies
 from tests.projects.history.checked import check_history

@@ -21,11 +21,11 @@ from projects.flags.archive import actions as archive
 from projects.flags.copies import move
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments.actions import disable_flags, enable_flag, enable_flags
-from projects.flags.revert.actions import revert_flag
-from projects.flags.revert.plan import Target
 from projects.flags.tags.actions import change_tags_of_many
 from projects.history.past import read_changed_since
 from projects.models import Flag
+from projects.reverts.actions import revert_flag
+from projects.reverts.parts import Target
 from tests.support.cast import make_project
 from tests.support.import_bodies import body
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race

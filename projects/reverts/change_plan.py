@@ -4,7 +4,7 @@ A change is what one person did with one request. Taking it back keeps what has 
 been changed again, it is refused.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,13 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
-from projects.flags.revert.plan import PlannedPart, RevertPlan, Target, format_moment, plan_parts
 from projects.history.changes import change_of
 from projects.history.flag_parts import differing_parts
 from projects.history.past import just_before
 from projects.history.queries import readable_events
 from projects.history.taken_back import TakenBack, versions_around
 from projects.models import Flag, Segment, StrategyType
+from projects.reverts.parts import PlannedPart, Target, format_moment, plan_parts
 from projects.segments.documents import make_segment_document
 from projects.strategies.strategy_type_documents import make_strategy_type_document
 
@@ -36,15 +36,10 @@ _VERSIONS = (
     E.FEATURE_STRATEGY_ADD, E.FEATURE_STRATEGY_UPDATE, E.FEATURE_STRATEGY_REMOVE, E.FEATURE_STRATEGY_ORDER_CHANGED,
     E.FEATURE_DEPENDENCY_ADDED, E.FEATURE_DEPENDENCY_REMOVED, E.FEATURE_REVERTED,
 )  # fmt: skip
-_OF_FLAGS = frozenset(kind.value for kind in (*_TAGS, *_VERSIONS))
-_OF_SUBJECTS = frozenset({E.SEGMENT_UPDATED.value, E.STRATEGY_DEPRECATED.value, E.STRATEGY_REACTIVATED.value})
-_BESIDE = frozenset({E.EXPECTATION_OVERRIDDEN.value})  # says something about a change, and is none
-REVERTIBLE = _OF_FLAGS | _OF_SUBJECTS
-
-
-def are_revertible(types: Sequence[str]) -> bool:
-    """Whether a change with events of these types can be reverted, as far as the types tell."""
-    return bool(REVERTIBLE.intersection(types)) and REVERTIBLE.union(_BESIDE).issuperset(types)
+OF_FLAGS = frozenset(kind.value for kind in (*_TAGS, *_VERSIONS))
+OF_SUBJECTS = frozenset({E.SEGMENT_UPDATED.value, E.STRATEGY_DEPRECATED.value, E.STRATEGY_REACTIVATED.value})
+BESIDE = frozenset({E.EXPECTATION_OVERRIDDEN.value})  # says something about a change, and is none
+REVERTIBLE = OF_FLAGS | OF_SUBJECTS
 
 
 @dataclass(slots=True)
@@ -54,15 +49,11 @@ class FlagRevert:
     name: str
     flag: Flag | None = None
     archival: str = ""
-    plan: RevertPlan | None = None
+    parts: Sequence[PlannedPart] = ()
     add_tags: list[tuple[str, str]] = field(default_factory=list)
     remove_tags: list[tuple[str, str]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-
-    @property
-    def parts(self) -> Sequence[PlannedPart]:
-        return self.plan.parts if self.plan else ()
 
     @property
     def changes_anything(self) -> bool:
@@ -94,20 +85,24 @@ class ChangePlan:
     refusal: str = ""
 
     @property
+    def rows(self) -> Sequence[FlagRevert | SubjectRevert]:
+        return [*self.flags, *self.subjects]
+
+    @property
+    def parts(self) -> Sequence[PlannedPart]:
+        return [part for flag in self.flags for part in flag.parts]
+
+    @property
     def problems(self) -> list[Problem]:
-        rows: Sequence[FlagRevert | SubjectRevert] = [*self.flags, *self.subjects]
-        parts = [problem for flag in self.flags for part in flag.parts for problem in part.problems]
-        return [*(problem for row in rows for problem in row.problems), *parts]
+        return [problem for planned in (*self.rows, *self.parts) for problem in planned.problems]
 
     @property
     def missing(self) -> list[str]:
-        rows: Sequence[FlagRevert | SubjectRevert] = [*self.flags, *self.subjects]
-        return list(dict.fromkeys(message for row in rows for message in row.missing))
+        return list(dict.fromkeys(message for row in self.rows for message in row.missing))
 
     @property
     def changes_anything(self) -> bool:
-        rows: Sequence[FlagRevert | SubjectRevert] = [*self.flags, *self.subjects]
-        return any(row.changes_anything for row in rows)
+        return any(row.changes_anything for row in self.rows)
 
 
 def find_change(caller: Caller, event_id: int, flag: str = "") -> list[AuditEvent]:
@@ -130,19 +125,19 @@ def plan_change(events: Sequence[AuditEvent], *, lock: bool = False, caller: Cal
         return ChangePlan(newest, refusal=refusal)
     by_flag: dict[str, list[AuditEvent]] = {}
     for event in events:
-        if event.feature and event.type in _OF_FLAGS:
+        if event.feature and event.type in OF_FLAGS:
             by_flag.setdefault(event.feature, []).append(event)
     readable = Flag.objects.readable_by(caller).select_related("project").filter(name__in=by_flag)
     flags = {flag.name: flag for flag in readable}
     return ChangePlan(
         newest,
         [_plan_flag(name, flags.get(name), by_flag[name], lock, caller) for name in sorted(by_flag)],
-        [_plan_subject(event, caller) for event in events if event.type in _OF_SUBJECTS],
+        [_plan_subject(event, caller) for event in events if event.type in OF_SUBJECTS],
     )
 
 
 def _find_refusal(events: Sequence[AuditEvent]) -> str:
-    others = [event for event in events if event.type not in REVERTIBLE | _BESIDE]
+    others = [event for event in events if event.type not in REVERTIBLE | BESIDE]
     if any(event.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) for event in others):
         return "An import or a promotion is undone on its own page."
     if others:
@@ -211,7 +206,7 @@ def _plan_versions(
         }
     if row.archival != "archive":
         target = Target(just_before(first.created_at), first.pk - 1)
-        row.plan = plan_parts(flag, now, differing_parts(now, version), target, lock=lock, caller=caller)
+        row.parts = plan_parts(flag, differing_parts(now, version), target, lock=lock, caller=caller)
     row.missing += [
         missing(part.missing[:1], project=flag.project_id, environment=part.part.environment or None).message
         for part in row.parts
@@ -243,7 +238,7 @@ def _plan_subject(event: AuditEvent, caller: Caller) -> SubjectRevert:
     elif row.now not in (event.after, event.before):
         later = format_moment(event.created_at)
         row.problems.append(Problem(row.name, f"{row.name} has been changed since {later}"))
-    if not _may_change(event, caller):
+    if not may_change(event, caller):
         row.missing.append(missing([_PERMISSIONS[event.type]], project=event.project).message)
     return row
 
@@ -264,58 +259,9 @@ def _read_stored(event: AuditEvent, caller: Caller) -> Document | None:
     return make_strategy_type_document(kind) if kind else None
 
 
-def _may_change(event: AuditEvent, caller: Caller) -> bool:
+def may_change(event: AuditEvent, caller: Caller) -> bool:
     own = event.type == E.SEGMENT_UPDATED and event.project
     return bool(
         (own and caller.can(Permission.UPDATE_PROJECT_SEGMENT, project=event.project))
         or caller.can(_PERMISSIONS[event.type])
     )
-
-
-# Which changes have a button ----------------------------------------------------------------------------------
-
-
-def find_offered(changes: Mapping[int, Sequence[AuditEvent]], caller: Caller) -> set[int]:
-    """Which of these changes (their events, by any key) pages offer to revert: the details are the preview's to check.
-
-    One query.
-    """
-    names = {event.feature for events in changes.values() for event in events if event.feature}
-    places = set(Flag.objects.filter(name__in=names).values_list("name", "project_id")) if names else set()
-    return {key for key, events in changes.items() if _is_offered(events, places, caller)}
-
-
-def _is_offered(events: Sequence[AuditEvent], places: set[tuple[str, str]], caller: Caller) -> bool:
-    if not are_revertible([event.type for event in events]):
-        return False
-    flags = [event for event in events if event.type in _OF_FLAGS]
-    if any((event.feature, event.project) not in places for event in flags):
-        return False
-    return all(_may_revert(event, caller) for event in events if event.type in REVERTIBLE)
-
-
-_BACK: Mapping[str, Permission] = {
-    E.FEATURE_REVIVED.value: Permission.DELETE_FEATURE,
-    E.FEATURE_ENVIRONMENT_ENABLED.value: Permission.UPDATE_FEATURE_ENVIRONMENT,
-    E.FEATURE_ENVIRONMENT_DISABLED.value: Permission.UPDATE_FEATURE_ENVIRONMENT,
-    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED.value: Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
-    E.FEATURE_STRATEGY_ADD.value: Permission.DELETE_FEATURE_STRATEGY,
-    E.FEATURE_STRATEGY_UPDATE.value: Permission.UPDATE_FEATURE_STRATEGY,
-    E.FEATURE_STRATEGY_REMOVE.value: Permission.CREATE_FEATURE_STRATEGY,
-    E.FEATURE_STRATEGY_ORDER_CHANGED.value: Permission.UPDATE_FEATURE_STRATEGY,
-    E.FEATURE_DEPENDENCY_ADDED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
-    E.FEATURE_DEPENDENCY_REMOVED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
-}
-"""What taking back an event of this type needs; for all others of flags, it is to update the flag."""
-
-
-def _may_revert(event: AuditEvent, caller: Caller) -> bool:
-    if event.type in _OF_SUBJECTS:
-        return _may_change(event, caller)
-    permission = _BACK.get(event.type, Permission.UPDATE_FEATURE)
-    return caller.can(permission, project=event.project, environment=event.environment)
-
-
-def problem_texts(plan: ChangePlan) -> Iterator[str]:
-    for problem in plan.problems:
-        yield f"{problem.message[:1].upper()}{problem.message[1:]}."

@@ -12,7 +12,6 @@ from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.console import flag_url
-from projects.flags.revert.plan import may_revert
 from projects.history.back import TYPES
 from projects.history.changes import GroupedChange, change_page
 from projects.history.descriptions import Part
@@ -20,6 +19,7 @@ from projects.history.past import just_before
 from projects.history.queries import readable_events
 from projects.models import Flag
 from projects.reverts.offers import add_reverts
+from projects.reverts.parts import may_revert
 
 SHOWN = 6
 MAX_OWN = 200  # events read to find the flag's own in the changes of a page

@@ -1,6 +1,6 @@
 """/activity/ID/revert: what reverting a change would do, whom it would change; reverts it. Undo buttons post here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django.contrib import messages
@@ -12,41 +12,33 @@ from flagadmin.core.lists.pages import curl_for
 from groups.console import Breadcrumbs, read_next_page
 from projects.console import flag_url
 from projects.drafting import DraftingPage
-from projects.drafts import Draft, ExactDraft, FlagEdit, find_enabled_places
+from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.history.changes import change_page
-from projects.history.field_changes import FieldChange, changes_of, part_changes
-from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
+from projects.history.field_changes import FieldChange, changes_of
 from projects.history.queries import readable_events
 from projects.models import Environment, Segment
 from projects.projects.required_comments import requires_comment
 from projects.reverts.actions import revert_change
-from projects.reverts.plan import (
-    ChangePlan,
-    FlagRevert,
-    SubjectRevert,
-    find_change,
-    plan_change,
-    problem_texts,
-)
+from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
+from projects.reverts.parts import list_reasons, name_segments
+from projects.reverts.shown_parts import ShownPart, list_part_edits, show_part
 from projects.reverts.undo import tell_done
 from projects.segments.actions import list_enabled_users
 
-LABELS = {DEPENDENCIES: "Dependencies", DETAILS: "Description and settings"}
-
 
 class ShownRow(NamedTuple):
-    """A flag or another subject, and (label, changed fields, notes) for each of its parts."""
+    """A flag or another subject."""
 
     name: str
     url: str
     lead: str
-    parts: list[tuple[str, list[FieldChange], list[str]]]
+    parts: Sequence[ShownPart]
 
 
 class RevertChange(DraftingPage):
     """``flag``, in the URL, restricts it to one flag of the change."""
 
-    template_name = "reverts/revert.html"
+    template_name = "reverts/change.html"
     title = "Revert this change"
     unchanged = "Nobody changes."
     shown_by = "get"
@@ -110,7 +102,7 @@ class RevertChange(DraftingPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         plan = plan_change(self.events, caller=self.caller)
         self.plan = plan
-        reasons = [plan.refusal] if plan.refusal else [*plan.missing, *problem_texts(plan)]
+        reasons = [plan.refusal] if plan.refusal else [*plan.missing, *list_reasons(plan.problems)]
         return super().get_context_data(
             change=self.change(),
             flag_name=self.flag,
@@ -145,54 +137,30 @@ class RevertChange(DraftingPage):
 
 
 def make_rows(plan: ChangePlan) -> Iterator[ShownRow]:
-    used = {
-        segment for row in plan.flags for planned in row.parts for segment in planned.part.used_segments()
-    }
-    segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
+    segments = name_segments(plan.parts)
     for row in plan.flags:
         if not row.changes_anything:
             continue
         leads = [{"archive": "Archived again.", "revive": "Revived."}.get(row.archival, "")]
         leads += [f"Tagged with {':'.join(tag)}." for tag in row.add_tags]
         leads += [f"Loses the tag {':'.join(tag)}." for tag in row.remove_tags]
-        parts = [
-            (
-                planned.part.environment or LABELS[planned.part.kind],
-                part_changes(planned.part, segments),
-                [f"Note: {note.message}." for note in planned.notes],
-            )
-            for planned in row.parts
-        ]
+        parts = [show_part(planned, segments) for planned in row.parts]
         url = flag_url(row.flag.project_id, row.name) if row.flag else ""
         yield ShownRow(row.name, url, " ".join(filter(None, leads)), parts)
     for subject in plan.subjects:
         if subject.changes_anything:
             changes = [FieldChange(each.field, each.after, each.before) for each in changes_of(subject.event)]
-            yield ShownRow(subject.name, "", "", [("", changes, [])])
+            yield ShownRow(subject.name, "", "", [ShownPart("", changes)])
 
 
 def _make_flag_edits(row: FlagRevert) -> Iterator[FlagEdit]:
     flag = row.flag
-    if flag is None:
+    if (
+        flag is None or row.archival == "revive"
+    ):  # archived, it is not among the definitions that a draft changes
         return
     if row.archival == "archive":
         draft = Draft(flag.name, archived=True)
-        yield from (
-            FlagEdit(flag.project_id, flag.name, environment, draft)
-            for _, environment in find_enabled_places([flag])
-        )
+        yield from (FlagEdit(flag.project_id, *place, draft) for place in find_enabled_places([flag]))
         return
-    changes: dict[str, dict[str, Any]] = {}
-    common: dict[str, Any] = {}
-    for planned in row.parts:
-        part = planned.part
-        if part.kind == ENVIRONMENT:
-            changes[part.environment] = dict(part.after)
-        elif part.kind == DEPENDENCIES:
-            common |= part.after
-    if row.archival == "revive":  # archived, it is not among the definitions that a draft changes
-        return
-    if common:
-        changes |= {place: changes.get(place, {}) for _, place in find_enabled_places([flag])}
-    for place, after in changes.items():
-        yield FlagEdit(flag.project_id, flag.name, place, ExactDraft(flag.name, after | common))
+    yield from list_part_edits(flag, [planned.part for planned in row.parts])

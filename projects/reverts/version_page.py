@@ -6,51 +6,46 @@ from typing import Any, NamedTuple
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import AppError, NoAccess, NotFound, Problem, ValidationError
+from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
 from groups.access import missing
 from groups.models import User
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
-from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
-from projects.flags.revert.actions import revert_flag
-from projects.flags.revert.history import drop_flag
-from projects.flags.revert.plan import (
-    PERMISSIONS,
-    Choice,
-    PlannedPart,
-    find_target,
-    format_moment,
-    may_revert,
-    plan_revert,
-)
-from projects.flags.revert.segments import find_changed_segments
+from projects.drafts import FlagEdit
+from projects.flags.history import drop_flag
 from projects.history.changes import event_rows
-from projects.history.field_changes import FieldChange, part_changes
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.history.queries import readable_events
-from projects.models import Environment, Segment
+from projects.models import Environment
+from projects.reverts.actions import revert_flag
+from projects.reverts.parts import (
+    PERMISSIONS,
+    PlannedPart,
+    format_moment,
+    list_reasons,
+    may_revert,
+    name_segments,
+)
+from projects.reverts.shown_parts import ShownPart, list_part_edits, show_part
 from projects.reverts.undo import tell_done
+from projects.reverts.version_plan import Choice, find_changed_segments, find_target, plan_revert
 
-LABELS = {DEPENDENCIES: "Dependencies", DETAILS: "Description and settings"}
 
-
-class ShownPart(NamedTuple):
-    """A part with a checkbox. ``reasons`` are why it cannot be reverted, ``notes`` what will not be quite as it was."""
+class PartRow(NamedTuple):
+    """A part with a checkbox. ``reasons`` are why it cannot be reverted."""
 
     key: str
-    label: str
+    shown: ShownPart
     is_production: bool
-    changes: Sequence[FieldChange]
     reasons: Sequence[str]
-    notes: Sequence[str]
     chosen: bool
 
 
 class RevertPage(OnFlagPage, DraftingPage):
     """Every part that differs can be left out; one that cannot be restored is."""
 
-    template_name = "flags/revert.html"
+    template_name = "reverts/version.html"
     shown_by = "get"
     unchanged = "Nobody changes."
     api_call = "POST /api/admin/projects/{project_id}/features/{name}/revert"
@@ -110,25 +105,7 @@ class RevertPage(OnFlagPage, DraftingPage):
 
     def get_edits(self) -> list[FlagEdit]:
         self.find()
-        changes: dict[str, dict[str, Any]] = {}
-        common: dict[str, Any] = {}
-        for part in self.chosen():
-            if part.kind == ENVIRONMENT:
-                changes[part.environment] = dict(part.after)
-            elif part.kind == DEPENDENCIES:
-                common |= part.after
-        if common:
-            changes |= {place: changes.get(place, {}) for _, place in find_enabled_places([self.flag])}
-        return [
-            FlagEdit(
-                self.flag.project_id,
-                self.flag.name,
-                place,
-                ExactDraft(self.flag.name, changes[place] | common),
-            )
-            for place in Environment.objects.names()
-            if place in changes
-        ]
+        return list(list_part_edits(self.flag, self.chosen()))
 
     def get_title(self) -> str:
         return f"Revert {self.flag.name}"
@@ -143,47 +120,37 @@ class RevertPage(OnFlagPage, DraftingPage):
         event = readable_events(self.caller).get(pk=self.event)
         [row] = event_rows([event])
         person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
-        parts = self.shown_parts()
+        rows = self.list_rows()
         return super().get_context_data(
             flag=self.flag,
             event=event,
             actor=person.display_name if person else event.actor_name,
             sentence=list(drop_flag(row.sentence, self.flag.name)),
-            parts=parts,
-            possible=any(not part.reasons for part in parts),
+            rows=rows,
+            possible=any(not row.reasons for row in rows),
             changed_segments=find_changed_segments(self.plan, self.target),
             expected=hash_document(self.plan.before),
             back=self.get_success_url(),
             **kwargs,
         )
 
-    def shown_parts(self) -> list[ShownPart]:
-        used = {segment for planned in self.plan.parts for segment in planned.part.used_segments()}
-        segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
+    def list_rows(self) -> list[PartRow]:
+        segments = name_segments(self.plan.parts)
         production = set(Environment.objects.production().values_list("name", flat=True))
         order = Environment.objects.names()
-        parts = [self.describe_part(planned, segments, production) for planned in self.plan.parts]
+        rows = [self.make_row(planned, segments, production) for planned in self.plan.parts]
         places = {f"{ENVIRONMENT}:{name}": index for index, name in enumerate(order)}
-        return sorted(parts, key=lambda part: places.get(part.key, len(places)))
+        return sorted(rows, key=lambda row: places.get(row.key, len(places)))
 
-    def describe_part(
-        self, planned: PlannedPart, segments: Mapping[int, str], production: set[str]
-    ) -> ShownPart:
-        part = planned.part
-        reasons = [_make_sentence(problem) for problem in planned.problems]
+    def make_row(self, planned: PlannedPart, segments: Mapping[int, str], production: set[str]) -> PartRow:
+        reasons = list_reasons(planned.problems)
         if planned.missing:
-            scope = {"project": self.flag.project_id, "environment": part.environment or None}
+            scope = {"project": self.flag.project_id, "environment": planned.part.environment or None}
             reasons += [missing([permission], **scope).message for permission in planned.missing[:1]]
-        return ShownPart(
-            part.key,
-            part.environment or LABELS[part.kind],
-            part.environment in production,
-            part_changes(part, segments),
+        return PartRow(
+            planned.part.key,
+            show_part(planned, segments),
+            planned.part.environment in production,
             reasons,
-            [f"Note: {note.message}." for note in planned.notes],
             self.is_chosen(planned),
         )
-
-
-def _make_sentence(problem: Problem) -> str:
-    return f"{problem.message[:1].upper()}{problem.message[1:]}."

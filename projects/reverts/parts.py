@@ -1,6 +1,10 @@
-"""What reverting a flag to one of its versions would change, what it needs, and what cannot be restored."""
+"""Parts of a flag that become what they were: what that needs, and what cannot be restored.
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+Two questions end here: what has a flag become since a version (``version_plan``), and what did a change do
+(``change_plan``)?
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,8 +14,7 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
+from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller
 from groups.permissions import Permission
@@ -23,11 +26,8 @@ from projects.history.flag_parts import (
     DETAILS,
     ENVIRONMENT,
     FlagPart,
-    differing_parts,
     in_environments,
 )
-from projects.history.queries import readable_events
-from projects.history.versions import present_version, version_of
 from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
 from projects.models.strategies import make_time_ordered_id
@@ -65,23 +65,6 @@ class Note(Problem):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Which parts to revert. ``environments`` None: all."""
-
-    environments: frozenset[str] | None = None
-    dependencies: bool = True
-    details: bool = True
-
-    def includes(self, part: FlagPart) -> bool:
-        if part.kind == ENVIRONMENT:
-            return self.environments is None or part.environment in self.environments
-        return self.dependencies if part.kind == DEPENDENCIES else self.details
-
-
-EVERYTHING = Choice()
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedPart:
     """A part that would change.
 
@@ -95,12 +78,15 @@ class PlannedPart:
     notes: Sequence[Problem]
 
 
-@dataclass(frozen=True, slots=True)
-class RevertPlan:
-    """``before`` is the flag's present version; ``parts`` are all that differ from the one to revert to."""
+def name_segments(planned: Iterable[PlannedPart]) -> dict[int, str]:
+    """The names of the segments that these parts use or used, by id. One query."""
+    used = {segment for each in planned for segment in each.part.used_segments()}
+    return dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
 
-    before: Document
-    parts: Sequence[PlannedPart]
+
+def list_reasons(problems: Iterable[Problem]) -> list[str]:
+    """The problems as sentences of a page."""
+    return [f"{problem.message[:1].upper()}{problem.message[1:]}." for problem in problems]
 
 
 def may_revert(caller: Caller, project: str) -> bool:
@@ -113,64 +99,23 @@ def may_revert(caller: Caller, project: str) -> bool:
     )
 
 
-def find_target(
-    caller: Caller, flag: Flag, *, event: int | None = None, at: datetime | None = None
-) -> Target:
-    """Raises ValidationError if the flag has no such event."""
-    if event is None:
-        assert at is not None
-        return Target(at)
-    audit_event = readable_events(caller).filter(pk=event, feature=flag.name).first()
-    if audit_event is None:
-        raise ValidationError.at("event", f"{flag.name} has no event {event}")
-    return Target(audit_event.created_at, event)
-
-
-@consistent_reads()
-def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Caller) -> RevertPlan:
-    """Leaves out environments that the project did not use then.
-
-    With ``lock``, the segments that it would restore stay as they are until the end of the transaction.
-    Raises NotFound if there was no such flag then, Conflict if it was archived.
-    """
-    before = present_version(flag)
-    then = version_of(flag, event=target.event) if target.event else version_of(flag, at=target.at)
-    moment = format_moment(target.at)
-    is_older = target.event is None and flag.created_at > target.at
-    if then is None or is_older or not caller.can_read(then["project"]):
-        raise NotFound(f"There was no flag {flag.name} on {moment}.")
-    if then["archived"]:
-        raise Conflict(f"{flag.name} was archived on {moment}. Choose a version in which it was active.")
-    unused = _find_unused_then(flag.project_id, target)
-    parts = [part for part in differing_parts(before, then) if part.environment not in unused]
-    return plan_parts(flag, before, parts, target, lock=lock, caller=caller)
-
-
 def plan_parts(
     flag: Flag,
-    before: Document,
     parts: Iterable[FlagPart],
     target: Target,
     *,
     lock: bool = False,
     caller: Caller,
-) -> RevertPlan:
-    """What each of these parts needs. ``before`` is the flag's present version."""
+) -> list[PlannedPart]:
+    """What each of these parts needs.
+
+    With ``lock``, the segments that they would restore stay as they are until the end of the transaction.
+    """
     parts = [_add_ids(part) for part in parts]
     if lock:
         hold_segments({segment for part in parts for segment in part.used_segments()})
     check = _Check(flag, target, caller)
-    return RevertPlan(before, [check.plan(part) for part in parts])
-
-
-def _find_unused_then(project: str, target: Target) -> set[str]:
-    """The environments that the project uses now and did not use then: what flags have there stays."""
-    kinds = (E.PROJECT_ENVIRONMENT_ADDED.value, E.PROJECT_ENVIRONMENT_REMOVED.value)
-    events = AuditEvent.objects.filter(project=project, type__in=kinds).order_by("id")
-    first: dict[str | None, str] = {}
-    for environment, kind in target.events_since(events).values_list("environment", "type"):
-        first.setdefault(environment, kind)
-    return {name for name, kind in first.items() if name and kind == E.PROJECT_ENVIRONMENT_ADDED}
+    return [check.plan(part) for part in parts]
 
 
 def format_moment(at: datetime) -> str:
@@ -302,20 +247,6 @@ def _list_needed_permissions(part: FlagPart) -> Iterator[Permission]:
             yield Permission.DELETE_FEATURE_STRATEGY
         if any(old[key] != new[key] for key in old.keys() & new.keys()):
             yield Permission.UPDATE_FEATURE_STRATEGY
-
-
-def check_environments(names: Collection[str], flag: Flag) -> None:
-    """Raises ValidationError naming the environments that the project does not use."""
-    used = ProjectEnvironment.objects.filter(project=flag.project_id)
-    known = list(used.values_list("environment_id", flat=True))
-    problems = [
-        Problem(
-            "environments",
-            f"project {flag.project_id} has no environment {name}. Available: {choices(known)}",
-        )
-        for name in sorted(set(names) - set(known))
-    ]
-    check_problems(problems)
 
 
 def restore_parts(before: Document, parts: Sequence[FlagPart]) -> Document:
