@@ -124,7 +124,7 @@ def make_new_relic(parameters: dict[str, Any], message: Message) -> Outgoing:
         "environment": event.environment,
         "createdBy": event.actor_name,
         "createdByUserId": event.actor_id,
-        "createdAt": _milliseconds(event.created_at),
+        "createdAt": int(event.created_at.timestamp() * 1000),
         **(event.after if isinstance(event.after, dict) else {}),
     }
     headers = {**JSON, "Api-Key": str(parameters["licenseKey"])}
@@ -172,7 +172,3 @@ def _is_header(name: str, value: Any) -> bool:
         and bool(name)
         and not set(name) & set(' :\t"(),/;<=>?@[\\]{}')
     )
-
-
-def _milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)

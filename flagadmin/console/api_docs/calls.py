@@ -62,7 +62,7 @@ def fill_path(path: str, parameters: Iterable[Mapping[str, Any]]) -> str:
 
 def as_curl(call: Call) -> str:
     """Over several lines, quoted for a shell. The token is in the variable TOKEN."""
-    lines = ["curl" if call.method == _choose_method(call) else f"curl -X {call.method}"]
+    lines = ["curl" if call.method == ("POST" if call.media else "GET") else f"curl -X {call.method}"]
     if call.header:
         lines.append(f'-H "{call.header}: $TOKEN"')
     if call.media:
@@ -73,10 +73,6 @@ def as_curl(call: Call) -> str:
             "--data-binary @users.csv" if call.body is None else f"-d {shlex.quote(as_json(call.body))}"
         )
     return " \\\n  ".join(lines)
-
-
-def _choose_method(call: Call) -> str:
-    return "POST" if call.media else "GET"
 
 
 def as_json(body: Any) -> str:

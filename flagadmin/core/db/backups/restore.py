@@ -64,7 +64,7 @@ def restore(path: Path) -> None:
     label = check_archive(path)
     check_direct()
     check_not_foreign()
-    settings, last = _list_known_settings(), _read_last_revision()
+    settings, last = {name for (name,) in fetch_rows("SELECT name FROM pg_settings")}, _read_last_revision()
     psql = [
         find_program("psql"),
         "--quiet",
@@ -125,10 +125,6 @@ def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -
         if line.startswith(_FIRST_OBJECT):
             break
     shutil.copyfileobj(source, target, 1_000_000)
-
-
-def _list_known_settings() -> set[str]:
-    return {name for (name,) in fetch_rows("SELECT name FROM pg_settings")}
 
 
 def _read_last_revision() -> int:
