@@ -16,12 +16,12 @@ class IntegrationsConfig(AppConfig):
         from flagadmin.core.server import background_tasks
         from integrations import sender
         from integrations.audit_log import retention, write
-        from integrations.mcp.protocol import error_document
+        from integrations.mcp.protocol import make_error_document
         from integrations.relay import read_settled_id
         from integrations.signals.receive import delete_old_signals
         from projects.history import settled
 
-        register_error_format("/mcp", error_document)
+        register_error_format("/mcp", make_error_document)
         settled.register(read_settled_id)
         background_tasks.run_throughout(sender.run)
         background_tasks.run_every(timedelta(hours=1), sender.delete_old_deliveries)

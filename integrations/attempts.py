@@ -21,10 +21,10 @@ from flagadmin.core.http.outside import Refused
 from flagadmin.core.server import background_tasks
 from integrations.builders import make_request
 from integrations.connections import TIMEOUT, Answer, Connection
-from integrations.effects import Effect, find_effect, production_names
+from integrations.effects import Effect, find_effect, list_production_names
 from integrations.messages import Message, Tags
 from integrations.models import Delivery, Integration, SecretKeyChanged
-from integrations.outgoing import Mail, Outgoing, sign, valid_keys
+from integrations.outgoing import Mail, Outgoing, list_valid_keys, sign
 from integrations.providers import PROVIDERS
 
 log = logging.getLogger("flagadmin.integrations")
@@ -57,7 +57,9 @@ def send_one(integration: Integration, delivery: Delivery, events: Events, recei
         raise
     except Exception:
         log.exception("Delivery %s cannot be made.", delivery.pk)
-        outcome = Outcome(State.PENDING, f"{label} could not be made. The log says why.", _delay(delivery))
+        outcome = Outcome(
+            State.PENDING, f"{label} could not be made. The log says why.", _choose_delay(delivery)
+        )
     finally:
         connection.close()  # nobody waits for a connection that only waits for a receiver
     if outcome.delay is not None and now - delivery.first_sent_at > GIVE_UP_AFTER:
@@ -83,7 +85,7 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
     connection.close()
     if isinstance(request, Mail):
         return _send_mail(request, delivery)
-    return _send_requests(request, delivery, receiver, provider.label, valid_keys(secrets["keys"]))
+    return _send_requests(request, delivery, receiver, provider.label, list_valid_keys(secrets["keys"]))
 
 
 def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
@@ -98,7 +100,7 @@ def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
     if effect is None:
         return None
     if integration.production_only:
-        effect = effect.within(production_names())
+        effect = effect.within(list_production_names())
     names = integration.environments
     return effect.within(None if not names or "*" in names else names)
 
@@ -128,11 +130,15 @@ def _send_request(
     request: Outgoing, body: bytes, delivery: Delivery, receiver: Connection, label: str, keys: list[str]
 ) -> Outcome:
     try:
-        answer = receiver.post(request.url, body, request.headers | _message_headers(delivery, keys, body))
+        answer = receiver.post(
+            request.url, body, request.headers | _make_message_headers(delivery, keys, body)
+        )
     except (Refused, ValueError) as error:
         return Outcome(State.FAILED, f"{label} was not sent: {error}")
     except (OSError, http.client.HTTPException) as error:
-        return Outcome(State.PENDING, f"{label} failed: {error or type(error).__name__}.", _delay(delivery))
+        return Outcome(
+            State.PENDING, f"{label} failed: {error or type(error).__name__}.", _choose_delay(delivery)
+        )
     assert delivery.details is not None
     delivery.details |= {"answer": answer.text} if answer.text else {}
     return _judge(answer, label, delivery, request)
@@ -157,7 +163,7 @@ def _send_mail(request: Mail, delivery: Delivery) -> Outcome:
     except smtplib.SMTPRecipientsRefused as error:
         return _judge_refusal(error, delivery)
     except (OSError, smtplib.SMTPException) as error:
-        return Outcome(State.PENDING, f"Email failed: {error}.", _delay(delivery))
+        return Outcome(State.PENDING, f"Email failed: {error}.", _choose_delay(delivery))
     return Outcome(State.SUCCESS, f"Email was sent to {', '.join(request.recipients)}.")
 
 
@@ -166,10 +172,10 @@ def _judge_refusal(error: smtplib.SMTPRecipientsRefused, delivery: Delivery) -> 
     text = f"Email failed: {', '.join(error.recipients)} refused."
     if all(code >= 500 for code, _ in error.recipients.values()):
         return Outcome(State.FAILED, text)
-    return Outcome(State.PENDING, text, _delay(delivery))
+    return Outcome(State.PENDING, text, _choose_delay(delivery))
 
 
-def _message_headers(delivery: Delivery, keys: list[str], body: bytes) -> dict[str, str]:
+def _make_message_headers(delivery: Delivery, keys: list[str], body: bytes) -> dict[str, str]:
     """Those of Standard Webhooks. The id is the same in all attempts."""
     message_id, moment = f"msg_{delivery.pk}", int(time.time())
     headers = {"webhook-id": message_id, "webhook-timestamp": str(moment)}
@@ -185,16 +191,16 @@ def _judge(answer: Answer, label: str, delivery: Delivery, request: Outgoing) ->
         return Outcome(State.WITH_ERRORS if errors else State.SUCCESS, " ".join([text, *errors]))
     text = " ".join([f"{label} failed with status code: {answer.status}.", *errors])
     if answer.status in (408, 429) or answer.status >= 500:
-        return Outcome(State.PENDING, text, max(_delay(delivery), _asked_delay(answer)))
+        return Outcome(State.PENDING, text, max(_choose_delay(delivery), _read_asked_delay(answer)))
     return Outcome(State.FAILED, text)
 
 
-def _delay(delivery: Delivery) -> float:
+def _choose_delay(delivery: Delivery) -> float:
     """Twice as long each time, more or less."""
     return min(FIRST_DELAY * 2 ** min(delivery.attempts - 1, 20), MAX_DELAY) * random.uniform(0.75, 1.25)
 
 
-def _asked_delay(answer: Answer) -> float:
+def _read_asked_delay(answer: Answer) -> float:
     """``Retry-After``: seconds or a date, at most an hour."""
     text = answer.retry_after.strip()
     try:

@@ -24,7 +24,7 @@ def make_slack_app(parameters: dict[str, Any], message: Message) -> Outgoing:
     """One request for each channel: those of the flag's tags, otherwise the default ones."""
     channels = [tag["value"] for tag in message.tags if tag["type"] == SLACK_TAG]
     channels = channels or split_names(parameters.get("defaultChannels"))
-    body = _slack_body(message)
+    body = _make_slack_body(message)
     bodies = {channel: orjson.dumps({"channel": channel, **body}) for channel in dict.fromkeys(channels)}
     headers = {
         "Content-Type": "application/json; charset=utf-8",
@@ -35,7 +35,7 @@ def make_slack_app(parameters: dict[str, Any], message: Message) -> Outgoing:
 
 
 def make_slack_webhook(parameters: dict[str, Any], message: Message) -> Outgoing:
-    body = _slack_body(message)
+    body = _make_slack_body(message)
     optional = {"channel": "defaultChannel", "username": "username", "icon_emoji": "emojiIcon"}
     body |= {key: str(parameters[name]) for key, name in optional.items() if parameters.get(name)}
     details = {"url": MASK, "body": body}
@@ -74,7 +74,7 @@ def make_mail(parameters: dict[str, Any], message: Message) -> Mail:
         subject,
         "\n\n".join([*lines, "\n".join(f"{link.label}: {link.url}" for link in addresses)]) + "\n",
         "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-        + f"<p>{' · '.join(map(_anchor, addresses))}</p>",
+        + f"<p>{' · '.join(map(_make_anchor, addresses))}</p>",
     )
 
 
@@ -82,7 +82,7 @@ def split_names(text: Any) -> list[str]:
     return [name for part in str(text or "").split(",") if (name := part.strip())]
 
 
-def _anchor(link: Link) -> str:
+def _make_anchor(link: Link) -> str:
     return f'<a href="{html.escape(link.url)}">{html.escape(link.label)}</a>'
 
 
@@ -90,8 +90,8 @@ def _open_url(label: str, url: str) -> dict[str, str]:
     return {"type": "Action.OpenUrl", "title": label, "url": url}
 
 
-def _slack_body(message: Message) -> dict[str, Any]:
-    text = _slack_text(message.markdown)
+def _make_slack_body(message: Message) -> dict[str, Any]:
+    text = _make_slack_text(message.markdown)
     buttons = [
         {"type": "button", "text": {"type": "plain_text", "text": link.label}, "url": link.url[:3000]}
         for link in links(message.event)
@@ -103,7 +103,7 @@ def _slack_body(message: Message) -> dict[str, Any]:
     return {"text": text, "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
 
 
-def _slack_text(text: str) -> str:
+def _make_slack_text(text: str) -> str:
     """Markdown as Slack writes it. Names cannot mention anybody: `<`, `>` and `&` are escaped."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _LINK.sub(lambda link: f"<{link[2]}|{link[1]}>", escaped)

@@ -80,5 +80,5 @@ def find_effect(event: AuditEvent) -> Effect | None:
     return Effect(changes.places, changes.more)
 
 
-def production_names() -> frozenset[str]:
+def list_production_names() -> frozenset[str]:
     return frozenset(Environment.objects.production().values_list("name", flat=True))

@@ -23,7 +23,7 @@ class Message:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        document = event_document(self.event, self.tags)
+        document = make_event_document(self.event, self.tags)
         return document | {"whoChanges": self.effect.documents()} if self.effect else document
 
     @cached_property
@@ -32,7 +32,7 @@ class Message:
         return ". ".join(filter(None, sentences))
 
 
-def event_document(event: AuditEvent, tags: Tags) -> dict[str, Any]:
+def make_event_document(event: AuditEvent, tags: Tags) -> dict[str, Any]:
     """The event as receivers get it, with the reference's members."""
     return {
         "id": event.pk,

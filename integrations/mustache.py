@@ -30,7 +30,7 @@ def parse(template: str) -> list[Node]:
     """Raises TemplateError."""
     nodes: list[Node] = []
     stack: list[tuple[str, str, list[Node]]] = [("", "", nodes)]
-    for kind, name in _tokens(template):
+    for kind, name in _read_tokens(template):
         if kind == "text":
             stack[-1][2].append(name)
         elif kind in "#^" and kind:
@@ -49,7 +49,7 @@ def parse(template: str) -> list[Node]:
     return nodes
 
 
-def _tokens(template: str) -> Iterator[tuple[str, str]]:
+def _read_tokens(template: str) -> Iterator[tuple[str, str]]:
     end = 0
     for tag in _TAG.finditer(template):
         yield "text", template[end : tag.start()]

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -75,15 +74,15 @@ JSON = {"Content-Type": "application/json"}
 def sign(keys: list[str], message_id: str, moment: int, body: bytes) -> str:
     """The header ``webhook-signature`` of Standard Webhooks: a signature with each key. ``keys`` are ``whsec_…``."""
     content = f"{message_id}.{moment}.".encode() + body
-    return " ".join(f"v1,{_signature(key, content)}" for key in keys)
+    return " ".join(f"v1,{_make_signature(key, content)}" for key in keys)
 
 
-def valid_keys(keys: list[dict[str, Any]]) -> list[str]:
+def list_valid_keys(keys: list[dict[str, Any]]) -> list[str]:
     """Without those that a newer one has replaced long enough ago."""
     return [key["key"] for key in keys if key["until"] is None or key["until"] > time.time()]
 
 
-def _signature(key: str, content: bytes) -> str:
+def _make_signature(key: str, content: bytes) -> str:
     secret = base64.b64decode(key.removeprefix("whsec_"))
     return base64.b64encode(hmac.digest(secret, content, hashlib.sha256)).decode()
 
@@ -93,14 +92,14 @@ def make_webhook(parameters: dict[str, Any], message: Message) -> Outgoing:
     headers = {"Content-Type": content_type}
     if authorization := parameters.get("authorization"):
         headers["Authorization"] = str(authorization)
-    text, errors = _templated(parameters, message)
+    text, errors = _fill_template(parameters, message)
     body = orjson.dumps(message.document) if text is None else text.encode()
     details = {"url": MASK, "contentType": content_type, "body": message.document if text is None else text}
     return Outgoing(str(parameters["url"]), {"": body}, headers, details, errors)
 
 
 def make_datadog(parameters: dict[str, Any], message: Message) -> Outgoing:
-    text, errors = _templated(parameters, message)
+    text, errors = _fill_template(parameters, message)
     tags = [f"{tag['type']}:{tag['value']}" for tag in message.tags]
     body = {
         "text": f"%%% \n {message.markdown} \n %%% " if text is None else text,
@@ -115,7 +114,7 @@ def make_datadog(parameters: dict[str, Any], message: Message) -> Outgoing:
 
 
 def make_new_relic(parameters: dict[str, Any], message: Message) -> Outgoing:
-    text, errors = _templated(parameters, message)
+    text, errors = _fill_template(parameters, message)
     event = message.event
     body = {
         "eventType": "UnleashServiceEvent",
@@ -133,7 +132,7 @@ def make_new_relic(parameters: dict[str, Any], message: Message) -> Outgoing:
     return Outgoing(str(parameters["url"]), {"": content}, headers, details, errors)
 
 
-def _templated(parameters: dict[str, Any], message: Message) -> tuple[str | None, list[str]]:
+def _fill_template(parameters: dict[str, Any], message: Message) -> tuple[str | None, list[str]]:
     """The text of the template, None without one, and what is wrong with it."""
     template = str(parameters.get("bodyTemplate") or "")
     if not template.strip():

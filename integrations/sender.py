@@ -100,7 +100,7 @@ def send_pending(integration_id: int) -> float:
     try:
         while integration is not None and time.monotonic() < end:
             pending = integration.deliveries.filter(state=State.PENDING).order_by(_TESTS_FIRST, "id")[:BATCH]
-            events = _events_of(deliveries := list(pending))
+            events = _list_events(deliveries := list(pending))
             if not deliveries:
                 break
             delay = _send_batch(integration, deliveries, events, receiver, end)
@@ -153,7 +153,7 @@ def _store(deliveries: list[Delivery]) -> None:
         cursor.executemany(_OUTCOME, rows)
 
 
-def _events_of(deliveries: list[Delivery]) -> Events:
+def _list_events(deliveries: list[Delivery]) -> Events:
     """Each event with the tags that its flag has now."""
     events = AuditEvent.objects.in_bulk([delivery.event_id for delivery in deliveries if delivery.event_id])
     tags: dict[str, Tags] = {}

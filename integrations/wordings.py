@@ -10,7 +10,7 @@ from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.server import background_tasks
 from projects.console import flag_url, project_url
 from projects.history.back import TYPES
-from projects.history.change_links import comparison_url
+from projects.history.change_links import make_comparison_url
 
 _IN_PROJECT = " in project *{project}*"
 _IN_ENVIRONMENT = " for the *{environment}* environment"
@@ -56,9 +56,9 @@ OPERATORS = {
 
 
 def markdown(event: AuditEvent) -> str:
-    names = _names(event)
+    names = _list_names(event)
     if event.type == "feature-strategy-update":
-        changes = "; ".join(_strategy_changes(event.before or {}, event.after or {}))
+        changes = "; ".join(_list_strategy_changes(event.before or {}, event.after or {}))
         return f"{_STRATEGY_UPDATE.format(**names)} {changes}".rstrip()
     if event.type in SENTENCES:
         return (SENTENCES[event.type] + _IN_PROJECT).format(**names)
@@ -72,15 +72,15 @@ class Link(NamedTuple):
 
 def links(event: AuditEvent) -> list[Link]:
     """What the event is about first; then the change, and how to undo it."""
-    listed = [_subject_link(event)]
+    listed = [_link_subject(event)]
     if event.feature and event.project and event.pk and event.type in TYPES:
-        if changes := comparison_url(AuditEvent.objects.filter(pk=event.pk)):
+        if changes := make_comparison_url(AuditEvent.objects.filter(pk=event.pk)):
             listed.append(Link("Who changes", absolute(changes)))
         listed.append(Link("Undo…", absolute(reverse("change-revert", args=[event.pk]))))
     return listed
 
 
-def _subject_link(event: AuditEvent) -> Link:
+def _link_subject(event: AuditEvent) -> Link:
     if event.project and event.type.startswith("change-") and (event.subject or "").isdecimal():
         request = reverse("change-request", args=[event.project, event.subject])
         return Link("Change request", absolute(request))
@@ -100,7 +100,7 @@ def absolute(path: str) -> str:
     return f"{background_tasks.public_url}{path}"
 
 
-def _names(event: AuditEvent) -> dict[str, str]:
+def _list_names(event: AuditEvent) -> dict[str, str]:
     after = event.after if isinstance(event.after, dict) else {}
     before = event.before if isinstance(event.before, dict) else {}
     document = after or before
@@ -116,16 +116,19 @@ def _names(event: AuditEvent) -> dict[str, str]:
     }
 
 
-def _strategy_changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+def _list_strategy_changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     parts = []
     old, new = ((document.get("parameters") or {}).get("rollout") for document in (before, after))
     if old != new:
         parts.append(f"rollout from {old}% to {new}%")
-    for key, opening, closing, write in (("constraints", "[", "]", _constraint), ("segments", "(", ")", str)):
+    for key, opening, closing, write in (
+        ("constraints", "[", "]", _describe_constraint),
+        ("segments", "(", ")", str),
+    ):
         old, new = (document.get(key) or [] for document in (before, after))
         if old != new:
             texts = [
-                f"{opening}{(', ' if write is _constraint else ',').join(map(write, values))}{closing}"
+                f"{opening}{(', ' if write is _describe_constraint else ',').join(map(write, values))}{closing}"
                 if values
                 else f"empty set of {key}"
                 for values in (old, new)
@@ -134,7 +137,7 @@ def _strategy_changes(before: dict[str, Any], after: dict[str, Any]) -> list[str
     return parts
 
 
-def _constraint(constraint: dict[str, Any]) -> str:
+def _describe_constraint(constraint: dict[str, Any]) -> str:
     negated = "not " if constraint.get("inverted") else ""
     operator = OPERATORS.get(constraint["operator"], constraint["operator"])
     values = constraint.get("values") or []

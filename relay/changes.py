@@ -16,7 +16,10 @@ class Changes:
 
     def __init__(self, flags: Flags) -> None:
         self.version = flags.version
-        self._features, self._segments = _texts(flags.features, "name"), _texts(flags.segments, "id")
+        self._features, self._segments = (
+            _write_texts(flags.features, "name"),
+            _write_texts(flags.segments, "id"),
+        )
         self._projects = {flag["name"]: str(flag.get("project") or "default") for flag in flags.features}
         self._changed: dict[tuple[str, Any], int] = {}
         self._versions = {flags.version}
@@ -24,7 +27,7 @@ class Changes:
 
     def advance(self, flags: Flags) -> None:
         """Takes over later flags."""
-        features, segments = _texts(flags.features, "name"), _texts(flags.segments, "id")
+        features, segments = _write_texts(flags.features, "name"), _write_texts(flags.segments, "id")
         for kind, before, after in (("f", self._features, features), ("s", self._segments, segments)):
             for key in before.keys() | after.keys():
                 if before.get(key) != after.get(key):
@@ -75,5 +78,5 @@ class Changes:
         return b'{"type":"%b","eventId":%d,%b}' % (kind.encode(), self.version, members)
 
 
-def _texts(documents: list[dict[str, Any]], key: str) -> dict[Any, bytes]:
+def _write_texts(documents: list[dict[str, Any]], key: str) -> dict[Any, bytes]:
     return {document[key]: orjson.dumps(document) for document in documents}

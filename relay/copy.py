@@ -141,7 +141,7 @@ class Copy:
             "fetchedAt": flags.fetched_at,
         }
         self._storage.write(
-            _file_of(flags.scope), orjson.dumps(head) + b"\n" + flags.body(knows_segments=True).plain
+            _name_file(flags.scope), orjson.dumps(head) + b"\n" + flags.body(knows_segments=True).plain
         )
 
     def _needed(self) -> dict[Scope, Token]:
@@ -201,7 +201,7 @@ class Copy:
         for scope in [scope for scope in self._flags if scope not in needed]:
             del self._flags[scope]
             self._changes.pop(scope, None)
-            self._storage.delete(_file_of(scope))
+            self._storage.delete(_name_file(scope))
         for scope, (source, _) in list(self._narrowed.items()):
             if self._flags.get(source.scope) is not source:
                 del self._narrowed[scope]
@@ -223,5 +223,5 @@ def _settle(waiter: asyncio.Future[bool], has_changed: bool) -> None:
         waiter.set_result(has_changed)
 
 
-def _file_of(scope: Scope) -> str:
+def _name_file(scope: Scope) -> str:
     return f"{PREFIX}{hashlib.sha256(orjson.dumps(scope)).hexdigest()[:24]}.json"

@@ -87,10 +87,10 @@ def parse_variables(lines: Iterable[str]) -> dict[str, str]:
         name, separator, value = text.partition("=")
         if not (separator and name.isidentifier()):
             raise ValueError(f"Line {number} must be NAME=value, not {text[:80]!r}.")
-        variables[name] = _without_quotes(value.strip())
+        variables[name] = _drop_quotes(value.strip())
     return variables
 
 
-def _without_quotes(value: str) -> str:
+def _drop_quotes(value: str) -> str:
     is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
     return value[1:-1] if is_quoted else value

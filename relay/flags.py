@@ -61,14 +61,14 @@ class Flags:
     def body(self, *, knows_segments: bool, prefix: str = "") -> Body:
         """The answer to `/api/client/features`."""
         if prefix:
-            return self._starting_with(prefix, knows_segments=knows_segments)
+            return self._select_starting_with(prefix, knows_segments=knows_segments)
         if knows_segments or not self.segments:
             return self._body
         if self._inlined is None:
             self._inlined = make_body(self._make_inlined(self.features))
         return self._inlined
 
-    def _starting_with(self, prefix: str, *, knows_segments: bool) -> Body:
+    def _select_starting_with(self, prefix: str, *, knows_segments: bool) -> Body:
         features = [flag for flag in self.features if flag["name"].startswith(prefix)]
         document = self.document | {"features": features} if knows_segments else self._make_inlined(features)
         if isinstance(query := document.get("query"), dict):
@@ -85,7 +85,7 @@ class Flags:
         query = rest.get("query")
         if isinstance(query, dict):
             rest["query"] = query | {"inlineSegmentConstraints": True}
-        return rest | {"features": [_with_constraints(flag, known) for flag in features]}
+        return rest | {"features": [_add_constraints(flag, known) for flag in features]}
 
     @property
     def is_prepared(self) -> bool:
@@ -107,7 +107,7 @@ class Flags:
     def narrowed(self, projects: tuple[str, ...]) -> Flags:
         """The part that a token of only these projects can read."""
         features = [flag for flag in self.features if flag.get("project") in projects]
-        used = {segment for flag in features for segment in _segments_of(flag)}
+        used = {segment for flag in features for segment in _list_segments(flag)}
         document = self.document | {"features": features}
         if "segments" in document:
             document["segments"] = [segment for segment in self.segments if segment["id"] in used]
@@ -131,7 +131,7 @@ def read_flags(
     if not _are_named(document.get("segments") or [], "id"):
         raise UpstreamFailed("The upstream's segments have another shape.")
     body = Body(etag, content) if etag else make_body(document, content)
-    return Flags(scope, document, body, _version(document, before), fetched_at or time.time())
+    return Flags(scope, document, body, _read_version(document, before), fetched_at or time.time())
 
 
 def make_body(document: Document, content: bytes | None = None) -> Body:
@@ -139,7 +139,7 @@ def make_body(document: Document, content: bytes | None = None) -> Body:
     return Body(f'"{hashlib.blake2b(plain, digest_size=16).hexdigest()}"', plain)
 
 
-def _version(document: Document, before: Flags | None) -> int:
+def _read_version(document: Document, before: Flags | None) -> int:
     """The upstream's revision if it grows, otherwise one more than before."""
     meta = document.get("meta")
     revision = meta.get("revisionId") if isinstance(meta, dict) else None
@@ -154,13 +154,13 @@ def _are_named(items: object, member: str) -> bool:
     )
 
 
-def _strategies_of(flag: Document) -> list[Document]:
+def _list_strategies(flag: Document) -> list[Document]:
     strategies = flag.get("strategies")
     return [each for each in strategies if isinstance(each, dict)] if isinstance(strategies, list) else []
 
 
-def _segments_of(flag: Document) -> list[Any]:
-    return [segment for strategy in _strategies_of(flag) for segment in strategy.get("segments") or []]
+def _list_segments(flag: Document) -> list[Any]:
+    return [segment for strategy in _list_strategies(flag) for segment in strategy.get("segments") or []]
 
 
 def _as_stored(flag: Document) -> Document:
@@ -168,9 +168,9 @@ def _as_stored(flag: Document) -> Document:
     return flag | {"impression_data": flag.get("impressionData")}
 
 
-def _with_constraints(flag: Document, segments: Mapping[int, list[Any]]) -> Document:
+def _add_constraints(flag: Document, segments: Mapping[int, list[Any]]) -> Document:
     strategies = []
-    for strategy in _strategies_of(flag):
+    for strategy in _list_strategies(flag):
         own = {name: value for name, value in strategy.items() if name != "segments"}
         constraints = list(own.get("constraints") or [])
         for segment in strategy.get("segments") or []:

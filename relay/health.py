@@ -59,13 +59,13 @@ class Health:
             "version": __version__,
             "region": self._options.region,
             "flagsAgeSeconds": int(self._copy.age()),
-            "secondsWithoutUpstream": int(self._seconds_lost()),
+            "secondsWithoutUpstream": int(self._measure_seconds_lost()),
             "tokens": len(self._tokens),
             "batchesWaiting": self._reports.waiting,
             **({"faults": faults} if faults else {}),
         }
 
-    def _seconds_lost(self) -> float:
+    def _measure_seconds_lost(self) -> float:
         return max(0.0, time.time() - (self._copy.heard_at or self._begun)) if self._copy.fault else 0.0
 
     async def get_metrics(self, request: Request) -> Response:
@@ -77,17 +77,17 @@ class Health:
             request.headers.get("authorization", "").encode(), f"Bearer {token}".encode()
         ):
             raise AuthenticationRequired("Send the token of /metrics.")
-        for name, value in zip(self._gauges, self._figures(), strict=True):
+        for name, value in zip(self._gauges, self._make_figures(), strict=True):
             self._gauges[name].set(value)
         return Response(200, [("content-type", CONTENT_TYPE_PLAIN_0_0_4)], generate_latest(self._registry))
 
-    def _figures(self) -> list[float]:
+    def _make_figures(self) -> list[float]:
         reports = self._reports
         return [
             len(self._tokens),
             self._copy.scopes,
             self._copy.age(),
-            self._seconds_lost(),
+            self._measure_seconds_lost(),
             reports.received,
             reports.sent,
             reports.waiting,

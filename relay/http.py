@@ -131,5 +131,5 @@ def respond_error(path: str, error: AppError) -> Response:
     """In the format of the API at this path."""
     identifier = os.urandom(16).hex()
     is_ofrep = path.startswith(ofrep.PREFIX)
-    body = ofrep.error_body(path, error, identifier) if is_ofrep else error.record(identifier)
+    body = ofrep.make_error_body(path, error, identifier) if is_ofrep else error.record(identifier)
     return respond_json(body, error.status, error.headers | {"cache-control": "no-store"})

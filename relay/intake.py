@@ -15,18 +15,19 @@ _PLATFORM = tuple(wire.Platform.model_fields)
 def read_registration(request: Request, token: Token) -> Line:
     """Raises ValidationError."""
     body = wire.read(wire.Registration, request.json())
-    return _line(token, _application(request, token, body, body.strategies))
+    return _make_line(token, _make_application(request, token, body, body.strategies))
 
 
 def read_metrics(request: Request, token: Token) -> Line:
     """Raises ValidationError."""
     body = wire.read(wire.Metrics, request.json())
-    line = _line(token, _application(request, token, body))
+    line = _make_line(token, _make_application(request, token, body))
     line["impactMetrics"] = body.impactMetrics or []
     if body.bucket is not None:
         hour = hour_of(body.bucket.stop, now=datetime.now(UTC))
         line["metrics"] = [
-            _metric(body.appName, name, token, hour, counts) for name, counts in body.bucket.toggles.items()
+            _make_metric(body.appName, name, token, hour, counts)
+            for name, counts in body.bucket.toggles.items()
         ]
     return line
 
@@ -36,7 +37,7 @@ def read_bulk(data: Any, token: Token) -> tuple[Line, list[Problem]]:
     lists = wire.read(wire.BulkLists, data)
     applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
     metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
-    line = _line(token)
+    line = _make_line(token)
     own = token.environment
     line["applications"] = [
         each.model_dump(exclude_none=True) | {"environment": own}
@@ -45,7 +46,7 @@ def read_bulk(data: Any, token: Token) -> tuple[Line, list[Problem]]:
     ]
     now = datetime.now(UTC)
     line["metrics"] = [
-        _metric(each.appName, each.featureName, token, hour_of(each.timestamp, now=now), each)
+        _make_metric(each.appName, each.featureName, token, hour_of(each.timestamp, now=now), each)
         for each in metrics
         if (each.environment or own) == own
     ]
@@ -63,7 +64,7 @@ def read_tokens(request: Request) -> list[str]:
     return list(dict.fromkeys(wire.read(wire.Tokens, request.json()).tokens))
 
 
-def _line(token: Token, *applications: Line) -> Line:
+def _make_line(token: Token, *applications: Line) -> Line:
     return {
         "environment": token.environment,
         "token": token.secret,
@@ -73,7 +74,7 @@ def _line(token: Token, *applications: Line) -> Line:
     }
 
 
-def _application(
+def _make_application(
     request: Request,
     token: Token,
     body: wire.Registration | wire.Metrics,
@@ -92,7 +93,7 @@ def _application(
     }
 
 
-def _metric(
+def _make_metric(
     application: str, flag: str, token: Token, hour: str, counts: wire.ToggleCount | wire.BulkMetric
 ) -> Line:
     return {

@@ -79,7 +79,7 @@ def _add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -
         parser.add_argument(f"--{name}", default=default, help=f"{text} ({PREFIX}{variable})")
 
     def add_list(name: str, variable: str, text: str) -> None:
-        default = _listed(settings.get(variable, ""))
+        default = _split_list(settings.get(variable, ""))
         parser.add_argument(f"--{name}", action="append", default=default, help=f"{text}; can be repeated")
 
     add("upstream", "address of the server or relay to ask, such as https://flags.example.org")
@@ -122,21 +122,21 @@ def _make_options(given: argparse.Namespace) -> Options:
         host=given.host,
         port=int(given.port),
         region=given.region,
-        poll=_seconds("poll-seconds", given.poll_seconds, at_least=1),
-        report=_seconds("report-seconds", given.report_seconds, at_least=0.1),
-        timeout=_seconds("timeout-seconds", given.timeout_seconds, at_least=0.1),
-        origins=tuple(_listed(given.origins)),
+        poll=_read_seconds("poll-seconds", given.poll_seconds, at_least=1),
+        report=_read_seconds("report-seconds", given.report_seconds, at_least=0.1),
+        timeout=_read_seconds("timeout-seconds", given.timeout_seconds, at_least=0.1),
+        origins=tuple(_split_list(given.origins)),
         metrics_token=given.metrics_token,
         is_behind_proxy=given.behind_proxy,
         is_strict=given.strict,
     )
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _seconds(name: str, text: str, *, at_least: float) -> float:
+def _read_seconds(name: str, text: str, *, at_least: float) -> float:
     seconds = float(text)
     if not at_least <= seconds < 86_400:
         raise ValueError(f"--{name} must be from {at_least:g} to 86400, not {text}")

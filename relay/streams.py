@@ -91,7 +91,7 @@ class Streams:
         silent_since = time.monotonic()
         while self._may_go_on(token):
             prepared = await prepare(await self._copy.find(token))
-            latest = self._version_of(prepared, token)
+            latest = self._read_version(prepared, token)
             if latest != version:
                 version = latest
                 yield REFETCH % version
@@ -102,7 +102,7 @@ class Streams:
                 continue
             silent_since = time.monotonic()
 
-    def _version_of(self, prepared: Prepared, token: Token) -> int:
+    def _read_version(self, prepared: Prepared, token: Token) -> int:
         """A hash of what decides answers beside contexts: the flags, and which dates have been reached."""
         second = 0 if prepared.is_timeless else int(time.time())
         known = self._versions.get(prepared)

@@ -19,7 +19,7 @@ class SdkConfig(AppConfig):
         from sdk.evaluation.shortcuts import add_shortcuts
         from sdk.ofrep.answers import EVENTS
         from sdk.ofrep.change_events import change_events
-        from sdk.ofrep.errors import PREFIX, error_body
+        from sdk.ofrep.errors import PREFIX, make_error_body
         from sdk.poll_answers import delta_answers, features_answers
         from sdk.reports.once import forget_reports
         from sdk.streaming.sdk_streams import sdk_streams, stream
@@ -34,7 +34,7 @@ class SdkConfig(AppConfig):
         loop_routes.run_in_loop(streams.keep_alive)
         loop_routes.run_in_loop(sdk_streams.use_tokens)
 
-        register_error_format(PREFIX, error_body)
+        register_error_format(PREFIX, make_error_body)
         loop_routes.add_evaluations(re.compile(r"/ofrep/.*|/api/(frontend|proxy)/?", re.DOTALL))
         add_shortcuts(watcher)
         loop_routes.run_in_loop(keep_origins)

@@ -40,6 +40,6 @@ def projects_of(token: ApiToken) -> list[str] | None:
     return None if token.all_projects else list(token.scopes.values_list("project_id", flat=True))
 
 
-def environment_of(request: ApiRequest) -> str:
+def get_environment(request: ApiRequest) -> str:
     """The environment of the token, whatever the body says."""
     return str(token_of(request).environment_id)

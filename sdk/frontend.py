@@ -15,7 +15,7 @@ from playground.openapi import EvaluationContext
 from playground.snapshot_cache import load_snapshot_at
 from projects.applications.usage_report import InstanceKey, UsageReport
 from sdk import schemas as wire
-from sdk.base import environment_of, token_of
+from sdk.base import get_environment, token_of
 from sdk.cors import CorsView
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import prepare
@@ -23,8 +23,8 @@ from sdk.evaluation.responses import respond
 from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context
 from sdk.poll_answers import Origin, mark_origin
 from sdk.reports.batcher import report_batcher
-from sdk.reports.metrics import metrics_report
-from sdk.reports.register import instance_of
+from sdk.reports.metrics import read_metrics_report
+from sdk.reports.register import make_instance
 from sdk.watcher.scopes import token_scope
 
 EXAMPLE = {
@@ -136,8 +136,8 @@ class FrontendRegisterView(FrontendView):
         """Register a frontend SDK that has started."""
         body = wire.read(wire.Registration, request.data)
         report = UsageReport()
-        place = InstanceKey(body.appName, str(body.instanceId), environment_of(request))
-        report.add_instance(place, instance_of(body, request, sdk_type="frontend"), body.strategies)
+        place = InstanceKey(body.appName, str(body.instanceId), get_environment(request))
+        report.add_instance(place, make_instance(body, request, sdk_type="frontend"), body.strategies)
         report_batcher.submit(report, token=token_of(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
@@ -151,8 +151,8 @@ class FrontendMetricsView(FrontendView):
     def post(self, request: ApiRequest) -> HttpResponse:
         """Store what a frontend SDK counted since its last report."""
         body = wire.read(wire.Metrics, request.data)
-        instance = instance_of(body, request, sdk_type="frontend")
-        report = metrics_report(body, environment_of(request), instance)
+        instance = make_instance(body, request, sdk_type="frontend")
+        report = read_metrics_report(body, get_environment(request), instance)
         report_batcher.submit(report, token=token_of(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 

@@ -26,7 +26,7 @@ VariantName = Annotated[str, Field(max_length=MAX_WORD_LENGTH)]
 VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MAX_VARIANTS)]
 
 
-def _aware(moment: datetime) -> datetime:
+def _add_zone(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -37,7 +37,7 @@ def _no_boolean(value: Any) -> Any:
 
 
 # ISO 8601 (nanoseconds too), or a number of milliseconds since 1970.
-Moment = Annotated[datetime, BeforeValidator(_no_boolean), AfterValidator(_aware)]
+Moment = Annotated[datetime, BeforeValidator(_no_boolean), AfterValidator(_add_zone)]
 InstanceId = Annotated[Word, AfterValidator(lambda value: value or DEFAULT_INSTANCE)]
 
 
@@ -201,18 +201,18 @@ def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], li
 def problems(error: PydanticError, path: str = "") -> list[Problem]:
     """Problems such as ``bucket.toggles.my-flag.yes: Input should be greater than or equal to 0``."""
     return [
-        Problem(_json_path(path, detail["loc"]), _message(detail))
+        Problem(_make_json_path(path, detail["loc"]), _make_message(detail))
         for detail in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
 
-def _message(detail: Any) -> str:
+def _make_message(detail: Any) -> str:
     if detail["type"] == "model_type":
         return "Input should be an object"
     return str(detail["msg"]).removeprefix("Value error, ")
 
 
-def _json_path(path: str, location: tuple[str | int, ...]) -> str:
+def _make_json_path(path: str, location: tuple[str | int, ...]) -> str:
     for part in location:
         if isinstance(part, int):
             path += f"[{part}]"

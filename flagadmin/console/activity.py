@@ -14,14 +14,14 @@ from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, read_z
 from flagadmin.core.lists.filter_chips import free_chips, set_chips
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing
 from groups.console import ListPage
-from projects.history.change_links import comparison_url, with_versions
+from projects.history.change_links import make_comparison_url, with_versions
 from projects.history.changes import (
     MAX_EVENTS,
     ChangePage,
     GroupedChange,
     change_of,
     change_page,
-    event_rows,
+    make_event_rows,
 )
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Environment, Project
@@ -107,8 +107,8 @@ class ActivityPage(ListPage):
             changes = change_page(listing.all_rows, caller=self.caller, size=1).changes
             kwargs |= {
                 "change": next(iter(self.with_reverts(changes)), None),
-                "change_rows": with_versions(event_rows(listing.rows), listing.all_rows),
-                "whom_url": comparison_url(listing.all_rows),
+                "change_rows": with_versions(make_event_rows(listing.rows), listing.all_rows),
+                "whom_url": make_comparison_url(listing.all_rows),
                 "every_url": listing.url(**{CHANGE: None}),
             }
             page = ChangePage((), None)

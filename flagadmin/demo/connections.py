@@ -12,7 +12,7 @@ from flagadmin.demo.clock import at
 from groups.access import Caller
 from groups.models import User
 from integrations.addons.actions import create_integration
-from integrations.messages import event_document
+from integrations.messages import make_event_document
 from integrations.models import Delivery, Integration, Signal, SignalSource
 from integrations.providers import MASK
 from integrations.signals.actions import create_source, save_rule
@@ -100,7 +100,7 @@ def _deliveries(integration: Integration, until: datetime) -> Iterator[Delivery]
             first_sent_at=event.created_at,
             sent_at=event.created_at + (DAY if has_failed else timedelta(seconds=1)),
             milliseconds=3 if has_failed else 40 + number,
-            details={"url": MASK, "contentType": "application/json", "body": event_document(event, [])},
+            details={"url": MASK, "contentType": "application/json", "body": make_event_document(event, [])},
         )
 
 

@@ -29,12 +29,12 @@ BUILT_IN_IN_PROJECTS = (BuiltIn.OWNER, BuiltIn.MEMBER, BuiltIn.READER)
 def find_roles(hidden: Hidden) -> dict[int, int]:
     """Ids here of custom roles by ids there."""
     here = dict(Role.objects.filter(type__in=CUSTOM).values_list("name", "id"))
-    return {row.id: here[row.name] for row in _custom(hidden) if row.name in here}
+    return {row.id: here[row.name] for row in _find_custom(hidden) if row.name in here}
 
 
 def move_roles(hidden: Hidden, edits: Edits) -> Iterator[Line]:
     environments = set(Environment.objects.values_list("name", flat=True))
-    for row in _custom(hidden):
+    for row in _find_custom(hidden):
         permissions, left = _read_permissions(row, hidden, environments)
         values: dict[str, Any] = {"description": row.description, "permissions": permissions}
         present = Role.objects.filter(name=row.name).first()
@@ -54,7 +54,7 @@ def move_roles(hidden: Hidden, edits: Edits) -> Iterator[Line]:
             yield Line(Kind.CANNOT, f"permissions of role {row.name}", f"are unknown here: {', '.join(left)}")
 
 
-def _custom(hidden: Hidden) -> list[RoleRow]:
+def _find_custom(hidden: Hidden) -> list[RoleRow]:
     return [row for row in hidden.roles.values() if row.type in CUSTOM]
 
 

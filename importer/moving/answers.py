@@ -71,7 +71,7 @@ def read_flags(address: str, answer: Client) -> Flags:
     """The flags by name, written in one way, with their segments in place of ids, which differ between servers."""
     segments = {each.id: each for each in read_shape(address, PATH, answer.segments, list[_Segment])}
     written = {
-        key: {"name": each.name, "constraints": _constraints(each.constraints)}
+        key: {"name": each.name, "constraints": _make_constraints(each.constraints)}
         for key, each in segments.items()
     }
     flags: Flags = {}
@@ -80,10 +80,10 @@ def read_flags(address: str, answer: Client) -> Flags:
         document["strategies"] = [
             {
                 **strategy.model_dump(exclude={"constraints", "segments"}),
-                "constraints": _constraints(strategy.constraints),
+                "constraints": _make_constraints(strategy.constraints),
                 "segments": [
                     written.get(key, {"name": "", "constraints": []})
-                    for key in sorted_by_name(strategy, written)
+                    for key in sort_by_name(strategy, written)
                 ],
             }
             for strategy in flag.strategies
@@ -101,12 +101,12 @@ def read_flags_here(token: ApiToken) -> Flags:
     return read_flags("", Client.model_validate_json(body))
 
 
-def sorted_by_name(strategy: _Strategy, written: Mapping[int, Mapping[str, Any]]) -> list[int]:
+def sort_by_name(strategy: _Strategy, written: Mapping[int, Mapping[str, Any]]) -> list[int]:
     """All of a strategy's segments must hold, in whichever order."""
     return sorted(strategy.segments, key=lambda key: str(written.get(key, {}).get("name", "")))
 
 
-def _constraints(constraints: Iterable[Constraint]) -> list[dict[str, Any]]:
+def _make_constraints(constraints: Iterable[Constraint]) -> list[dict[str, Any]]:
     """Without what the operator does not read."""
     documents = []
     for constraint in constraints:

@@ -126,13 +126,13 @@ def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
             if write:
                 target.send("POST", path, document)
             yield Line(Kind.CREATE, f"segment {segment.name}")
-        elif _written(present.constraints) != _written(segment.constraints):
+        elif _list_written(present.constraints) != _list_written(segment.constraints):
             if write:
                 target.send("PUT", f"{path}/{present.id}", document)
             yield Line(Kind.CHANGE, f"segment {segment.name}", "its constraints")
 
 
-def _written(constraints: Iterable[Document]) -> list[Document]:
+def _list_written(constraints: Iterable[Document]) -> list[Document]:
     """Without what is as if it were not there."""
     return [
         {key: value for key, value in constraint.items() if value not in (None, False, [], "")}

@@ -34,15 +34,15 @@ class Latest:
     subjects: dict[SubjectKey, datetime] = field(default_factory=dict)
 
     def of_flag(self, name: str, environment: str) -> datetime | None:
-        return _latest(self.flags, ((name, environment), (name, None)))
+        return _find_latest(self.flags, ((name, environment), (name, None)))
 
     def of_subject(self, kind: str, name: str) -> datetime | None:
-        return _latest(
+        return _find_latest(
             self.subjects, [key for key in self.subjects if key[1] == name and key[0].startswith(kind)]
         )
 
 
-def _latest(times: Mapping[Any, datetime], keys: Iterable[Any]) -> datetime | None:
+def _find_latest(times: Mapping[Any, datetime], keys: Iterable[Any]) -> datetime | None:
     return max((times[key] for key in keys if key in times), default=None)
 
 

@@ -143,14 +143,14 @@ _KNOWN = {*PARTS, *MOVED_AS_SUCH}
 def _read_entries(address: str, part: str, raw: Any, unknown: set[str]) -> list[Document]:
     """The entries without members that imports do not know, which are added to ``unknown``, and without nulls."""
     entries = read_shape(address, f"{EXPORT}: {part}", raw, list[Document])
-    shape = _members(Data)[part]
+    shape = _list_members(Data)[part]
     for entry in entries:
         _keep_known(entry, shape, unknown, part)
     return entries
 
 
 def _keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> None:
-    members = _members(shape)
+    members = _list_members(shape)
     for member, value in list(entry.items()):
         if member not in members or value is None:
             del entry[member]
@@ -163,7 +163,7 @@ def _keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> N
 
 
 @cache
-def _members(shape: Any) -> dict[str, Any]:
+def _list_members(shape: Any) -> dict[str, Any]:
     """By member the TypedDict that it is or lists, None if it is something else."""
     return {member: _find_typed_dict(hint) for member, hint in get_type_hints(shape).items()}
 

@@ -61,9 +61,9 @@ def _move(
         yield Line(Kind.CONFLICT, subject, DELETED, place.project, plan.flag)
         return
     begun = _read(plan, ids, template)
-    before = _document(present) if present else {}
+    before = _make_document(present) if present else {}
     try:
-        after = run_and_roll_back(lambda: _document(adopt_plan(place, begun, caller=SYSTEM)))
+        after = run_and_roll_back(lambda: _make_document(adopt_plan(place, begun, caller=SYSTEM)))
     except ValidationError:
         if not is_edited:
             raise
@@ -97,7 +97,7 @@ def _read(plan: SourcePlan, ids: SegmentIds, template: str) -> BegunPlan:
     )
 
 
-def _document(plan: ReleasePlan) -> dict[str, object]:
+def _make_document(plan: ReleasePlan) -> dict[str, object]:
     """What is the same after a move that changes nothing: the strategies that the active milestone has, too."""
     document = plan_document(find_plan(plan.flag, plan.environment_id, plan.pk))
     milestones = [{**milestone, "pausedAt": None} for milestone in document["milestones"]]

@@ -73,7 +73,7 @@ class ProjectMove:
             if segment.project == self.id:
                 lines += move_segment(segment, self.edits)
         lines += self._move_environments()
-        with self._without_rules_for_new_flags():
+        with self._drop_rules_for_new_flags():
             lines += self._move_flags()
         values = basics | self._keep_valid(_read_rules(self.overview))
         after = run_and_roll_back(lambda: self._settle(values)) if self.is_edited else self._settle(values)
@@ -96,7 +96,7 @@ class ProjectMove:
         return values
 
     @contextmanager
-    def _without_rules_for_new_flags(self) -> Iterator[None]:
+    def _drop_rules_for_new_flags(self) -> Iterator[None]:
         """Flags that are new here are old ones there, which need not fit. Nobody else sees this."""
         row = Project.objects.filter(id=self.id)
         rules = row.values("naming_pattern", "flag_limit").get()
@@ -149,7 +149,7 @@ class ProjectMove:
         is_edited = self.edits.has_default_strategy(self.id, environment)
         if not is_edited:
             set_default_strategy(self.id, environment, wanted, caller=SYSTEM)
-        changes = f"default strategy {_strategy_text(before)} → {_strategy_text(wanted)}"
+        changes = f"default strategy {_describe_strategy(before)} → {_describe_strategy(wanted)}"
         yield change_line(f"{environment} in project {self.id}", changes, self.id, is_edited=is_edited)
 
     # Flags -------------------------------------------------------------------------------------------------
@@ -165,13 +165,13 @@ class ProjectMove:
             plan = plan_import(body, caller=SYSTEM)
             conflicts = [flag for flag in plan.flags.values() if self._is_conflict(flag, environment)]
             if conflicts:
-                yield from _conflict_lines(plan, {flag.name for flag in conflicts})
+                yield from _list_conflict_lines(plan, {flag.name for flag in conflicts})
                 body = exclude_flags(body, [flag.name for flag in conflicts])
                 plan = plan_import(body, caller=SYSTEM)
             if not plan.can_be_applied:
-                raise Refused(list(_problems(plan)))
+                raise Refused(list(_list_problems(plan)))
             new = {name for name, known in actions.items() if Action.CREATE in known}
-            yield from _flag_lines(plan, new)
+            yield from _list_flag_lines(plan, new)
             for flag in (*plan.flags.values(), *conflicts):
                 actions.setdefault(flag.name, set()).add(flag.action)
             if any(plan.with_action(Action.CREATE, Action.CHANGE)):
@@ -225,12 +225,12 @@ def _read_rules(overview: Overview) -> dict[str, Any]:
     }
 
 
-def _strategy_text(strategy: Any) -> str:
+def _describe_strategy(strategy: Any) -> str:
     members = ("name", "parameters", "constraints")
     return shown(strategy and {key: strategy[key] for key in members if strategy[key]})
 
 
-def _problems(plan: Plan) -> Iterator[Line]:
+def _list_problems(plan: Plan) -> Iterator[Line]:
     where = f"{plan.project} / {plan.environment}"
     lines = (
         _refuse(flag, where, issue.problem().message, plan.project)
@@ -248,7 +248,7 @@ def _refuse(flag: str, where: str, detail: str, project: str) -> Line:
     return Line(Kind.REFUSE, subject, detail, project, flag, choice=str(choice))
 
 
-def _flag_lines(plan: Plan, new: set[str]) -> Iterator[Line]:
+def _list_flag_lines(plan: Plan, new: set[str]) -> Iterator[Line]:
     for document in plan_document(plan)["flags"]:
         name, action = document["name"], document["action"]
         subject = f"flag {name} in {plan.environment}"
@@ -263,7 +263,7 @@ def _flag_lines(plan: Plan, new: set[str]) -> Iterator[Line]:
         yield Line(Kind.NOTE, f"flag {name} in {plan.environment}", detail, plan.project, name)
 
 
-def _conflict_lines(plan: Plan, names: set[str]) -> Iterator[Line]:
+def _list_conflict_lines(plan: Plan, names: set[str]) -> Iterator[Line]:
     for document in plan_document(plan)["flags"]:
         if (name := document["name"]) in names:
             subject, changes = f"flag {name} in {plan.environment}", _describe_flag(document)

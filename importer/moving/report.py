@@ -86,10 +86,10 @@ class Report:
 
     def texts(self) -> Iterator[str]:
         """A sentence for each line. New flags of a project are one line."""
-        for line in self.joined_lines():
+        for line in self.join_lines():
             yield plain(f"{line.kind:9}{line.subject}{': ' if line.detail else ''}{line.detail}")
 
-    def joined_lines(self) -> Iterator[Line]:
+    def join_lines(self) -> Iterator[Line]:
         """New flags of a project are one line."""
         new: dict[str, list[str]] = {}
         for line in self.lines:

@@ -132,16 +132,18 @@ class Source:
                 self.answers += 1
                 if answer.status_code != TOO_MANY and answer.status_code < 500:
                     return _read_answer(url, answer, absent, writes=writes)
-                reason, wait = f"status {answer.status_code}", _asked_wait(url, answer)
+                reason, wait = f"status {answer.status_code}", _read_asked_wait(url, answer)
                 pause = WAIT * SLOWER if answer.status_code == TOO_MANY else pause
             except requests.exceptions.SSLError as error:
-                raise SourceError(f"{url}: its certificate is not accepted: {_cause(error)}") from None
+                raise SourceError(
+                    f"{url}: its certificate is not accepted: {_describe_cause(error)}"
+                ) from None
             except Refused as error:
                 raise SourceError(str(error)) from None
             except (requests.ConnectionError, requests.Timeout) as error:
-                reason, wait = _cause(error), None
+                reason, wait = _describe_cause(error), None
             except requests.RequestException as error:
-                raise SourceError(f"{url}: {_cause(error)}") from None
+                raise SourceError(f"{url}: {_describe_cause(error)}") from None
             if attempt < attempts:
                 time.sleep(pause if wait is None else wait)
         times = f", {attempts} times in a row" if attempts > 1 else ""
@@ -219,7 +221,7 @@ def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...], *
         ) from None
 
 
-def _asked_wait(url: str, answer: requests.Response) -> float | None:
+def _read_asked_wait(url: str, answer: requests.Response) -> float | None:
     """Seconds that the server asks to wait for. None: it does not say."""
     given = answer.headers.get("Retry-After", "").strip()
     if not given:
@@ -239,7 +241,7 @@ def _asked_wait(url: str, answer: requests.Response) -> float | None:
     return seconds
 
 
-def _cause(error: Exception) -> str:
+def _describe_cause(error: Exception) -> str:
     """The innermost reason, which requests wraps several times."""
     cause: BaseException = error
     while inner := getattr(cause, "reason", None) or next(

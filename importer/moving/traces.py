@@ -228,7 +228,10 @@ def _move_events(database: SourceDatabase, source: str) -> Lines:
     since = (known.first() or 0) - MARGIN
     query = """SELECT id, created_at, type, created_by, project, environment, feature_name, pre_data, data
                  FROM events WHERE id > %s AND created_at IS NOT NULL"""
-    rows = ((source, *row[:-2], _json(row[-2]), _json(row[-1])) for row in database.stream(query, [since]))
+    rows = (
+        (source, *row[:-2], _format_json(row[-2]), _format_json(row[-1]))
+        for row in database.stream(query, [since])
+    )
     columns = """source text, event_id bigint, created_at timestamptz, type text, created_by text, project text,
                  environment text, feature text, before jsonb, after jsonb"""
     _fill("moved_events", columns, rows)
@@ -245,7 +248,7 @@ def _move_events(database: SourceDatabase, source: str) -> Lines:
     )
 
 
-def _json(document: Any) -> str | None:
+def _format_json(document: Any) -> str | None:
     """As text that jsonb takes, which has no NUL and no half of a character."""
     if document is None:
         return None

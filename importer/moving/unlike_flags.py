@@ -45,7 +45,7 @@ def compare(
         part = names[start : start + AT_ONCE]
         found = evaluate(part)
         for name in part:
-            difference = Difference(name, _reason(there.get(name), here.get(name)))
+            difference = Difference(name, _find_reason(there.get(name), here.get(name)))
             changed = found.get(name)
             if changed is None:
                 proof.spellings.append(difference)
@@ -53,7 +53,7 @@ def compare(
                 flag, who = changed
                 difference.users, difference.of = flag.users, people.count
                 difference.reason += f" ({_count_changes(flag)})"
-                difference.example = _example(who, flag)
+                difference.example = _make_example(who, flag)
                 proof.differences.append(difference)
 
 
@@ -83,7 +83,7 @@ def _prepare(
     before, after = compile_definitions(environment, *definitions)
     wanted = {
         *names,
-        *(p["feature"] for side in (there, here) for name in names for p in _parents(side, name)),
+        *(p["feature"] for side in (there, here) for name in names for p in _list_parents(side, name)),
     }
     few = [
         Definitions.of([flag for flag in side.flags if flag["name"] in wanted], side.segments)
@@ -101,18 +101,18 @@ def _prepare(
     return evaluate
 
 
-def _parents(side: Flags, name: str) -> list[Any]:
+def _list_parents(side: Flags, name: str) -> list[Any]:
     return side[name]["dependencies"] if name in side else []
 
 
-def _example(who: WhoChanges, flag: FlagChanges) -> str:
+def _make_example(who: WhoChanges, flag: FlagChanges) -> str:
     for example in who.examples(flag, limit=1):
         given = flag.source.table.contexts[example.position].fields
         return f"{orjson.dumps(given).decode()}: there {example.before.reason}; here {example.after.reason}"
     return ""
 
 
-def _reason(there: Mapping[str, Any] | None, here: Mapping[str, Any] | None) -> str:
+def _find_reason(there: Mapping[str, Any] | None, here: Mapping[str, Any] | None) -> str:
     """What is not the same, in words: ``strategies[0].parameters.rollout is 50 there and 25 here``"""
     if there is None or here is None:
         return "is not there" if there is None else "is not here"

@@ -250,7 +250,7 @@ def _read_lines(report: dict[str, Any]) -> list[Line]:
         Line(Kind(each["kind"]), each["subject"], each["detail"], each["project"], each.get("flag", ""))
         for each in report.get("lines", ())
     ]
-    return list(Report(lines=stored).joined_lines())
+    return list(Report(lines=stored).join_lines())
 
 
 def _counts(report: dict[str, Any]) -> Iterator[tuple[int, str, str]]:

@@ -16,12 +16,12 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from integrations.addons.documents import Document, integration_document, name_of
+from integrations.addons.documents import Document, make_integration_document, name_of
 from integrations.addons.queries import find_integration
 from integrations.addons.rules import (
+    find_provider_problems,
     leads_elsewhere,
     parameter_problems,
-    provider_problems,
     tag_problems,
 )
 from integrations.models import Delivery, Integration, SecretKeyChanged
@@ -41,7 +41,9 @@ def create_integration(values: Mapping[str, Any], *, caller: Caller) -> Integrat
     integration.save(force_insert=True)
     integration.refresh_from_db()  # the database says when
     event = Event(
-        type=EventType.ADDON_CREATED, subject=name_of(integration), after=integration_document(integration)
+        type=EventType.ADDON_CREATED,
+        subject=name_of(integration),
+        after=make_integration_document(integration),
     )
     record(event, actor=caller)
     return integration
@@ -53,11 +55,11 @@ def update_integration(
 ) -> Integration:
     """Replaces everything except for masked secrets. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
-    before = integration_document(integration)
+    before = make_integration_document(integration)
     check_expected(expected, before)
     _assign(integration, values)
     integration.save()
-    _record_update(integration, before, integration_document(integration), caller)
+    _record_update(integration, before, make_integration_document(integration), caller)
     return integration
 
 
@@ -65,7 +67,7 @@ def update_integration(
 def delete_integration(integration_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """With its deliveries. Raises NotFound, NoAccess, EditConflict."""
     integration = access_for_update(caller, integration_id, Permission.DELETE_ADDON)
-    before = integration_document(integration)
+    before = make_integration_document(integration)
     check_expected(expected, before)
     record(Event(type=EventType.ADDON_DELETED, subject=name_of(integration), before=before), actor=caller)
     integration.delete()
@@ -75,13 +77,13 @@ def delete_integration(integration_id: int, *, expected: Expected = None, caller
 def make_signing_key(integration_id: int, *, caller: Caller) -> str:
     """Returns the key, which cannot be read later. The one before stays valid for a day. Raises NotFound, NoAccess."""
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
-    stored = _secrets_of(integration)
+    stored = _read_secrets(integration)
     key = f"whsec_{base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()}"
     until = time.time() + OLD_KEY_SECONDS
     earlier = [{"key": old["key"], "until": until} for old in stored["keys"][:1]]
     integration.set_secrets(stored["parameters"], [{"key": key, "until": None}, *earlier])
     integration.save(update_fields=["encrypted"])
-    document = integration_document(integration)
+    document = make_integration_document(integration)
     _record_update(integration, document, document | {"signingKey": MASK}, caller)
     return key
 
@@ -124,14 +126,14 @@ def _send_now(integration: Integration) -> None:
 
 def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     """Raises ValidationError with every problem."""
-    check_problems(provider_problems(values["provider"]))
-    stored = _secrets_of(integration)
+    check_problems(find_provider_problems(values["provider"]))
+    stored = _read_secrets(integration)
     kept = stored["parameters"] if integration.provider == values["provider"] else {}
     sent = {name: value for name, value in values["parameters"].items() if value not in ("", None)}
     masked = {name for name, value in sent.items() if value == MASK}
     parameters = {name: kept.get(name, "") if name in masked else value for name, value in sent.items()}
     problems = [*parameter_problems(values["provider"], parameters), *tag_problems(values["tags"])]
-    if masked and leads_elsewhere(_url(integration.parameters | kept), _url(parameters)):
+    if masked and leads_elsewhere(_get_url(integration.parameters | kept), _get_url(parameters)):
         problems += [
             Problem(f"parameters.{name}", "Enter it again: the URL leads to another server.")
             for name in sorted(masked)
@@ -151,11 +153,11 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     )
 
 
-def _url(parameters: Mapping[str, Any]) -> str:
+def _get_url(parameters: Mapping[str, Any]) -> str:
     return str(parameters.get("url") or "")
 
 
-def _secrets_of(integration: Integration) -> dict[str, Any]:
+def _read_secrets(integration: Integration) -> dict[str, Any]:
     """None of them if SECRET_KEY has changed: all that is required must be entered again."""
     try:
         return integration.secrets()

@@ -10,8 +10,8 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.addons import actions
-from integrations.addons.documents import Document, delivery_document, integration_document
-from integrations.addons.queries import attempted_deliveries, find_integration, with_events
+from integrations.addons.documents import Document, make_delivery_document, make_integration_document
+from integrations.addons.queries import annotate_events, find_attempted_deliveries, find_integration
 from integrations.addons.serializers import (
     AddonBody,
     AddonList,
@@ -46,12 +46,12 @@ class AddonViewSet(ETagMixin, ViewSet):
         self.check_permission()
 
     def get_current_document(self) -> Document:
-        return integration_document(self.integration)
+        return make_integration_document(self.integration)
 
     @extend_schema(operation_id="getAddons", responses={200: AddonList})
     def list(self, request: ApiRequest) -> Response:
         """List the integrations, and what can be integrated."""
-        addons = [integration_document(integration) for integration in Integration.objects.all()]
+        addons = [make_integration_document(integration) for integration in Integration.objects.all()]
         return Response(
             {"addons": addons, "providers": [provider.document() for provider in PROVIDERS.values()]}
         )
@@ -60,12 +60,12 @@ class AddonViewSet(ETagMixin, ViewSet):
     def create(self, request: ApiRequest) -> Response:
         """Create an integration. It gets the events from now on."""
         created = actions.create_integration(self.validated(AddonBody), caller=self.caller)
-        return Response(integration_document(created), status=201)
+        return Response(make_integration_document(created), status=201)
 
     @extend_schema(operation_id="getAddon", responses={200: AddonRecord})
     def retrieve(self, request: ApiRequest, addon_id: str) -> Response:
         """Get an integration."""
-        return Response(integration_document(self.integration))
+        return Response(make_integration_document(self.integration))
 
     @extend_schema(operation_id="updateAddon", request=AddonBody, responses={200: AddonRecord})
     def update(self, request: ApiRequest, addon_id: str) -> Response:
@@ -73,7 +73,7 @@ class AddonViewSet(ETagMixin, ViewSet):
         changed = actions.update_integration(
             self.integration.pk, self.validated(AddonBody), expected=self.expected, caller=self.caller
         )
-        return Response(integration_document(changed))
+        return Response(make_integration_document(changed))
 
     @extend_schema(operation_id="deleteAddon", responses={200: None})
     def destroy(self, request: ApiRequest, addon_id: str) -> Response:
@@ -89,8 +89,8 @@ class AddonViewSet(ETagMixin, ViewSet):
         """List what was sent to an integration, newest first."""
         limit = min(_number(request, "limit", DEFAULT_EVENTS), MAX_EVENTS)
         offset = _number(request, "offset", 0)
-        deliveries = list(attempted_deliveries(path_id(addon_id))[offset : offset + limit])
-        records = [delivery_document(delivery, event) for delivery, event in with_events(deliveries)]
+        deliveries = list(find_attempted_deliveries(path_id(addon_id))[offset : offset + limit])
+        records = [make_delivery_document(delivery, event) for delivery, event in annotate_events(deliveries)]
         return Response({"integrationEvents": records})
 
     @extend_schema(operation_id="testAddon", request=None, responses={202: None})

@@ -4,7 +4,7 @@ from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.timestamps import iso
-from integrations.messages import event_document
+from integrations.messages import make_event_document
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
 
@@ -16,13 +16,13 @@ def name_of(integration: Integration) -> str:
     return f"{PROVIDERS[integration.provider].display_name} {integration.pk}"
 
 
-def integration_document(integration: Integration) -> Document:
+def make_integration_document(integration: Integration) -> Document:
     return {
         "id": integration.pk,
         "provider": integration.provider,
         "enabled": integration.enabled,
         "description": integration.description,
-        "parameters": integration.parameters | dict.fromkeys(secret_names(integration), MASK),
+        "parameters": integration.parameters | dict.fromkeys(list_secret_names(integration), MASK),
         "events": integration.events,
         "projects": integration.projects,
         "environments": integration.environments,
@@ -33,7 +33,7 @@ def integration_document(integration: Integration) -> Document:
     }
 
 
-def secret_names(integration: Integration) -> list[str]:
+def list_secret_names(integration: Integration) -> list[str]:
     """The sensitive parameters that are set; all required ones if they cannot be read."""
     try:
         return sorted(integration.secrets()["parameters"])
@@ -41,7 +41,7 @@ def secret_names(integration: Integration) -> list[str]:
         return sorted(PROVIDERS[integration.provider].sensitive)
 
 
-def delivery_document(delivery: Delivery, event: AuditEvent | None) -> Document:
+def make_delivery_document(delivery: Delivery, event: AuditEvent | None) -> Document:
     is_waiting = delivery.state == Delivery.State.PENDING
     return {
         "id": str(delivery.pk),
@@ -51,6 +51,6 @@ def delivery_document(delivery: Delivery, event: AuditEvent | None) -> Document:
         "stateDetails": f"{delivery.state_details} It will be sent again."
         if is_waiting
         else delivery.state_details,
-        "event": event_document(event, []) if event else {"id": 0, "type": "integration-test"},
+        "event": make_event_document(event, []) if event else {"id": 0, "type": "integration-test"},
         "details": delivery.details or {},
     }

@@ -47,13 +47,14 @@ class IntegrationForm(forms.Form):
     def __init__(self, provider: Provider, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.provider = provider
-        offered = offered_events(provider)
+        offered = list_offered_events(provider)
         events = self.fields["events"]
         assert isinstance(events, forms.MultipleChoiceField)
         events.choices = [(name, name) for name in offered]
         events.initial = offered
         parameters = {
-            f"{PARAMETER}{one.name}": _field(one, is_stored=bool(self.initial)) for one in provider.parameters
+            f"{PARAMETER}{one.name}": _make_field(one, is_stored=bool(self.initial))
+            for one in provider.parameters
         }
         self.fields = {"description": self.fields.pop("description"), **parameters, **self.fields}
 
@@ -83,14 +84,14 @@ class IntegrationForm(forms.Form):
         }
 
 
-def offered_events(provider: Provider) -> list[str]:
+def list_offered_events(provider: Provider) -> list[str]:
     """Those of the provider that happen here."""
     return sorted(_RECORDED.intersection(provider.events))
 
 
-def initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, Any]:
+def make_initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, Any]:
     """``document``: that of the stored integration."""
-    offered = offered_events(provider)
+    offered = list_offered_events(provider)
     return {
         "description": document["description"] or "",
         "enabled": document["enabled"],
@@ -105,7 +106,7 @@ def initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, An
     }
 
 
-def _field(parameter: Parameter, *, is_stored: bool) -> forms.CharField:
+def _make_field(parameter: Parameter, *, is_stored: bool) -> forms.CharField:
     is_long = parameter.type == "textfield"
     attributes = {"spellcheck": "false", "autocomplete": "off", "placeholder": parameter.placeholder}
     widget = forms.Textarea({**attributes, "rows": 3}) if is_long else forms.TextInput(attributes)

@@ -17,9 +17,9 @@ from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormP
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
 from integrations.addons import actions
-from integrations.addons.documents import Document, integration_document, name_of
-from integrations.addons.forms import PARAMETER, IntegrationForm, initial_values
-from integrations.addons.queries import find_integration, list_integrations, with_events
+from integrations.addons.documents import Document, make_integration_document, name_of
+from integrations.addons.forms import PARAMETER, IntegrationForm, make_initial_values
+from integrations.addons.queries import annotate_events, find_integration, list_integrations
 from integrations.models import Delivery, Integration
 from integrations.providers import PROVIDERS, Provider
 
@@ -125,10 +125,10 @@ class EditIntegration(EditPage, NewIntegration):
         return AuditEvent.objects.filter(type=EventType.ADDON_UPDATED, subject=name_of(self.integration))
 
     def get_current_document(self) -> Document:
-        return integration_document(self.integration)
+        return make_integration_document(self.integration)
 
     def get_initial(self) -> dict[str, Any]:
-        return initial_values(self.provider, integration_document(self.integration))
+        return make_initial_values(self.provider, make_integration_document(self.integration))
 
     def submit(self, form: Any) -> str:
         changed = actions.update_integration(
@@ -264,14 +264,14 @@ class DeliveriesPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(integration=self.integration, **kwargs)
         return context | {
-            "rows": [shown_delivery(*pair) for pair in with_events(list(context["listing"].rows))]
+            "rows": [show_delivery(*pair) for pair in annotate_events(list(context["listing"].rows))]
         }
 
     def get_curl(self) -> str:
         return curl_for(self.request, "GET", f"{API}/{self.kwargs['integration_id']}/events")
 
 
-def shown_delivery(delivery: Delivery, event: AuditEvent | None) -> dict[str, Any]:
+def show_delivery(delivery: Delivery, event: AuditEvent | None) -> dict[str, Any]:
     pill, label = STATES[Delivery.State(delivery.state)]
     text = f"{event.actor_name} {make_sentence(event)}" if event else "Test"
     return {"delivery": delivery, "event": event, "text": text, "pill": pill, "label": label}

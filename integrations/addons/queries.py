@@ -16,12 +16,12 @@ def list_integrations() -> QuerySet[Integration]:
     return Integration.objects.annotate(last_sent=Max("deliveries__sent_at"))
 
 
-def attempted_deliveries(integration_id: int) -> QuerySet[Delivery]:
+def find_attempted_deliveries(integration_id: int) -> QuerySet[Delivery]:
     """Those that were sent at least once, newest first."""
     return Delivery.objects.filter(integration=integration_id, sent_at__isnull=False)
 
 
-def with_events(deliveries: list[Delivery]) -> list[tuple[Delivery, AuditEvent | None]]:
+def annotate_events(deliveries: list[Delivery]) -> list[tuple[Delivery, AuditEvent | None]]:
     ids = [delivery.event_id for delivery in deliveries if delivery.event_id is not None]
     events = AuditEvent.objects.in_bulk(ids)
     return [(delivery, events.get(delivery.event_id or 0)) for delivery in deliveries]

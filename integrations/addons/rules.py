@@ -17,7 +17,7 @@ MAX_LENGTH = 10_000  # characters of a value
 MAX_RECIPIENTS = 20
 
 
-def provider_problems(name: str) -> Iterator[Problem]:
+def find_provider_problems(name: str) -> Iterator[Problem]:
     if name in DEPRECATED:
         yield Problem("provider", DEPRECATED[name])
     elif name not in PROVIDERS:
@@ -32,7 +32,7 @@ def parameter_problems(provider: str, values: dict[str, Any]) -> Iterator[Proble
         yield Problem("parameters", f"Missing required parameters: {','.join(missing)}")
     for parameter in known:
         if value := values.get(parameter.name):
-            for message in _value_problems(parameter, str(value)):
+            for message in _find_value_problems(parameter, str(value)):
                 yield Problem(f"parameters.{parameter.name}", message)
     for name in values.keys() - {parameter.name for parameter in known}:
         yield Problem(f"parameters.{name}", f"is not a parameter of {provider}")
@@ -46,13 +46,13 @@ def tag_problems(tags: list[str]) -> Iterator[Problem]:
             )
 
 
-def _value_problems(parameter: Parameter, value: str) -> Iterator[str]:
+def _find_value_problems(parameter: Parameter, value: str) -> Iterator[str]:
     if len(value) > MAX_LENGTH:
         yield f"must have at most {MAX_LENGTH:,} characters"
     elif parameter.type == "url" and not _is_url(value):
         yield "must be a URL like https://example.com/path"
     elif parameter.name == "recipients":
-        yield from _recipient_problems(split_names(value))
+        yield from _find_recipient_problems(split_names(value))
     elif parameter.name in _IN_HEADERS and not (value.isascii() and value.isprintable()):
         yield "must only have printable ASCII characters, because it is sent in a header"
     elif parameter.name == "bodyTemplate":
@@ -62,7 +62,7 @@ def _value_problems(parameter: Parameter, value: str) -> Iterator[str]:
             yield str(error)
 
 
-def _recipient_problems(addresses: list[str]) -> Iterator[str]:
+def _find_recipient_problems(addresses: list[str]) -> Iterator[str]:
     if not 1 <= len(addresses) <= MAX_RECIPIENTS:
         yield f"must be 1 to {MAX_RECIPIENTS} addresses, separated by commas"
     for address in addresses:

@@ -56,7 +56,7 @@ def _remove() -> int:
         ~Exists(Delivery.objects.filter(event_id=OuterRef("pk"))),
         type__in=REMOVABLE,
         created_at__lt=oldest,
-        pk__lte=_handed_on_id(),
+        pk__lte=_find_handed_on_id(),
     )
     rows = list(events.order_by("pk").values_list("pk", "type")[:MAX_REMOVED])
     if not rows:
@@ -69,7 +69,7 @@ def _remove() -> int:
     return len(rows)
 
 
-def _handed_on_id() -> int:
+def _find_handed_on_id() -> int:
     """Up to which id nothing is still to be relayed or written elsewhere."""
     if not settings.AUDIT_LOG:
         return read_settled_id()

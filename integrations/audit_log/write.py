@@ -20,7 +20,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from integrations.models import WrittenLog
 from integrations.relay import read_settled_id
-from projects.history.serializers import event_record
+from projects.history.serializers import make_event_record
 
 log = logging.getLogger("flagadmin.integrations")
 
@@ -88,7 +88,7 @@ def write_batch(handler: logging.Handler) -> bool:
     last_id = settled_id
     try:
         for event in events:
-            handler.emit(_make_record(_line(event, handler)))
+            handler.emit(_make_record(_make_line(event, handler)))
             last_id = event.pk
     except BaseException:
         WrittenLog.objects.update(claimed_until=timezone.now())
@@ -111,8 +111,8 @@ def _claim(settled_id: int) -> int | None:
     return None if row is None else row[0]
 
 
-def _line(event: AuditEvent, handler: logging.Handler) -> str:
-    document = event_record(event)
+def _make_line(event: AuditEvent, handler: logging.Handler) -> str:
+    document = make_event_record(event)
     line = orjson.dumps(document)
     if isinstance(handler, SysLogHandler):
         if len(line) > MAX_MESSAGE:

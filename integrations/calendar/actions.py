@@ -15,7 +15,7 @@ from integrations.models import CalendarFeed
 @transactional
 def create_feed(*, caller: Caller) -> str:
     """Returns its token, which cannot be read later. The one before is refused at once. Raises InvalidOperation."""
-    user, token = _user_of(caller), secrets.token_urlsafe(32)
+    user, token = _find_user(caller), secrets.token_urlsafe(32)
     CalendarFeed.objects.update_or_create(user=user, defaults={"token_hash": hash_secret(token)})
     record(Event(type=EventType.CALENDAR_FEED_CREATED, subject=user.username), actor=caller)
     return token
@@ -24,13 +24,13 @@ def create_feed(*, caller: Caller) -> str:
 @transactional
 def delete_feed(*, caller: Caller) -> None:
     """Raises NotFound, InvalidOperation."""
-    user = _user_of(caller)
+    user = _find_user(caller)
     if not CalendarFeed.objects.filter(user=user).delete()[0]:
         raise NotFound("There is no calendar.")
     record(Event(type=EventType.CALENDAR_FEED_DELETED, subject=user.username), actor=caller)
 
 
-def _user_of(caller: Caller) -> User:
+def _find_user(caller: Caller) -> User:
     if caller.user is None:
         raise InvalidOperation("A calendar belongs to a person.")
     return caller.user

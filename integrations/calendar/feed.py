@@ -36,17 +36,17 @@ def write_calendar(caller: Caller, project: str, now: datetime) -> bytes:
     calendar.add("prodid", f"-//flagadmin//{__version__}//EN")
     calendar.add("version", "2.0")
     calendar.add("x-wr-calname", f"flagadmin {project}".strip())
-    for event in (*_scheduled(ids, now), *_lifetimes(ids, now)):
+    for event in (*_list_scheduled(ids, now), *_list_lifetimes(ids, now)):
         calendar.add_component(event)
     return calendar.to_ical()
 
 
-def _scheduled(projects: list[str], now: datetime) -> Iterator[Event]:
+def _list_scheduled(projects: list[str], now: datetime) -> Iterator[Event]:
     pending = Schedule.objects.filter(status=Schedule.Status.PENDING, request__project__in=projects)
     for schedule in pending.filter(at__lt=now + AHEAD).select_related("request")[:MAX_ENTRIES]:
         request = schedule.request
         page = reverse("change-request", args=[request.project_id, request.pk])
-        event = _entry(f"request-{request.pk}", page, now)
+        event = _make_entry(f"request-{request.pk}", page, now)
         title = f": {request.title}" if request.title else ""
         event.add(
             "summary", f"Change request #{request.pk}{title} ({request.project_id}, {request.environment_id})"
@@ -57,7 +57,7 @@ def _scheduled(projects: list[str], now: datetime) -> Iterator[Event]:
         yield event
 
 
-def _lifetimes(projects: list[str], now: datetime) -> Iterator[Event]:
+def _list_lifetimes(projects: list[str], now: datetime) -> Iterator[Event]:
     """Of active flags that are not marked as stale yet."""
     for kind, days in FlagType.objects.exclude(lifetime_days=None).values_list("id", "lifetime_days"):
         lifetime = timedelta(days=days or 0)
@@ -66,7 +66,7 @@ def _lifetimes(projects: list[str], now: datetime) -> Iterator[Event]:
         for name, project, created_at in due.order_by("created_at", "name").values_list(
             "name", "project_id", "created_at"
         )[:MAX_ENTRIES]:
-            event = _entry(f"lifetime-{project}-{name}", flag_url(project, name), now)
+            event = _make_entry(f"lifetime-{project}-{name}", flag_url(project, name), now)
             event.add("summary", f"{name} may be stale ({project})")
             event.add("dtstart", (created_at + lifetime).date())
             event.add("transp", "TRANSPARENT")
@@ -74,7 +74,7 @@ def _lifetimes(projects: list[str], now: datetime) -> Iterator[Event]:
             yield event
 
 
-def _entry(uid: str, path: str, now: datetime) -> Event:
+def _make_entry(uid: str, path: str, now: datetime) -> Event:
     url = absolute(path)
     event = Event()
     event.add("uid", f"{uid}@{urlsplit(url).hostname or 'flagadmin'}")

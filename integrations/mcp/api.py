@@ -19,8 +19,8 @@ from integrations.mcp.protocol import (
     Message,
     MethodNotFound,
     check_message,
-    error_document,
     greet,
+    make_error_document,
     read_message,
 )
 from integrations.mcp.tool import Call
@@ -48,18 +48,18 @@ class McpView(FreedBodies, APIView):
             check_message(message, request.headers)
             if message.id is None:  # a notification
                 return Response(status=202)
-            return Response(message.answer(self._result(message)))
+            return Response(message.answer(self._make_result(message)))
         except AppError as error:
             return self._refuse(message, error)
 
-    def _result(self, message: Message) -> dict[str, object]:
+    def _make_result(self, message: Message) -> dict[str, object]:
         first = "server/discover" if message.is_modern else "initialize"
         if message.method == first:
             return greet(message)
         if message.method == "tools/list":
             return {"tools": list_tools()} | (CACHED if message.is_modern else {})
         if message.method == "tools/call":
-            call = Call(self.request.user, settings.PUBLIC_URL or server_of(self.request._request))
+            call = Call(self.request.user, settings.PUBLIC_URL or find_server(self.request._request))
             return call_tool(call, message.params.get("name"), message.params.get("arguments"))
         if message.method == "ping" and not message.is_modern:
             return {}
@@ -67,12 +67,12 @@ class McpView(FreedBodies, APIView):
 
     def _refuse(self, message: Message, error: AppError) -> Response:
         """As the exception handler would, with the request's id. Earlier revisions have all errors in a 200."""
-        body = error_document("", error, "", request_id=message.id)
+        body = make_error_document("", error, "", request_id=message.id)
         known = isinstance(error, InvalidParams | MethodNotFound)
         return Response(body, status=error.status if message.is_modern or not known else 200)
 
 
-def server_of(request: HttpRequest) -> str:
+def find_server(request: HttpRequest) -> str:
     return request.build_absolute_uri("/").rstrip("/")
 
 

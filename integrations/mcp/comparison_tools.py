@@ -64,7 +64,7 @@ def explain_flag(call: Call, asked: ExplainFlag) -> Answer:
         "result": describe_shares(shares),
         "reason": FlagReasons(snapshot, asked.flag).of(context),
         "enabled": explained.enabled,
-        "strategies": [_strategy(strategy) for strategy in explained.strategies],
+        "strategies": [_make_strategy(strategy) for strategy in explained.strategies],
         **({"parents": [parent.sentence for parent in explained.parents]} if explained.parents else {}),
     }
 
@@ -84,18 +84,18 @@ def _read_flag(caller: Caller, name: str, query: PlaygroundRequest) -> Snapshot:
     return snapshot
 
 
-def _strategy(strategy: StrategyExplanation) -> Answer:
+def _make_strategy(strategy: StrategyExplanation) -> Answer:
     conditions = [*strategy.constraints, *(each for part in strategy.segments for each in part.constraints)]
     return {
         "strategy": strategy.title or strategy.name,
         "result": "disabled" if strategy.disabled else strategy.state.value,
         "sentence": strategy.sentence,
-        **({"conditions": [_condition(each) for each in conditions]} if conditions else {}),
+        **({"conditions": [_make_condition(each) for each in conditions]} if conditions else {}),
         **({"decides": True} if strategy.decides else {}),
     }
 
 
-def _condition(condition: ConstraintExplanation) -> str:
+def _make_condition(condition: ConstraintExplanation) -> str:
     return f"{'holds' if condition.holds else 'does not hold'}: {condition.sentence}"
 
 
@@ -149,12 +149,12 @@ def count_who_changes(
             {name: broken[name] for name in ("savedContext", "flag", "enabled", "variant")}
             for broken in answer["expectations"]["broken"]
         ],
-        **({"examples": [_example(each) for each in answer["examples"]]} if examples else {}),
+        **({"examples": [_make_example(each) for each in answer["examples"]]} if examples else {}),
         **({"notes": answer["notes"]} if "notes" in answer else {}),
     }
 
 
-def _example(example: Mapping[str, Any]) -> Answer:
+def _make_example(example: Mapping[str, Any]) -> Answer:
     return {
         "flag": example["flag"],
         "context": example["context"],
@@ -181,11 +181,11 @@ def check_expectations(call: Call, asked: CheckExpectations) -> Answer:
         "checked": len(checked),
         "failed": len(failed),
         "summary": summarize(checked),
-        "notMet": [_unmet(check) for check in failed[: asked.most]],
+        "notMet": [_make_unmet(check) for check in failed[: asked.most]],
     }
 
 
-def _unmet(check: Checked) -> Answer:
+def _make_unmet(check: Checked) -> Answer:
     return {"sentence": check.sentence, "reason": check.reason, "enforcedIn": check.expectation.enforced_in}
 
 

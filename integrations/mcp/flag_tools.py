@@ -107,7 +107,7 @@ def get_flag(call: Call, asked: GetFlag) -> Answer:
         "owner": flag.make_owner_document(),
         "stale": flag.stale,
         "archived": flag.is_archived,
-        "environments": list(_environments(document["environments"])),
+        "environments": list(_describe_environments(document["environments"])),
         "dependsOn": document["dependencies"],
         "dependents": document["children"],
         "usedBy": [
@@ -123,7 +123,7 @@ def get_flag(call: Call, asked: GetFlag) -> Answer:
     }
 
 
-def _environments(places: list[Document]) -> Iterator[Answer]:
+def _describe_environments(places: list[Document]) -> Iterator[Answer]:
     ids = {number for place in places for strategy in place["strategies"] for number in strategy["segments"]}
     segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
     for place in places:
@@ -139,11 +139,11 @@ def _environments(places: list[Document]) -> Iterator[Answer]:
                 }
                 for strategy in place["strategies"]
             ],
-            **({"variants": _variants(place["variants"])} if place["variants"] else {}),
+            **({"variants": _describe_variants(place["variants"])} if place["variants"] else {}),
         }
 
 
-def _variants(variants: list[Document]) -> list[str]:
+def _describe_variants(variants: list[Document]) -> list[str]:
     return [f"{variant['name']}: {format_percent(variant.get('weight'))} %" for variant in variants]
 
 

@@ -64,7 +64,7 @@ class UnsupportedVersion(ProtocolError):
 _PARSE_ERROR, _REFUSED, _INTERNAL = -32700, -32010, -32603
 
 
-def error_document(path: str, error: AppError, error_id: str, *, request_id: Any = None) -> Document:
+def make_error_document(path: str, error: AppError, error_id: str, *, request_id: Any = None) -> Document:
     """A JSON-RPC error. ``error_id`` finds it in the server's log."""
     if isinstance(error, ProtocolError):
         code, data = error.code, error.data
@@ -110,12 +110,12 @@ def read_message(body: Any, headers: Mapping[str, str]) -> Message:
 def check_message(message: Message, headers: Mapping[str, str]) -> None:
     """Raises UnsupportedVersion, InvalidParams, HeaderMismatch."""
     if message.version not in (*MODERN, *EARLIER, ASSUMED):
-        raise _unsupported(message.version)
+        raise _refuse_version(message.version)
     if message.is_modern and message.id is not None:
         _check_envelope(message, headers)
 
 
-def _unsupported(version: str) -> UnsupportedVersion:
+def _refuse_version(version: str) -> UnsupportedVersion:
     supported = [*MODERN, *reversed(EARLIER)]
     text = f"Protocol version {version[:40]} is not supported. Supported: {', '.join(supported)}."
     return UnsupportedVersion(text, data={"supported": supported, "requested": version[:40]})

@@ -4,7 +4,7 @@ from django.utils import timezone
 from pydantic import Field
 
 from integrations.mcp.tool import Answer, Call, ListArguments, Tool
-from playground.stale.documents import proof_document
+from playground.stale.documents import make_proof_document
 from playground.stale.queries import find_candidates, list_reasons, prove_flags
 from projects.access import check_project
 from projects.models import Flag
@@ -27,7 +27,8 @@ def find_stale_flags(call: Call, asked: FindStaleFlags) -> Answer:
     return {
         "total": candidates.count(),
         "flags": [
-            {key: value for key, value in proof_document(proof).items() if key != "task"} for proof in proofs
+            {key: value for key, value in make_proof_document(proof).items() if key != "task"}
+            for proof in proofs
         ],
     }
 

@@ -14,9 +14,9 @@ from groups.access import Caller
 from groups.permissions import Permission
 from groups.tokens import hash_secret
 from integrations.models import SignalRule, SignalSource
-from integrations.signals.documents import Document, rule_document, source_document
+from integrations.signals.documents import Document, make_rule_document, make_source_document
 from integrations.signals.queries import find_rule, find_source
-from integrations.signals.rules import rule_problems, source_problems
+from integrations.signals.rules import find_rule_problems, find_source_problems
 from projects.access import access_flag
 from projects.models import ProjectEnvironment
 
@@ -27,11 +27,11 @@ _ASSIGNED = ("name", "match", "project", "flag", "environment", "then", "enabled
 def create_source(name: str, kind: str, *, caller: Caller) -> tuple[SignalSource, str]:
     """Returns its token too, which cannot be read later. Raises NoAccess, ValidationError."""
     caller.check(Permission.CREATE_ADDON)
-    check_problems(source_problems(name))
+    check_problems(find_source_problems(name))
     token = _make_token()
     source = SignalSource.objects.create(name=name, kind=kind, token_hash=hash_secret(token))
     source.refresh_from_db()  # the database says when
-    _record(EventType.SIGNAL_SOURCE_CREATED, source, caller, after=source_document(source))
+    _record(EventType.SIGNAL_SOURCE_CREATED, source, caller, after=make_source_document(source))
     return source, token
 
 
@@ -50,7 +50,7 @@ def replace_token(source_id: int, *, caller: Caller) -> str:
 def delete_source(source_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """With its rules and what arrived. Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.DELETE_ADDON)
-    before = source_document(source)
+    before = make_source_document(source)
     check_expected(expected, before)
     _record(EventType.SIGNAL_SOURCE_DELETED, source, caller, before=before)
     source.delete()
@@ -71,16 +71,16 @@ def save_rule(
     """
     source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
     rule = find_rule(source, rule_id) if rule_id is not None else None
-    before = rule_document(rule) if rule else None
+    before = make_rule_document(rule) if rule else None
     check_expected(expected, before)
-    check_problems(rule_problems(source, values, instead=rule))
+    check_problems(find_rule_problems(source, values, instead=rule))
     _check_place(values, caller)
     rule = rule or SignalRule(source=source)
     for name in _ASSIGNED:
         setattr(rule, name, values[name])
     rule.author = caller.user
     rule.save()
-    after = rule_document(rule)
+    after = make_rule_document(rule)
     _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=before, after=after)
     return rule
 
@@ -90,7 +90,7 @@ def delete_rule(source_id: int, rule_id: int, *, expected: Expected = None, call
     """Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
     rule = find_rule(source, rule_id)
-    before = rule_document(rule)
+    before = make_rule_document(rule)
     check_expected(expected, before)
     _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=before)
     rule.delete()

@@ -15,7 +15,12 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.documents import Document, rule_document, signal_document, source_document
+from integrations.signals.documents import (
+    Document,
+    make_rule_document,
+    make_signal_document,
+    make_source_document,
+)
 from integrations.signals.queries import find_rule, find_source, list_sources
 from integrations.signals.receive import authenticate_source, receive_signal, try_rule
 from integrations.signals.serializers import (
@@ -81,25 +86,25 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
         self.check_permission()
 
     def get_current_document(self) -> Document:
-        return source_document(self.source)
+        return make_source_document(self.source)
 
     @extend_schema(operation_id="getSignalSources", responses={200: SourceList})
     def list(self, request: ApiRequest) -> Response:
         """List the sources of signals with their rules."""
         sources = list_sources().prefetch_related("rules")
-        return Response({"sources": [source_document(source) for source in sources]})
+        return Response({"sources": [make_source_document(source) for source in sources]})
 
     @extend_schema(operation_id="createSignalSource", request=SourceBody, responses={201: NewSourceRecord})
     def create(self, request: ApiRequest) -> Response:
         """Create a source of signals. Only this answer has its token."""
         body = self.validated(SourceBody)
         source, token = actions.create_source(body["name"], body["kind"], caller=self.caller)
-        return Response(source_document(source) | {"token": token}, status=201)
+        return Response(make_source_document(source) | {"token": token}, status=201)
 
     @extend_schema(operation_id="getSignalSource", responses={200: SourceRecord})
     def retrieve(self, request: ApiRequest, source_id: str) -> Response:
         """Get a source of signals with its rules."""
-        return Response(source_document(self.source))
+        return Response(make_source_document(self.source))
 
     @extend_schema(operation_id="deleteSignalSource", responses={200: None})
     def destroy(self, request: ApiRequest, source_id: str) -> Response:
@@ -118,7 +123,7 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
     def received(self, request: ApiRequest, source_id: str) -> Response:
         """List the last 100 signals of a source, newest first, and what rules did. They are kept for 30 days."""
         signals = self.source.signals.all()[:MAX_LISTED]
-        return Response({"signals": [signal_document(signal) for signal in signals]})
+        return Response({"signals": [make_signal_document(signal) for signal in signals]})
 
 
 class SignalRuleViewSet(ETagMixin, ViewSet):
@@ -141,18 +146,18 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
         self.check_permission()
 
     def get_current_document(self) -> Document:
-        return rule_document(self.rule)
+        return make_rule_document(self.rule)
 
     @extend_schema(operation_id="createSignalRule", request=SignalRuleBody, responses={201: SignalRuleRecord})
     def create(self, request: ApiRequest, source_id: str) -> Response:
         """Create a rule: what a signal with these values does to a flag, with your rights."""
         rule = actions.save_rule(self.source.pk, self.validated(SignalRuleBody), caller=self.caller)
-        return Response(rule_document(rule), status=201)
+        return Response(make_rule_document(rule), status=201)
 
     @extend_schema(operation_id="getSignalRule", responses={200: SignalRuleRecord})
     def retrieve(self, request: ApiRequest, source_id: str, rule_id: str) -> Response:
         """Get a rule."""
-        return Response(rule_document(self.rule))
+        return Response(make_rule_document(self.rule))
 
     @extend_schema(operation_id="updateSignalRule", request=SignalRuleBody, responses={200: SignalRuleRecord})
     def update(self, request: ApiRequest, source_id: str, rule_id: str) -> Response:
@@ -161,7 +166,7 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
         rule = actions.save_rule(
             self.source.pk, values, rule_id=self.rule.pk, expected=self.expected, caller=self.caller
         )
-        return Response(rule_document(rule))
+        return Response(make_rule_document(rule))
 
     @extend_schema(operation_id="deleteSignalRule", responses={200: None})
     def destroy(self, request: ApiRequest, source_id: str, rule_id: str) -> Response:

@@ -8,17 +8,17 @@ from integrations.models import Signal, SignalRule, SignalSource
 Document = dict[str, Any]
 
 
-def source_document(source: SignalSource) -> Document:
+def make_source_document(source: SignalSource) -> Document:
     return {
         "id": source.pk,
         "name": source.name,
         "kind": source.kind,
         "createdAt": iso(source.created_at),
-        "rules": [rule_document(rule) for rule in source.rules.all()],
+        "rules": [make_rule_document(rule) for rule in source.rules.all()],
     }
 
 
-def rule_document(rule: SignalRule) -> Document:
+def make_rule_document(rule: SignalRule) -> Document:
     return {
         "id": rule.pk,
         "name": rule.name,
@@ -31,7 +31,7 @@ def rule_document(rule: SignalRule) -> Document:
     }
 
 
-def signal_document(signal: Signal) -> Document:
+def make_signal_document(signal: Signal) -> Document:
     return {
         "id": signal.pk,
         "receivedAt": iso(signal.received_at),

@@ -41,10 +41,10 @@ def read_items(kind: str, body: Document) -> list[Item]:
         raise ValueError("alerts must be a list of objects, as Alertmanager sends them")
     if len(alerts) > MAX_ALERTS:
         raise ValueError(f"alerts must have at most {MAX_ALERTS} items; this has {len(alerts):,}")
-    return [Item(alert, _key_of(alert)) for alert in alerts if alert.get("status", "firing") == "firing"]
+    return [Item(alert, _make_key(alert)) for alert in alerts if alert.get("status", "firing") == "firing"]
 
 
-def _key_of(alert: Document) -> str:
+def _make_key(alert: Document) -> str:
     return " ".join(filter(None, (look_up(alert, "fingerprint"), look_up(alert, "startsAt"))))
 
 

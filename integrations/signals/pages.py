@@ -66,8 +66,12 @@ class NewSource(ShowsSecretOnce, FormPage):
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
         source, token = actions.create_source(data["name"], data["kind"], caller=self.caller)
-        self.created = {"secret": token, "back": source_url(source), "address": f"/api/signals/{source.name}"}
-        return source_url(source)
+        self.created = {
+            "secret": token,
+            "back": make_source_url(source),
+            "address": f"/api/signals/{source.name}",
+        }
+        return make_source_url(source)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS,)
@@ -151,7 +155,7 @@ class DeleteSource(ConfirmPage):
                 "the list of its signals",
             ],
             "button": f"Delete source {source.name}",
-            "cancel": source_url(source),
+            "cancel": make_source_url(source),
         }
 
     def get_breadcrumbs(self) -> Breadcrumbs:
@@ -165,7 +169,7 @@ class DeleteSource(ConfirmPage):
         return curl_for(self.request, "DELETE", f"{API}/{self.kwargs['source_id']}")
 
 
-def source_url(source: SignalSource) -> str:
+def make_source_url(source: SignalSource) -> str:
     return reverse("signal-source", args=[source.pk])
 
 

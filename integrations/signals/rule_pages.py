@@ -14,9 +14,9 @@ from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage
 from groups.permissions import Permission
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.documents import Document, rule_document
+from integrations.signals.documents import Document, make_rule_document
 from integrations.signals.forms import RuleForm, TrialForm, write_match
-from integrations.signals.pages import API, SIGNALS, say_saved, source_url
+from integrations.signals.pages import API, SIGNALS, make_source_url, say_saved
 from integrations.signals.queries import find_rule, find_source
 from integrations.signals.receive import try_rule
 from projects.models import Environment, Project
@@ -38,7 +38,7 @@ class RulePage(FormPage):
             self.rule = find_rule(self.source, self.kwargs["rule_id"])
 
     def get_breadcrumbs(self) -> Breadcrumbs:
-        return (SIGNALS, (self.source.name, source_url(self.source)))
+        return (SIGNALS, (self.source.name, make_source_url(self.source)))
 
     @property
     def api_path(self) -> str:
@@ -63,7 +63,7 @@ class NewRule(RulePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         defaults = {
             "button": "Save rule",
-            "cancel": source_url(self.source),
+            "cancel": make_source_url(self.source),
             "rule": self.rule,
             "source": self.source,
             "projects": Project.objects.active().readable_by(self.caller).order_by("pk")[:MAX_OFFERED],
@@ -83,10 +83,10 @@ class EditRule(EditPage, NewRule):
         return changes.filter(after__id=self.rule.pk)
 
     def get_current_document(self) -> Document:
-        return rule_document(self.rule)
+        return make_rule_document(self.rule)
 
     def get_initial(self) -> dict[str, Any]:
-        return rule_document(self.rule) | {"match": write_match(self.rule.match)}
+        return make_rule_document(self.rule) | {"match": write_match(self.rule.match)}
 
     def submit(self, form: Any) -> str:
         expected = self.version.expected
@@ -133,7 +133,7 @@ class TryRule(RulePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         defaults = {
             "button": "Try it",
-            "cancel": source_url(self.source),
+            "cancel": make_source_url(self.source),
             "rule": self.rule,
             "source": self.source,
         }
@@ -153,11 +153,11 @@ class DeleteRule(ConfirmPage):
             "lead": "",
             "removed_items": [f"the rule {rule.name}"],
             "button": f"Delete rule {rule.name}",
-            "cancel": source_url(self.source),
+            "cancel": make_source_url(self.source),
         }
 
     def get_breadcrumbs(self) -> Breadcrumbs:
-        return (SIGNALS, (self.source.name, source_url(self.source)))
+        return (SIGNALS, (self.source.name, make_source_url(self.source)))
 
     def act(self) -> tuple[str, str]:
         source_id = self.kwargs["source_id"]

@@ -12,14 +12,14 @@ MAX_CONDITIONS = 10
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 
 
-def source_problems(name: str) -> Iterator[Problem]:
+def find_source_problems(name: str) -> Iterator[Problem]:
     if not _NAME.fullmatch(name):
         yield Problem("name", "must be lower-case letters, digits, - and _, because it is part of the URL")
     elif SignalSource.objects.filter(name=name).exists():
         yield Problem("name", f"there is a source {name} already")
 
 
-def rule_problems(
+def find_rule_problems(
     source: SignalSource, values: Mapping[str, Any], *, instead: SignalRule | None
 ) -> Iterator[Problem]:
     others = source.rules.exclude(pk=instead.pk) if instead else source.rules.all()

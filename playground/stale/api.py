@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
-from playground.stale.documents import proof_document
+from playground.stale.documents import make_proof_document
 from playground.stale.queries import find_candidates, list_reasons, prove_flags
 from projects.access import check_project
 from projects.models import Flag
@@ -89,4 +89,6 @@ class StaleViewSet(ViewSet):
         candidates = find_candidates(flags, reasons)
         chosen = list(candidates[values["offset"] : values["offset"] + values["limit"]])
         proofs = prove_flags(chosen, reasons, now=now, caller=self.caller)
-        return Response({"total": candidates.count(), "flags": [proof_document(proof) for proof in proofs]})
+        return Response(
+            {"total": candidates.count(), "flags": [make_proof_document(proof) for proof in proofs]}
+        )

@@ -12,7 +12,7 @@ MAX_PLACES = 20
 """The maximum number of places listed for a repository in a task."""
 
 
-def proof_document(proof: Proof) -> Document:
+def make_proof_document(proof: Proof) -> Document:
     flag = proof.flag
     return {
         "name": flag.name,
@@ -22,24 +22,24 @@ def proof_document(proof: Proof) -> Document:
         "lifetimeDays": proof.lifetime_days,
         "unchangedDays": proof.unchanged_days,
         "everybodyGets": proof.everybody_gets,
-        "keep": kept_document(proof.kept),
+        "keep": make_kept_document(proof.kept),
         "lastEvaluated": {name: iso(at) for name, at in proof.seen.items()},
         "dependents": list(proof.dependents),
         "inCode": [{"repository": each.report.repository, "count": each.count} for each in proof.in_code],
         "isCompleted": proof.completed is not None,
         "canLeaveTheCode": proof.can_leave_the_code,
         "canBeArchived": proof.can_be_archived,
-        "task": task_text(proof),
+        "task": write_task(proof),
     }
 
 
-def kept_document(kept: Answer | None) -> Document | None:
+def make_kept_document(kept: Answer | None) -> Document | None:
     if kept is None:
         return None
     return {"isEnabled": kept.state is State.ON, "variant": kept.variant}
 
 
-def task_text(proof: Proof) -> str:
+def write_task(proof: Proof) -> str:
     """A ticket, or the prompt of an agent. "" while the flag has to stay. The flag's name is quoted as data."""
     kept, name = proof.kept, proof.flag.name
     if kept is None or not proof.can_leave_the_code:

@@ -14,7 +14,7 @@ from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ActionPage, ListPage
 from groups.permissions import Permission
 from playground.engine.outcomes import State
-from playground.stale.documents import proof_document, task_text
+from playground.stale.documents import make_proof_document, write_task
 from playground.stale.queries import Proof, find_candidates, list_reasons, prove_flags
 from projects.access import access_flag
 from projects.console import flag_url
@@ -69,7 +69,7 @@ class StaleFlagsPage(ListPage):
 
     def get_csv_lines(self, rows: Any) -> Any:
         for proof in self.prove(list(rows[:1_000])):
-            document = proof_document(proof)
+            document = make_proof_document(proof)
             gets = "; ".join(f"{name}: {words}" for name, words in document["everybodyGets"].items())
             yield (
                 proof.flag.name,
@@ -95,7 +95,7 @@ class StaleFlagsPage(ListPage):
             proof,
             flag_url(flag.project_id, flag.name),
             keep,
-            task_text(proof),
+            write_task(proof),
             may[Permission.UPDATE_FEATURE] and kept is not None,
             may[Permission.DELETE_FEATURE] and proof.can_be_archived,
             f"{reverse('all-flags-archive')}?{archive}",

@@ -76,11 +76,11 @@ class Proof:
     def kept(self) -> Answer | None:
         """The result that the code is to keep: what everybody gets in production. None if that is not one thing."""
         among = self.production or self.results.keys()
-        answers = {self._certain(results) for name, results in self.results.items() if name in among}
+        answers = {self._find_certain(results) for name, results in self.results.items() if name in among}
         return answers.pop() if len(answers) == 1 else None
 
     @staticmethod
-    def _certain(results: Sequence[Shares]) -> Answer | None:
+    def _find_certain(results: Sequence[Shares]) -> Answer | None:
         """Returns what everybody gets on every call, None if it differs or an SDK has to find out."""
         if len(results) == len(results[0]) == 1 and results[0][0][0].state is not State.UNKNOWN:
             return results[0][0][0]
@@ -89,7 +89,7 @@ class Proof:
     @property
     def differing(self) -> list[str]:
         """Environments where not everybody gets the same."""
-        return [name for name, results in self.results.items() if self._certain(results) is None]
+        return [name for name, results in self.results.items() if self._find_certain(results) is None]
 
     @property
     def is_quiet(self) -> bool:
@@ -183,20 +183,20 @@ def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str,
             read = read_stored_flags([project], environment, its_names)
             snapshot = compile_flags(read, environment)
             for name in its_names:
-                generated = generate_contexts([_with_parents(read, name)], now=now, limit=MAX_CONTEXTS)
-                table = ContextTable([*saved_contexts, *_without_past(generated, now)])
+                generated = generate_contexts([_add_parents(read, name)], now=now, limit=MAX_CONTEXTS)
+                table = ContextTable([*saved_contexts, *_drop_past(generated, now)])
                 results[name][environment] = list(StateResults(snapshot, table).results(name))
     return results
 
 
-def _without_past(contexts: Sequence[Context], now: datetime) -> list[Context]:
+def _drop_past(contexts: Sequence[Context], now: datetime) -> list[Context]:
     """Leaves out contexts of the past: nobody asks about a time that is over, so a reached date decides nothing."""
     present = read_instant(format_time(now))
     times = [(context, read_instant(context.values.get("currentTime"))) for context in contexts]
     return [context for context, time in times if time is None or present is None or time >= present]
 
 
-def _with_parents(read: Definitions, name: str) -> Definitions:
+def _add_parents(read: Definitions, name: str) -> Definitions:
     by_name = {flag["name"]: flag for flag in read.flags}
     parents = [parent["feature"] for parent in by_name[name]["dependencies"]] if name in by_name else []
     named = [by_name[each] for each in dict.fromkeys([name, *parents]) if each in by_name]

@@ -30,7 +30,7 @@ from projects.flags.serializers import (
     MoveBody,
     NewNameBody,
 )
-from projects.history.versions import seen_version
+from projects.history.versions import make_seen_version
 from projects.models import Flag, Project
 from projects.viewsets import OnFlagViewSet
 
@@ -89,7 +89,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         """Get an active flag with its environments, strategies, variants, dependencies and links."""
         document = read_flag_document(self.flag, caller=self.caller)
         # The details, for changes of these, and all that a revert may change.
-        whole = seen_version(document, [place["name"] for place in document["environments"]])
+        whole = make_seen_version(document, [place["name"] for place in document["environments"]])
         self.version = f"{self.version}.{hash_document(whole)}"
         return Response(document)
 

@@ -16,13 +16,13 @@ from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
 from projects.access import describe_unknown_project
 from projects.history.lines import MEDIA_TYPE, answer_lines
-from projects.history.queries import EventFilter, event_creators, narrow_events, readable_events
+from projects.history.queries import EventFilter, list_event_creators, narrow_events, readable_events
 from projects.history.serializers import (
     EventList,
     EventQuery,
     EventSearchBody,
     FeatureEventList,
-    event_record,
+    make_event_record,
 )
 
 OPERATORS = "`IS:one`, `IS_ANY_OF:one,two`, or just the value."
@@ -70,7 +70,7 @@ def list_events(caller: Caller, data: Any, *, feature: str | None = None) -> dic
     page = events.newest_first()[offset : offset + query.validated_data["limit"]]
     return {
         "version": 1,
-        "events": [event_record(event) for event in page],
+        "events": [make_event_record(event) for event in page],
         "totalEvents": total,
         "total": total,
     }
@@ -133,4 +133,4 @@ class EventCreatorViewSet(ViewSet):
     @extend_schema(operation_id="getEventCreators", responses={200: AccountName(many=True)})
     def list(self, request: ApiRequest) -> Response:
         """List the accounts that made a change that the caller can see, for the filter `createdBy`."""
-        return Response(AccountName(event_creators(self.caller), many=True).data)
+        return Response(AccountName(list_event_creators(self.caller), many=True).data)

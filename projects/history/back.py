@@ -59,10 +59,10 @@ class Back:
         active_flags = [
             flag for flag in self.flags.values() if flag["project"] in project_ids and not flag["archived"]
         ]
-        return [_definition(flag) for flag in sorted(active_flags, key=lambda flag: flag["name"])]
+        return [_find_definition(flag) for flag in sorted(active_flags, key=lambda flag: flag["name"])]
 
 
-def _definition(flag: FlagDefinition) -> FlagDefinition:
+def _find_definition(flag: FlagDefinition) -> FlagDefinition:
     definition = flag.copy()
     definition.pop("archived", None)
     definition["strategies"] = sorted(
@@ -83,7 +83,7 @@ def _undo_deletion(back: Back, event: PastEvent) -> None:
     flag: Any = {
         "name": before["name"],
         "project": before["project"],
-        **_flag_in_environment(before, back.environment),
+        **_find_flag_in_environment(before, back.environment),
     }
     back.flags[before["name"]] = flag | {"archived": before["archived"]}
     children: dict[str, list[Any]] = (event.earlier or {}).get("children") or {}
@@ -232,7 +232,7 @@ def _undo_import(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
 
 
 def _undo_revert(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
-    flag |= _flag_in_environment(event.before, back.environment)
+    flag |= _find_flag_in_environment(event.before, back.environment)
 
 
 _IN_FLAGS: dict[str, Callable[[Back, FlagDefinition, PastEvent], None]] = {
@@ -286,7 +286,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def _flag_in_environment(before: Mapping[str, Any], environment: str) -> Any:
+def _find_flag_in_environment(before: Mapping[str, Any], environment: str) -> Any:
     """What an event that has a flag in all environments says about one of them."""
     places = [place for place in before["environments"] if place["name"] == environment]
     settings: Any = places[0] if places else {"enabled": False, "variants": [], "strategies": []}

@@ -23,7 +23,7 @@ def with_versions(rows: Iterable[Row], change: AuditEvents) -> list[Row]:
     """
     rows = list(rows)
     events = [row.event for row in rows]
-    last_event_ids = _last_events(
+    last_event_ids = _find_last_events(
         change, {event.feature for event in events if event.feature and event.type in TYPES}
     )
     return [
@@ -34,7 +34,7 @@ def with_versions(rows: Iterable[Row], change: AuditEvents) -> list[Row]:
     ]
 
 
-def _last_events(change: AuditEvents, names: set[str]) -> set[int]:
+def _find_last_events(change: AuditEvents, names: set[str]) -> set[int]:
     """The last event of each of these flags that are still where they were."""
     if not names:
         return set()
@@ -47,7 +47,7 @@ def _last_events(change: AuditEvents, names: set[str]) -> set[int]:
     return {event_ids[place] for place in present_places if place in event_ids}
 
 
-def comparison_url(change: AuditEvents) -> str:
+def make_comparison_url(change: AuditEvents) -> str:
     """Of the page that compares the flags before a change with the flags after it. "" unless all are in one project.
 
     Five queries at most.
@@ -59,7 +59,7 @@ def comparison_url(change: AuditEvents) -> str:
     if len(projects) != 1 or projects[0] is None:
         return ""
     times = of_flags.aggregate(first=Min("created_at"), last=Max("created_at"))
-    environment = _environment(of_flags, projects[0])
+    environment = _choose_environment(of_flags, projects[0])
     parameters = {
         "from": environment,
         "from-at": iso(just_before(times["first"])),
@@ -72,7 +72,7 @@ def comparison_url(change: AuditEvents) -> str:
     return f"{reverse('who-changes')}?{urlencode(parameters)}" if environment else ""
 
 
-def _environment(events: AuditEvents, project: str) -> str:
+def _choose_environment(events: AuditEvents, project: str) -> str:
     """Of the environments that the change names, or else of the project's, the first; production before others."""
     named = set(events.exclude(environment=None).values_list("environment", flat=True).distinct())
     used = set(ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True))

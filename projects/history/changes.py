@@ -16,7 +16,7 @@ from groups.access import Caller
 from groups.models import User
 from projects.history.descriptions import Part, describe
 from projects.history.field_changes import FieldChange, Names, changes_of
-from projects.history.names import names_in
+from projects.history.names import find_names_in
 from projects.history.queries import readable_events
 from projects.projects.comment_links import read_comments
 
@@ -122,11 +122,11 @@ def change_page(
     ``events`` come from ``readable_events`` and may be filtered. ``before`` is the id of the last page's
     ``next``. About seven queries.
     """
-    heads = _heads(events, before, size + 1)
-    groups = _groups(heads[:size], caller)
+    heads = _find_heads(events, before, size + 1)
+    groups = _group_events(heads[:size], caller)
     ids = [pk for _, members in groups for pk in members]
     events_by_id = AuditEvent.objects.in_bulk(ids)
-    names, actors = names_in(events_by_id.values()), _actors(events_by_id.values())
+    names, actors = find_names_in(events_by_id.values()), _find_actors(events_by_id.values())
     comments = read_comments(events_by_id[members[0]] for _, members in groups)
     changes = [
         _change([events_by_id[pk] for pk in members], number, names, actors, comments.get(members[0], ()))
@@ -139,22 +139,22 @@ def change_of(event: AuditEvent, *, caller: Caller) -> AuditEvents:
     """All events of the change that this event belongs to, newest first, for a list with pages."""
     if not event.request_id:
         return readable_events(caller).filter(pk=event.pk)
-    same = _same_change(*_key(event.request_id, event.actor_name, event.created_at))
+    same = _match_same_change(*_make_key(event.request_id, event.actor_name, event.created_at))
     return readable_events(caller).filter(same).newest_first()
 
 
-def event_rows(events: Iterable[AuditEvent]) -> list[Row]:
+def make_event_rows(events: Iterable[AuditEvent]) -> list[Row]:
     """Each of these events with its sentence and changed fields, in order."""
     listed = list(events)
-    names = names_in(listed)
-    return [_row(event, names) for event in listed]
+    names = find_names_in(listed)
+    return [_make_row(event, names) for event in listed]
 
 
-def _row(event: AuditEvent, names: Names) -> Row:
-    return Row(event, event.feature or _subject(event), describe(event, names), changes_of(event, names))
+def _make_row(event: AuditEvent, names: Names) -> Row:
+    return Row(event, event.feature or _link_subject(event), describe(event, names), changes_of(event, names))
 
 
-def _subject(event: AuditEvent) -> str:
+def _link_subject(event: AuditEvent) -> str:
     """A change request by what it is, not by its bare number."""
     name = event.subject or ""
     return f"Request {name}" if event.type.startswith("change-") and name.isdigit() else name
@@ -163,7 +163,7 @@ def _subject(event: AuditEvent) -> str:
 Key = tuple[str, str, datetime]
 
 
-def _heads(events: AuditEvents, before: int | None, limit: int) -> list[int]:
+def _find_heads(events: AuditEvents, before: int | None, limit: int) -> list[int]:
     """The newest event of each change, newest first. Reads as many events as it takes.
 
     A change that fills most of what was read, such as an import, is left out of the next read.
@@ -173,9 +173,9 @@ def _heads(events: AuditEvents, before: int | None, limit: int) -> list[int]:
     unread, last = events.newest_first(), before
     while True:
         rows = list((unread if last is None else unread.older_than(last)).values_list(*_KEY)[: limit * 4])
-        keys = [(pk, _key(*key) if key[0] else pk) for pk, *key in rows]
+        keys = [(pk, _make_key(*key) if key[0] else pk) for pk, *key in rows]
         if before is not None:
-            shown_keys |= _keys_shown_before(events, before, keys)
+            shown_keys |= _list_keys_shown_before(events, before, keys)
         for pk, key in keys:
             if key not in shown_keys:
                 heads.setdefault(key, pk)
@@ -184,22 +184,24 @@ def _heads(events: AuditEvents, before: int | None, limit: int) -> list[int]:
         last = rows[-1][0]
         key, number = Counter(key for _, key in keys).most_common(1)[0]
         if isinstance(key, tuple) and number > limit:
-            unread = unread.exclude(_same_change(*key))
+            unread = unread.exclude(_match_same_change(*key))
 
 
 _KEY = ("pk", "request_id", "actor_name", "created_at")
 
 
-def _key(request: str, actor: str, created_at: datetime) -> Key:
+def _make_key(request: str, actor: str, created_at: datetime) -> Key:
     return request, actor, created_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def _same_change(request: str, actor: str, hour: datetime) -> Q:
+def _match_same_change(request: str, actor: str, hour: datetime) -> Q:
     until = hour + timedelta(hours=1)
     return Q(request_id=request, actor_name=actor, created_at__gte=hour, created_at__lt=until)
 
 
-def _keys_shown_before(events: AuditEvents, before: int, keys: Sequence[tuple[int, object]]) -> set[object]:
+def _list_keys_shown_before(
+    events: AuditEvents, before: int, keys: Sequence[tuple[int, object]]
+) -> set[object]:
     """Which of these changes began on an earlier page."""
     requests = {key[0] for _, key in keys if isinstance(key, tuple)}
     newer = events.not_older_than(before).filter(~Q(request_id=""), request_id__in=requests).order_by()
@@ -207,7 +209,7 @@ def _keys_shown_before(events: AuditEvents, before: int, keys: Sequence[tuple[in
     return set(hours.values_list("request_id", "actor_name", "hour").distinct())
 
 
-def _groups(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]:
+def _group_events(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]:
     """The number of events of each change, and the ids of the first ones it shows."""
     if not heads:
         return []
@@ -224,11 +226,11 @@ def _groups(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]
     return [(changes[pk][0] or 1, changes[pk][1] or [pk]) for pk in heads]
 
 
-def _actors(events: Any) -> dict[int, User]:
+def _find_actors(events: Any) -> dict[int, User]:
     return User.objects.in_bulk({event.actor_id for event in events if event.actor_id is not None})
 
 
-def _actor(event: AuditEvent, people: Mapping[int, User]) -> Actor:
+def _make_actor(event: AuditEvent, people: Mapping[int, User]) -> Actor:
     user = people.get(event.actor_id) if event.actor_id is not None else None
     name = user.display_name if user is not None else event.actor_name
     words = name.replace("-", " ").replace(".", " ").replace("_", " ").split() or [name]
@@ -249,24 +251,24 @@ def _change(
     """``events`` are the newest of the change, newest first."""
     newest, sums_up = events[0], events[0].type in _SUMMARIES
     listed = list(events[1:] if sums_up and len(events) > 1 else events)
-    rows = [_row(event, names) for event in reversed(listed)]
+    rows = [_make_row(event, names) for event in reversed(listed)]
     return GroupedChange(
         event=newest,
-        actor=_actor(newest, people),
-        sentence=describe(newest, names) if sums_up else _sentence(rows, number),
+        actor=_make_actor(newest, people),
+        sentence=describe(newest, names) if sums_up else _make_sentence(rows, number),
         rows=rows,
         number=number - (1 if sums_up and number > 1 else 0),
-        pills=_pills(newest) if newest.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) else (),
+        pills=_list_pills(newest) if newest.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) else (),
         comment=comment,
     )
 
 
-def _pills(event: AuditEvent) -> list[tuple[str, str]]:
+def _list_pills(event: AuditEvent) -> list[tuple[str, str]]:
     counts = event.after if isinstance(event.after, dict) else {}
     return [(f"{counts[key]:,} {label}", mark) for key, label, mark in _COUNTS if counts.get(key)]
 
 
-def _sentence(rows: Sequence[Row], number: int) -> list[Part]:
+def _make_sentence(rows: Sequence[Row], number: int) -> list[Part]:
     """One sentence for several events: by name, joined by "and", or with the number of the others."""
     if len(rows) == 1:
         return list(rows[0].sentence)
@@ -279,7 +281,7 @@ def _sentence(rows: Sequence[Row], number: int) -> list[Part]:
 
 def _join_flags(rows: Sequence[Row], number: int) -> list[Part] | None:
     """``archived 3 flags: a, b and c`` if all events differ only in their flag."""
-    around = {_text_around_name(row) for row in rows}
+    around = {_split_text_around_name(row) for row in rows}
     if len(around) != 1 or None in around:
         return None
     before, after = next(pair for pair in around if pair is not None)
@@ -294,7 +296,7 @@ def _join_flags(rows: Sequence[Row], number: int) -> list[Part] | None:
     return [part for part in named if part.text]
 
 
-def _text_around_name(row: Row) -> tuple[str, str] | None:
+def _split_text_around_name(row: Row) -> tuple[str, str] | None:
     """The text before and after the flag's name, None if the sentence names no flag."""
     if not row.event.feature:
         return None

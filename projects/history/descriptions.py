@@ -29,7 +29,7 @@ class Part:
 
 def describe(event: AuditEvent, names: Names = NO_NAMES) -> list[Part]:
     """The event's sentence without its actor: "turned", a link to the flag, "on in production"."""
-    return list(_parts(_template(event), event, _values(event, names)))
+    return list(_make_parts(_choose_template(event), event, _make_values(event, names)))
 
 
 # Sentences --------------------------------------------------------------------------------------------------
@@ -70,15 +70,15 @@ _SHARE_CHANGED = "moved {strategy} of {feature} in {environment} from {share_bef
 _SHARES = ("rollout", "percentage")
 
 
-def _template(event: AuditEvent) -> str:
-    if event.type == E.FEATURE_STRATEGY_UPDATE and _share_change(event):
+def _choose_template(event: AuditEvent) -> str:
+    if event.type == E.FEATURE_STRATEGY_UPDATE and _describe_share_change(event):
         return _SHARE_CHANGED
     if event.type == E.FEATURE_REVERTED and event.subject is None:
         return "reverted a change of {feature}"
     return _TEMPLATES.get(event.type) or find_template(event.type)
 
 
-def _share_change(event: AuditEvent) -> tuple[str, str] | None:
+def _describe_share_change(event: AuditEvent) -> tuple[str, str] | None:
     """The percentages before and after, if nothing else changed."""
     before, after = event.before, event.after
     if not (isinstance(before, dict) and isinstance(after, dict)) or before.get("name") != after.get("name"):
@@ -93,28 +93,28 @@ def _share_change(event: AuditEvent) -> tuple[str, str] | None:
     return f"{old[keys[0]]} %", f"{new[keys[0]]} %"
 
 
-def _values(event: AuditEvent, names: Names) -> dict[str, Part]:
+def _make_values(event: AuditEvent, names: Names) -> dict[str, Part]:
     """What the placeholders of the sentence stand for."""
     before, after = document_of(event.before), document_of(event.after)
     document = after or before
-    old, new = _share_change(event) or ("", "")
+    old, new = _describe_share_change(event) or ("", "")
     values = {
-        "project": _project(event.project) if event.project else Part("no project"),
+        "project": _link_project(event.project) if event.project else Part("no project"),
         "environment": Part(event.environment or "every environment"),
-        "feature": _flag(event.project, event.feature),
+        "feature": _link_flag(event.project, event.feature),
         "subject": Part(event.subject or ""),
         "address": Part(read_address(event)),
-        "old_project": _project(before.get("project")),
-        "strategy": Part(_strategy_name(document, names)),
+        "old_project": _link_project(before.get("project")),
+        "strategy": Part(_name_strategy(document, names)),
         "share_before": Part(old, mark="before"),
         "share_after": Part(new, mark="after"),
-        "parent": _flag(None, document.get("feature")),
+        "parent": _link_flag(None, document.get("feature")),
         "tag": Part(f"{document.get('type')}:{document.get('value')}"),
         "link": Part(str(document.get("title") or document.get("url") or "")),
         "fields": Part(_join_words([change.field.lower() for change in changes_of(event)]) or "details"),
         "source": Part(event.subject or "another environment"),
-        "number": Part(_number_of_flags(after)),
-        "roles": Part(_roles(document)),
+        "number": Part(_count_flags(after)),
+        "roles": Part(_name_roles(document)),
     }
     if event.type == E.FEATURE_DELETED:
         values["feature"] = Part(event.feature or "")
@@ -123,7 +123,7 @@ def _values(event: AuditEvent, names: Names) -> dict[str, Part]:
     return values
 
 
-def _parts(template: str, event: AuditEvent, values: Mapping[str, Part]) -> Iterator[Part]:
+def _make_parts(template: str, event: AuditEvent, values: Mapping[str, Part]) -> Iterator[Part]:
     for literal, name, _, _ in Formatter().parse(template):
         if literal:
             yield Part(literal)
@@ -131,25 +131,25 @@ def _parts(template: str, event: AuditEvent, values: Mapping[str, Part]) -> Iter
             yield values[name]
 
 
-def _project(project: Any) -> Part:
+def _link_project(project: Any) -> Part:
     return Part(project, project_url(project)) if isinstance(project, str) and project else Part("no project")
 
 
-def _flag(project: str | None, name: Any) -> Part:
+def _link_flag(project: str | None, name: Any) -> Part:
     return Part(str(name or ""), flag_url(project, name) if project and name else "")
 
 
-def _strategy_name(strategy: Document, names: Names) -> str:
+def _name_strategy(strategy: Document, names: Names) -> str:
     number = names.strategies.get(str(strategy.get("id")))
     return f"strategy {number}" if number else "a strategy"
 
 
-def _roles(document: Document) -> str:
+def _name_roles(document: Document) -> str:
     roles = [str(role.get("name")) for role in document.get("roles") or []]
     return f"{_join_words(roles)} {'role' if len(roles) == 1 else 'roles'}"
 
 
-def _number_of_flags(after: Document) -> str:
+def _count_flags(after: Document) -> str:
     number = after.get("features", sum(after.get(key, 0) for key in ("create", "change", "same")))
     return "1 flag" if number == 1 else f"{number:,} flags" if isinstance(number, int) else "flags"
 

@@ -12,7 +12,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import pluralize
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
-from projects.history.flag_parts import FlagPart, differing_parts
+from projects.history.flag_parts import FlagPart, find_differing_parts
 from projects.models import Segment
 from projects.projects.approval_rules import CONDITIONS, describe_rule
 from projects.strategies.sentences import summarize_strategy
@@ -48,9 +48,9 @@ _LABELS = {"stale": "Stale", "impressionData": "Impression data", "featureLimit"
 def changes_of(event: AuditEvent, names: Names = NO_NAMES) -> list[FieldChange]:
     """The fields that changed, shortened to what a page can show."""
     try:
-        changes = list(_CHANGES.get(event.type, _of_documents)(event, names))
+        changes = list(_CHANGES.get(event.type, _compare_documents)(event, names))
     except (KeyError, TypeError, AttributeError):  # an earlier version recorded it, with other members
-        changes = list(_of_documents(event, names))
+        changes = list(_compare_documents(event, names))
     return _shorten_changes(changes)
 
 
@@ -63,21 +63,21 @@ def _shorten_changes(changes: Iterable[FieldChange]) -> list[FieldChange]:
     return shortened
 
 
-def _of_documents(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+def _compare_documents(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     """Field by field. What was created or deleted is in the sentence."""
     before, after = event.before, event.after
     if isinstance(before, dict) and isinstance(after, dict):
         for key in before | after:
             if before.get(key) != after.get(key) and key not in _NOT_SHOWN:
-                yield FieldChange(_label(key), _value(before.get(key)), _value(after.get(key)))
+                yield FieldChange(_label(key), _format_value(before.get(key)), _format_value(after.get(key)))
 
 
-def _of_switch(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+def _describe_switch(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     on = event.type == E.FEATURE_ENVIRONMENT_ENABLED
     yield FieldChange(event.environment or "", "Off" if on else "On", "On" if on else "Off")
 
 
-def _of_variants(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+def _describe_variants(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     before, after = (
         {variant.get("name"): variant for variant in document_of(side).get("variants") or []}
         for side in (event.before, event.after)
@@ -85,15 +85,15 @@ def _of_variants(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     for name in before | after:
         old, new = before.get(name), after.get(name)
         if old != new:
-            yield FieldChange(str(name), _weight(old, new), _weight(new, old))
+            yield FieldChange(str(name), _format_weight(old, new), _format_weight(new, old))
 
 
-def _weight(variant: VariantDefinition | None, other: VariantDefinition | None) -> str | None:
+def _format_weight(variant: VariantDefinition | None, other: VariantDefinition | None) -> str | None:
     """The weight; the whole variant if the weight is the same."""
     if variant is None:
         return None
     if other is not None and variant.get("weight") == other.get("weight"):
-        return diff.variant_text(variant)
+        return diff.describe_variant(variant)
     return f"{variant.get('weight', 0) / 10:g} %"
 
 
@@ -101,49 +101,49 @@ def _weight(variant: VariantDefinition | None, other: VariantDefinition | None) 
 _WHOLE = ("title", "disabled", "parameters", "constraints", "variants", "segments")
 
 
-def _of_strategy(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+def _describe_strategy(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     before, after = event.before, event.after
     if isinstance(before, dict) and isinstance(after, dict) and before.get("name") == after.get("name"):
         if not all(key in side for side in (before, after) for key in _WHOLE):
-            yield from _of_documents(event, names)
+            yield from _compare_documents(event, names)
         else:
             sides: tuple[Any, Any] = before, after
-            yield from map(_field_change, diff.strategy_diff(*sides, names.segments))
+            yield from map(_make_field_change, diff.compare_strategies(*sides, names.segments))
     else:
-        yield FieldChange("Strategy", _summary(before, names), _summary(after, names))
+        yield FieldChange("Strategy", _summarize(before, names), _summarize(after, names))
 
 
-def strategy_changes(before: StrategyDefinition, after: StrategyDefinition) -> list[FieldChange]:
+def list_strategy_changes(before: StrategyDefinition, after: StrategyDefinition) -> list[FieldChange]:
     """The differences of two strategies, shortened to what a page can show."""
     ids = {*before["segments"], *after["segments"]}
     segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
     if before["name"] == after["name"]:
-        changes = [_field_change(change) for change in diff.strategy_diff(before, after, segments)]
+        changes = [_make_field_change(change) for change in diff.compare_strategies(before, after, segments)]
     else:
         names = Names({}, segments)
-        changes = [FieldChange("Strategy", _summary(before, names), _summary(after, names))]
+        changes = [FieldChange("Strategy", _summarize(before, names), _summarize(after, names))]
     return _shorten_changes([change for change in changes if (change.before or "") != (change.after or "")])
 
 
-def part_changes(part: FlagPart, segments: Mapping[int, str]) -> list[FieldChange]:
+def list_part_changes(part: FlagPart, segments: Mapping[int, str]) -> list[FieldChange]:
     """The differences of a part of two versions of a flag, shortened to what a page can show."""
-    return _shorten_changes(map(_field_change, part.changes(segments)))
+    return _shorten_changes(map(_make_field_change, part.changes(segments)))
 
 
-def _summary(strategy: Any, names: Names) -> str | None:
+def _summarize(strategy: Any, names: Names) -> str | None:
     return str(summarize_strategy(strategy, segments=names.segments)) if isinstance(strategy, dict) else None
 
 
-def _of_import(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+def _describe_import(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     before, after = event.before, event.after
     if isinstance(before, dict) and isinstance(after, dict) and "strategies" in before:
-        yield from map(_field_change, diff.diff(before, after, names.segments))
+        yield from map(_make_field_change, diff.diff(before, after, names.segments))
 
 
-def _of_revert(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
-    for part in differing_parts(document_of(event.before), document_of(event.after)):
+def _describe_revert(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+    for part in find_differing_parts(document_of(event.before), document_of(event.after)):
         for change in part.changes(names.segments):
-            field_change = _field_change(change)
+            field_change = _make_field_change(change)
             label = (
                 f"{part.environment}: {field_change.field.lower()}"
                 if part.environment
@@ -152,32 +152,32 @@ def _of_revert(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
             yield replace(field_change, field=label)
 
 
-def _field_change(change: diff.Change) -> FieldChange:
+def _make_field_change(change: diff.Change) -> FieldChange:
     return FieldChange(_label(change.part), change.before, change.after)
 
 
-def _none(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+def _describe_nothing(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     return iter(())
 
 
 _CHANGES: dict[str, Callable[[AuditEvent, Names], Iterator[FieldChange]]] = {
-    E.FEATURE_ENVIRONMENT_ENABLED: _of_switch,
-    E.FEATURE_ENVIRONMENT_DISABLED: _of_switch,
-    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: _of_variants,
-    E.FEATURE_STRATEGY_ADD: _of_strategy,
-    E.FEATURE_STRATEGY_UPDATE: _of_strategy,
-    E.FEATURE_STRATEGY_REMOVE: _of_strategy,
-    E.FEATURE_IMPORTED: _of_import,
-    E.FEATURE_PROMOTED: _of_import,
-    E.FEATURE_ARCHIVED: _of_import,
-    E.FEATURE_REVIVED: _of_import,
-    E.FEATURE_REVERTED: _of_revert,
-    E.FEATURE_STRATEGY_ORDER_CHANGED: _none,
-    E.FEATURE_STALE_ON: _none,
-    E.FEATURE_STALE_OFF: _none,
-    E.FEATURE_PROJECT_CHANGE: _none,
-    E.IMPORT_UNDONE: _none,
-    E.PROMOTION_UNDONE: _of_import,
+    E.FEATURE_ENVIRONMENT_ENABLED: _describe_switch,
+    E.FEATURE_ENVIRONMENT_DISABLED: _describe_switch,
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: _describe_variants,
+    E.FEATURE_STRATEGY_ADD: _describe_strategy,
+    E.FEATURE_STRATEGY_UPDATE: _describe_strategy,
+    E.FEATURE_STRATEGY_REMOVE: _describe_strategy,
+    E.FEATURE_IMPORTED: _describe_import,
+    E.FEATURE_PROMOTED: _describe_import,
+    E.FEATURE_ARCHIVED: _describe_import,
+    E.FEATURE_REVIVED: _describe_import,
+    E.FEATURE_REVERTED: _describe_revert,
+    E.FEATURE_STRATEGY_ORDER_CHANGED: _describe_nothing,
+    E.FEATURE_STALE_ON: _describe_nothing,
+    E.FEATURE_STALE_OFF: _describe_nothing,
+    E.FEATURE_PROJECT_CHANGE: _describe_nothing,
+    E.IMPORT_UNDONE: _describe_nothing,
+    E.PROMOTION_UNDONE: _describe_import,
 }
 
 
@@ -186,7 +186,7 @@ def _label(key: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _value(value: Any) -> str | None:
+def _format_value(value: Any) -> str | None:
     if value is None or value == "" or value == []:
         return None
     if isinstance(value, bool):
@@ -194,19 +194,19 @@ def _value(value: Any) -> str | None:
     if isinstance(value, dict) and value.keys() == {"kind", "id", "name"}:  # an owner
         return str(value["name"])
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
-        return "; ".join(map(_members, value))
+        return "; ".join(map(_list_members, value))
     if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return ", ".join(map(str, value))
     if isinstance(value, dict):
-        return _members(value)
+        return _list_members(value)
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _members(document: Document) -> str:
+def _list_members(document: Document) -> str:
     """`condition changesUsers, percent 5`."""
     if "requiredApprovals" in document and document.get("condition") in CONDITIONS:
         return f"{describe_rule(document)}: {pluralize(document['requiredApprovals'], 'approval')}"
-    members = {_label(key).lower(): _value(value) for key, value in document.items()}
+    members = {_label(key).lower(): _format_value(value) for key, value in document.items()}
     return ", ".join(f"{label} {value}" for label, value in members.items() if value is not None)
 
 

@@ -45,13 +45,17 @@ class FlagPart(NamedTuple):
         return {segment for strategy in strategies for segment in strategy["segments"]}
 
 
-def differing_parts(before: Document, after: Document) -> Iterator[FlagPart]:
+def find_differing_parts(before: Document, after: Document) -> Iterator[FlagPart]:
     """Environments by name, then dependencies and details. Ids of strategies alone make no difference."""
     old, new = in_environments(before), in_environments(after)
     for name in sorted({*old, *new}):
-        yield from _part(ENVIRONMENT, name, old.get(name, NOTHING), new.get(name, NOTHING))
-    yield from _part(DEPENDENCIES, "", *({"dependencies": side["dependencies"]} for side in (before, after)))
-    yield from _part(DETAILS, "", *({key: side[key] for key in DETAIL_MEMBERS} for side in (before, after)))
+        yield from _make_part(ENVIRONMENT, name, old.get(name, NOTHING), new.get(name, NOTHING))
+    yield from _make_part(
+        DEPENDENCIES, "", *({"dependencies": side["dependencies"]} for side in (before, after))
+    )
+    yield from _make_part(
+        DETAILS, "", *({key: side[key] for key in DETAIL_MEMBERS} for side in (before, after))
+    )
 
 
 def in_environments(version: Document) -> dict[str, Document]:
@@ -59,7 +63,7 @@ def in_environments(version: Document) -> dict[str, Document]:
     return {place["name"]: {key: place[key] for key in NOTHING} for place in version["environments"]}
 
 
-def _part(kind: str, environment: str, before: Document, after: Document) -> Iterator[FlagPart]:
+def _make_part(kind: str, environment: str, before: Document, after: Document) -> Iterator[FlagPart]:
     if _as_for_diff(before) != _as_for_diff(after):
         yield FlagPart(kind, environment, before, after)
 

@@ -11,7 +11,7 @@ from flagadmin.core.errors import Problem, ValidationError, check_problems
 from flagadmin.core.lists.filters import find_unknown_parameters
 from groups.access import Caller
 from projects.history.queries import narrow_events, readable_events
-from projects.history.serializers import EventQuery, event_record
+from projects.history.serializers import EventQuery, make_event_record
 from projects.history.settled import read_settled_id
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -19,7 +19,7 @@ NEXT = "X-Next-Cursor"
 
 
 def write_lines(events: Iterable[AuditEvent]) -> bytes:
-    return b"".join(orjson.dumps(event_record(event)) + b"\n" for event in events)
+    return b"".join(orjson.dumps(make_event_record(event)) + b"\n" for event in events)
 
 
 def answer_lines(caller: Caller, data: Mapping[str, Any], known: Iterable[str]) -> HttpResponse:

@@ -9,7 +9,7 @@ from projects.history.field_changes import Names
 from projects.models import Segment, Strategy
 
 
-def names_in(events: Iterable[AuditEvent]) -> Names:
+def find_names_in(events: Iterable[AuditEvent]) -> Names:
     """The places of the strategies and the names of the segments that these events refer to. Two queries."""
     strategies: set[tuple[str, str]] = set()
     segments: set[int] = set()
@@ -27,10 +27,10 @@ def names_in(events: Iterable[AuditEvent]) -> Names:
                         segments.update(
                             segment for segment in document["segments"] if isinstance(segment, int)
                         )
-    return Names(_strategy_numbers(strategies), _segment_names(segments))
+    return Names(_number_strategies(strategies), _name_segments(segments))
 
 
-def _strategy_numbers(places: set[tuple[str, str]]) -> dict[str, int]:
+def _number_strategies(places: set[tuple[str, str]]) -> dict[str, int]:
     """The place of each strategy among those of its flag in its environment, from 1."""
     if not places:
         return {}
@@ -44,5 +44,5 @@ def _strategy_numbers(places: set[tuple[str, str]]) -> dict[str, int]:
     return numbers
 
 
-def _segment_names(ids: set[int]) -> dict[int, str]:
+def _name_segments(ids: set[int]) -> dict[int, str]:
     return dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}

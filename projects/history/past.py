@@ -110,18 +110,18 @@ def flags_then(
     """
     names = set(flags)
     with consistent_reads():
-        back = _flags_back(names, environment, at)
+        back = _take_flags_back(names, environment, at)
         present = (back.flags[name] for name in names & back.flags.keys())
         parents = {parent["feature"] for flag in present for parent in flag["dependencies"]}
         if parents - names:
-            back = _flags_back(names := names | parents, environment, at)
+            back = _take_flags_back(names := names | parents, environment, at)
         flags_at_moment = [flag for flag in back.active(projects) if flag["name"] in names]
         with connection.cursor() as cursor:
             stored = read_segments(cursor, find_used_segments(flags_at_moment) - back.segments.keys())
     return Definitions.of(flags_at_moment, stored | back.segments)
 
 
-def _flags_back(names: Collection[str], environment: str, at: datetime) -> Back:
+def _take_flags_back(names: Collection[str], environment: str, at: datetime) -> Back:
     back = Back(environment, read_all_definitions(environment, names).flags)
     for _, event in events_since(names, at=at, segments=True):
         back.undo(event)

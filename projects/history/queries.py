@@ -67,16 +67,16 @@ def narrow_events(events: AuditEvents, criteria: EventFilter) -> AuditEvents:
         events = events.filter(created_at__gte=criteria.since)
     if criteria.until is not None:
         events = events.filter(created_at__lt=criteria.until)
-    return events.filter(_mentions(criteria.text)) if criteria.text else events
+    return events.filter(_match_mentions(criteria.text)) if criteria.text else events
 
 
-def event_creators(caller: Caller) -> list[User]:
+def list_event_creators(caller: Caller) -> list[User]:
     """The accounts with an event that the caller may see, by user name. Deleted accounts are not listed. One query."""
     latest = readable_events(caller).filter(actor_id=OuterRef("pk")).newest_first().values("pk")[:1]
     return list(User.objects.filter(Exists(latest)).order_by(Lower("username")))
 
 
-def _mentions(text: str) -> Q:
+def _match_mentions(text: str) -> Q:
     fields = ("type", "project", "environment", "feature", "subject", "actor_name", "comment")
     conditions = Q()
     for field in fields:

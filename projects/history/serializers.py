@@ -139,7 +139,7 @@ class EventSearchBody(Body):
     offset = serializers.IntegerField(required=False, min_value=0)
 
 
-def event_record(event: AuditEvent) -> dict[str, Any]:
+def make_event_record(event: AuditEvent) -> dict[str, Any]:
     return {
         "id": event.pk,
         "type": event.type,

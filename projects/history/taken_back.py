@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from projects.history.flag_parts import DETAIL_MEMBERS, NOTHING, in_environments
-from projects.history.versions import FlagBack, events_since, present_version
+from projects.history.versions import FlagBack, events_since, read_present_version
 from projects.models import Flag
 
 Document = dict[str, Any]
@@ -25,9 +25,9 @@ class Versions(NamedTuple):
     before: Document | None
 
 
-def versions_around(flag: Flag, first: int, last: int) -> Versions:
+def find_versions_around(flag: Flag, first: int, last: int) -> Versions:
     """``first`` and ``last`` are the ids of the change's events about the flag. Five queries."""
-    now = present_version(flag)
+    now = read_present_version(flag)
     events = events_since([flag.name], event=first - 1)
     back, after = FlagBack(now, events), now
     for event in events:
@@ -50,19 +50,22 @@ class TakenBack:
         self.version = {
             **now,
             **{
-                key: self._value(_WORDS.get(key, key), now[key], after[key], before[key])
+                key: self._choose_value(_WORDS.get(key, key), now[key], after[key], before[key])
                 for key in (*DETAIL_MEMBERS, "archived")
             },
-            "dependencies": self._dependencies(
+            "dependencies": self._choose_dependencies(
                 *(version["dependencies"] for version in (now, after, before))
             ),
             "environments": [
-                {"name": name, **self._environment(name, *(place.get(name, NOTHING) for place in places))}
+                {
+                    "name": name,
+                    **self._merge_environment(name, *(place.get(name, NOTHING) for place in places)),
+                }
                 for name in sorted(set().union(*places))
             ],
         }
 
-    def _value(self, words: str, now: Any, after: Any, before: Any) -> Any:
+    def _choose_value(self, words: str, now: Any, after: Any, before: Any) -> Any:
         if after == before or now == before:
             return now
         if now != after:
@@ -70,52 +73,56 @@ class TakenBack:
             return now
         return before
 
-    def _dependencies(self, now: Any, after: Any, before: Any) -> list[Document]:
+    def _choose_dependencies(self, now: Any, after: Any, before: Any) -> list[Document]:
         if now == after:
             return list(before)
         parents = [{parent["feature"]: parent for parent in version} for version in (now, after, before)]
         merged = (
-            self._value(f"the dependency on {name}", *(version.get(name, _ABSENT) for version in parents))
-            for name in _names(parents)
+            self._choose_value(
+                f"the dependency on {name}", *(version.get(name, _ABSENT) for version in parents)
+            )
+            for name in _list_names(parents)
         )
         return [parent for parent in merged if parent is not _ABSENT]
 
-    def _environment(self, name: str, now: Document, after: Document, before: Document) -> Document:
+    def _merge_environment(self, name: str, now: Document, after: Document, before: Document) -> Document:
         enabled, variants = (
-            self._value(f"{_WORDS.get(key, key)} in {name}", now[key], after[key], before[key])
+            self._choose_value(f"{_WORDS.get(key, key)} in {name}", now[key], after[key], before[key])
             for key in ("enabled", "variants")
         )
         by_id = [{each["id"]: each for each in version["strategies"]} for version in (now, after, before)]
-        merged = (self._strategy(name, *(version.get(key) for version in by_id)) for key in _names(by_id))
+        merged = (
+            self._merge_strategy(name, *(version.get(key) for version in by_id)) for key in _list_names(by_id)
+        )
         strategies = sorted(filter(None, merged), key=lambda each: (each["sortOrder"], each["id"]))
-        is_off = not _enabled(strategies)
-        was_on_without = before["enabled"] and not _enabled(before["strategies"])
-        loses_last = is_off and _enabled(now["strategies"]) and not was_on_without
-        if is_off and enabled and not now["enabled"] and _enabled(before["strategies"]):
+        is_off = not _choose_enabled(strategies)
+        was_on_without = before["enabled"] and not _choose_enabled(before["strategies"])
+        loses_last = is_off and _choose_enabled(now["strategies"]) and not was_on_without
+        if is_off and enabled and not now["enabled"] and _choose_enabled(before["strategies"]):
             self.conflicts.append(f"the strategies in {name}")
         return {"enabled": enabled and not loses_last, "variants": variants, "strategies": strategies}
 
-    def _strategy(
+    def _merge_strategy(
         self, environment: str, now: Document | None, after: Document | None, before: Document | None
     ) -> Document | None:
         words = f"a strategy in {environment}"
         if now is None or after is None or before is None:
-            same = _without_place(now) == _without_place(after)
+            same = _drop_place(now) == _drop_place(after)
             if after == before or now == before or (now is None and before is None):
                 return now
             if not same:
                 self.conflicts.append(words)
             return before if same else now
-        return {key: self._value(words, now[key], after.get(key), before.get(key)) for key in now}
+        return {key: self._choose_value(words, now[key], after.get(key), before.get(key)) for key in now}
 
 
-def _names(versions: Iterable[Iterable[str]]) -> Iterator[str]:
+def _list_names(versions: Iterable[Iterable[str]]) -> Iterator[str]:
     return iter(dict.fromkeys(name for version in versions for name in version))
 
 
-def _enabled(strategies: Iterable[Document]) -> bool:
+def _choose_enabled(strategies: Iterable[Document]) -> bool:
     return any(not strategy["disabled"] for strategy in strategies)
 
 
-def _without_place(strategy: Document | None) -> Document | None:
+def _drop_place(strategy: Document | None) -> Document | None:
     return strategy and strategy | {"sortOrder": 0}

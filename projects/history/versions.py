@@ -40,7 +40,7 @@ _OTHERS = [E.FEATURE_DELETED.value, E.ENVIRONMENT_DELETED.value]
 _SEGMENTS = [E.SEGMENT_UPDATED.value, E.SEGMENT_DELETED.value, E.PROJECT_DELETED.value]
 
 
-def present_version(flag: Flag) -> Document:
+def read_present_version(flag: Flag) -> Document:
     """The flag as it is stored. Four queries."""
     rows = FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "enabled", "variants")
     places: dict[str, Document] = {
@@ -57,7 +57,7 @@ def present_version(flag: Flag) -> Document:
     }
 
 
-def seen_version(document: Document, environments: Iterable[str]) -> Document:
+def make_seen_version(document: Document, environments: Iterable[str]) -> Document:
     """What is the same in a flag's version and in its `GET`, which shows the environments that its project uses."""
     places = {place["name"]: place for place in document["environments"]}
     return {
@@ -71,7 +71,7 @@ def seen_version(document: Document, environments: Iterable[str]) -> Document:
 
 def version_of(flag: Flag, *, event: int = 0, at: datetime | None = None) -> Document | None:
     """What the flag was after one of its events, or at a moment; None if there was no flag. Five queries."""
-    back = FlagBack(present_version(flag), events := events_since([flag.name], event=event, at=at))
+    back = FlagBack(read_present_version(flag), events := events_since([flag.name], event=event, at=at))
     for flag_event in events:
         back.undo(flag_event.event)
     return back.version()
@@ -100,10 +100,10 @@ def events_since(
     }
     with connection.cursor() as cursor:
         cursor.execute(_EVENTS, values)
-        return [FlagEvent(pk, _past_event(*values)) for pk, *values in cursor.fetchall()]
+        return [FlagEvent(pk, _make_past_event(*values)) for pk, *values in cursor.fetchall()]
 
 
-def _past_event(
+def _make_past_event(
     event_type: str, environment: str | None, flag: str | None, *documents: str | None
 ) -> PastEvent:
     before, after, earlier = documents
@@ -125,9 +125,11 @@ class FlagBack:
         self._rest = {key: now[key] for key in ("name", "createdAt")}
         self._details = {key: now.get(key) for key in DETAILS}
         places = {place["name"]: place for place in now["environments"]}
-        names = dict.fromkeys([*places, *sorted(_environments(flag_event.event for flag_event in events))])
+        names = dict.fromkeys(
+            [*places, *sorted(_make_environments(flag_event.event for flag_event in events))]
+        )
         # Flags are the same in all environments but for what is in ``environments``: one without any is asked for that.
-        self._backs = {name: Back(name, [_definition(now, places.get(name))]) for name in (*names, "")}
+        self._backs = {name: Back(name, [_make_definition(now, places.get(name))]) for name in (*names, "")}
 
     def undo(self, event: PastEvent) -> None:
         """Takes an event back. Before the flag was created, there may have been another one of that name."""
@@ -156,7 +158,7 @@ class FlagBack:
             "archived": flag["archived"],
             "dependencies": flag["dependencies"],
             "environments": [
-                {"name": name, **_in_environment(flag_there)}
+                {"name": name, **_make_environment(flag_there)}
                 for name in sorted(self._backs)
                 if name and (flag_there := self._flag(name)) is not None
             ],
@@ -166,7 +168,7 @@ class FlagBack:
         return self._backs[environment].flags.get(self.name)
 
 
-def _environments(events: Iterable[PastEvent]) -> Iterator[str]:
+def _make_environments(events: Iterable[PastEvent]) -> Iterator[str]:
     """The environments that the events speak of."""
     for event in events:
         if event.environment is not None:
@@ -177,7 +179,7 @@ def _environments(events: Iterable[PastEvent]) -> Iterator[str]:
             yield from (place["name"] for place in event.before["environments"])
 
 
-def _definition(now: Document, place: Document | None) -> FlagDefinition:
+def _make_definition(now: Document, place: Document | None) -> FlagDefinition:
     settings: Any = place or {"enabled": False, "variants": [], "strategies": []}
     return {
         "name": now["name"],
@@ -192,7 +194,7 @@ def _definition(now: Document, place: Document | None) -> FlagDefinition:
     }
 
 
-def _in_environment(flag: FlagDefinition) -> Document:
+def _make_environment(flag: FlagDefinition) -> Document:
     strategies = sorted(flag["strategies"], key=lambda strategy: (strategy["sortOrder"], strategy["id"]))
     # Copies: on the way further back, strategies change in place.
     return {

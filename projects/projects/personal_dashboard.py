@@ -9,7 +9,7 @@ from groups.access import Caller
 from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
 from projects.history.queries import readable_events
-from projects.history.serializers import event_record
+from projects.history.serializers import make_event_record
 from projects.members.counts import count_members
 from projects.models import FavoriteFlag, Flag, Project
 from projects.projects.activity import read_latest_activity
@@ -112,7 +112,7 @@ def _make_insights(counts: dict[str, int]) -> Document:
 
 def _list_latest_events(project: Project, caller: Caller) -> list[Document]:
     events = readable_events(caller).filter(project=project.pk).newest_first()[:EVENTS_SHOWN]
-    records = map(event_record, events)
+    records = map(make_event_record, events)
     return [{key: record[key] for key in ("id", "summary", "createdBy", "createdAt")} for record in records]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.record import Event
 from flagadmin.core.change_checks.comments import CommentRefused
-from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, differing_parts
+from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, find_differing_parts
 from projects.models import ProjectEnvironment, Strategy
 
 EVERYWHERE = ""
@@ -73,7 +73,7 @@ def _list_touched(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
 
 
 def _list_reverted(project: str, event: Event) -> Iterator[tuple[str, str]]:
-    for part in differing_parts(event.before, event.after):
+    for part in find_differing_parts(event.before, event.after):
         if part.kind == ENVIRONMENT:
             yield project, part.environment
         elif part.kind == DEPENDENCIES:

@@ -15,7 +15,7 @@ from projects.flags.archive.actions import archive_flags_of_projects, revive_fla
 from projects.flags.owner_rules import find_remaining_owner
 from projects.flags.tags.actions import apply_tags, check_tags
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
-from projects.history.versions import present_version, seen_version
+from projects.history.versions import make_seen_version, read_present_version
 from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
 from projects.reverts.parts import Document, PlannedPart, Target, format_moment, list_reasons, restore_parts
@@ -54,7 +54,7 @@ def revert_flag(
 def _check_unchanged(expected: Expected, before: Document) -> None:
     places = ProjectEnvironment.objects.filter(project=before["project"])
     if expected is not None:
-        seen = seen_version(before, places.values_list("environment_id", flat=True))
+        seen = make_seen_version(before, places.values_list("environment_id", flat=True))
         if hash_document(seen) not in expected:
             check_expected(expected, before)
 
@@ -107,7 +107,7 @@ def _restore(row: FlagRevert, caller: Caller) -> None:
         return
     flag = access_flag_for_update(caller, row.flag.project_id, row.name, None)
     if row.parts:
-        _write_parts(flag, present_version(flag), row.parts, subject=None, caller=caller)
+        _write_parts(flag, read_present_version(flag), row.parts, subject=None, caller=caller)
     if row.add_tags or row.remove_tags:
         check_tags(row.add_tags)
         apply_tags([flag], row.add_tags, row.remove_tags, caller=caller)

@@ -18,7 +18,7 @@ from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.flags.flag_document import read_flag_document
 from projects.flags.serializers import FlagRecord
-from projects.history.versions import present_version
+from projects.history.versions import read_present_version
 from projects.reverts.actions import revert_change, revert_flag
 from projects.reverts.change_plan import find_change, plan_change
 from projects.reverts.parts import PERMISSIONS, Target, may_revert
@@ -62,7 +62,7 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
             raise missing(self.needed_permissions, project=project)
 
     def get_current_document(self) -> dict[str, Any]:
-        return present_version(self.flag)
+        return read_present_version(self.flag)
 
     @extend_schema(
         operation_id="previewRevert",

@@ -16,10 +16,10 @@ from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
 from projects.history.changes import change_of
-from projects.history.flag_parts import differing_parts
+from projects.history.flag_parts import find_differing_parts
 from projects.history.past import just_before
 from projects.history.queries import readable_events
-from projects.history.taken_back import TakenBack, versions_around
+from projects.history.taken_back import TakenBack, find_versions_around
 from projects.models import Flag, Segment, StrategyType
 from projects.reverts.parts import PlannedPart, Target, format_moment, plan_parts
 from projects.segments.documents import make_segment_document
@@ -181,7 +181,7 @@ def _plan_versions(
     row: FlagRevert, flag: Flag, events: Sequence[AuditEvent], lock: bool, caller: Caller
 ) -> None:
     first, last = events[-1], events[0]
-    now, after, before = versions_around(flag, first.pk, last.pk)
+    now, after, before = find_versions_around(flag, first.pk, last.pk)
     if after is None or before is None:
         row.problems.append(Problem(row.name, f"{row.name} has been created again since"))
         return
@@ -206,7 +206,7 @@ def _plan_versions(
         }
     if row.archival != "archive":
         target = Target(just_before(first.created_at), first.pk - 1)
-        row.parts = plan_parts(flag, differing_parts(now, version), target, lock=lock, caller=caller)
+        row.parts = plan_parts(flag, find_differing_parts(now, version), target, lock=lock, caller=caller)
     row.missing += [
         missing(part.missing[:1], project=flag.project_id, environment=part.part.environment or None).message
         for part in row.parts

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
-from projects.history.field_changes import FieldChange, part_changes
+from projects.history.field_changes import FieldChange, list_part_changes
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.models import Environment, Flag
 from projects.reverts.parts import PlannedPart
@@ -24,7 +24,7 @@ def show_part(planned: PlannedPart, segments: Mapping[int, str]) -> ShownPart:
     """``segments`` are names by id."""
     part = planned.part
     notes = [f"Note: {note.message}." for note in planned.notes]
-    return ShownPart(part.environment or _LABELS[part.kind], part_changes(part, segments), notes)
+    return ShownPart(part.environment or _LABELS[part.kind], list_part_changes(part, segments), notes)
 
 
 def list_part_edits(flag: Flag, parts: Iterable[FlagPart]) -> Iterator[FlagEdit]:

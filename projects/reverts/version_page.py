@@ -14,7 +14,7 @@ from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
 from projects.flags.history import drop_flag
-from projects.history.changes import event_rows
+from projects.history.changes import make_event_rows
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.history.queries import readable_events
 from projects.models import Environment
@@ -118,7 +118,7 @@ class RevertPage(OnFlagPage, DraftingPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         event = readable_events(self.caller).get(pk=self.event)
-        [row] = event_rows([event])
+        [row] = make_event_rows([event])
         person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
         rows = self.list_rows()
         return super().get_context_data(

@@ -10,9 +10,9 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
 from groups.access import Caller
-from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, FlagPart, differing_parts
+from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, FlagPart, find_differing_parts
 from projects.history.queries import readable_events
-from projects.history.versions import present_version, version_of
+from projects.history.versions import read_present_version, version_of
 from projects.models import Flag, ProjectEnvironment, Segment
 from projects.reverts.parts import Document, PlannedPart, Target, format_moment, plan_parts, restore_parts
 
@@ -62,7 +62,7 @@ def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Calle
     With ``lock``, the segments that it would restore stay as they are until the end of the transaction.
     Raises NotFound if there was no such flag then, Conflict if it was archived.
     """
-    before = present_version(flag)
+    before = read_present_version(flag)
     then = version_of(flag, event=target.event) if target.event else version_of(flag, at=target.at)
     moment = format_moment(target.at)
     is_older = target.event is None and flag.created_at > target.at
@@ -71,7 +71,7 @@ def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Calle
     if then["archived"]:
         raise Conflict(f"{flag.name} was archived on {moment}. Choose a version in which it was active.")
     unused = _find_unused_then(flag.project_id, target)
-    parts = [part for part in differing_parts(before, then) if part.environment not in unused]
+    parts = [part for part in find_differing_parts(before, then) if part.environment not in unused]
     return RevertPlan(before, plan_parts(flag, parts, target, lock=lock, caller=caller))
 
 

@@ -18,7 +18,7 @@ from groups.access import missing
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.drafting import DraftingPage
-from projects.history.field_changes import FieldChange, strategy_changes
+from projects.history.field_changes import FieldChange, list_strategy_changes
 from projects.models import Environment, Segment, StrategyType
 from projects.projects.policies import needs_request
 from projects.projects.required_comments import requires_comment
@@ -179,7 +179,7 @@ class StrategyEditor(DraftingPage):
         """The differences of the form to the stored strategy."""
         stored = self.stored | {"constraints": clean_constraints(self.stored["constraints"])}
         variants = make_variants(document["variants"], self.stored["variants"])
-        return strategy_changes(stored, document | {"variants": variants})
+        return list_strategy_changes(stored, document | {"variants": variants})
 
     def refused(self, error: AppError) -> None:
         """Called when the action raises an error. The form shows the error."""

@@ -7,7 +7,7 @@ from typing import Any
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
 from groups.models import User
-from projects.history.field_changes import FieldChange, strategy_changes
+from projects.history.field_changes import FieldChange, list_strategy_changes
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
@@ -90,8 +90,8 @@ def describe_conflict(change: Change, now: Any) -> list[str]:
     if not _is_strategy(then) or not _is_strategy(now):
         return []
     wanted: Any = {**now, **narrow_payload(change, then)} if change.action == "updateStrategy" else now
-    sets = {field.field: field.after for field in strategy_changes(now, wanted)}
-    return [_sentence(field, sets) for field in strategy_changes(then, now)]
+    sets = {field.field: field.after for field in list_strategy_changes(now, wanted)}
+    return [_sentence(field, sets) for field in list_strategy_changes(then, now)]
 
 
 def _sentence(field: FieldChange, sets: dict[str, str | None]) -> str:

@@ -176,7 +176,7 @@ class ContextAnswers:
         """The answer to a question that was asked before, as long as flags and token are what they were."""
         if self._recall is None or not prepared.is_timeless:
             return None
-        etag = _etags.get(self._question(prepared, caller, request))
+        etag = _etags.get(self._make_question(prepared, caller, request))
         if etag is None:
             return None
         if is_listed(request.if_none_match, etag):
@@ -184,7 +184,7 @@ class ContextAnswers:
         body = self._recall(etag)
         return None if body is None else Answer(etag, body)
 
-    def _question(self, prepared: Prepared, caller: Caller, request: Request) -> Question:
+    def _make_question(self, prepared: Prepared, caller: Caller, request: Request) -> Question:
         address = request.address if prepared.looks_at_address else ""
         return self._route, prepared.state, caller.token_id, request.query or request.body, address
 
@@ -198,7 +198,7 @@ class ContextAnswers:
             return None
         if answer is not None and answer.is_lasting and self._recall is not None:
             asked = request.query or request.body
-            _etags.put(self._question(prepared, caller, request), answer.etag, QUESTION + len(asked))
+            _etags.put(self._make_question(prepared, caller, request), answer.etag, QUESTION + len(asked))
         return answer
 
     def _make_ready(self, caller: Caller, answer: Answer, request_id: str) -> Ready | None:

@@ -56,19 +56,19 @@ def read_client_flags(
 def _make_client_flag(
     row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, SegmentDefinition] | None
 ) -> ClientFlag:
-    document = _flag(row, parts, inlined)
+    document = _make_flag(row, parts, inlined)
     if inlined is not None:
         return ClientFlag(document, ())
     strategies = parts.strategies.get(row[0], ())
     return ClientFlag(document, tuple(chain(*(strategy["segments"] for strategy in strategies))))
 
 
-def _flag(
+def _make_flag(
     row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, SegmentDefinition] | None
 ) -> Document:
     flag_id, name, kind, project, stale, description, impression_data = row
     strategies = parts.strategies.get(flag_id, [])
-    active = [_strategy(strategy, inlined) for strategy in strategies if not strategy["disabled"]]
+    active = [_make_strategy(strategy, inlined) for strategy in strategies if not strategy["disabled"]]
     enabled, variants = parts.read_state(flag_id)
     flag = {
         "name": name,
@@ -86,7 +86,7 @@ def _flag(
     return flag | {"dependencies": parents} if parents else flag
 
 
-def _strategy(strategy: StrategyDefinition, inlined: Mapping[int, SegmentDefinition] | None) -> Document:
+def _make_strategy(strategy: StrategyDefinition, inlined: Mapping[int, SegmentDefinition] | None) -> Document:
     document: Document = {
         "name": strategy["name"],
         "constraints": strategy["constraints"],

@@ -37,7 +37,7 @@ def describe_failure(error: AppError, key: str | None = None) -> dict[str, Any]:
     return {**named, "errorCode": get_code(error), "errorDetails": details}
 
 
-def error_body(path: str, error: AppError, error_id: str) -> dict[str, Any]:
+def make_error_body(path: str, error: AppError, error_id: str) -> dict[str, Any]:
     """The body of a failed request; ``error_id`` finds an unexpected error in the server's log."""
     single = _SINGLE.fullmatch(path)
     body = describe_failure(error, single[1] if single else None)

@@ -40,7 +40,7 @@ class ImpactMetric(wire.Body):
     samples: list[SampleBody] = Field(max_length=MAX_SAMPLES)
 
 
-def samples_of(metrics: list[Any], environment: str, application: str = "") -> tuple[Samples, int]:
+def read_samples(metrics: list[Any], environment: str, application: str = "") -> tuple[Samples, int]:
     """The samples by series, and the number of invalid metrics. The environment is that of the token."""
     good, _ = wire.read_each(ImpactMetric, metrics, "impactMetrics")
     samples: Samples = {}

@@ -15,11 +15,11 @@ from groups.authentication import ApiRequest
 from groups.tokens import note_uses
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from sdk import schemas as wire
-from sdk.base import ClientView, environment_of, token_of
+from sdk.base import ClientView, get_environment, token_of
 from sdk.reports.batcher import report_batcher
-from sdk.reports.impact_metrics import samples_of
+from sdk.reports.impact_metrics import read_samples
 from sdk.reports.once import ID_HEADER, count_once
-from sdk.reports.register import ACCEPTED, instance_of
+from sdk.reports.register import ACCEPTED, make_instance
 
 EXAMPLE = {
     "appName": "web-shop",
@@ -63,12 +63,12 @@ class MetricsView(ClientView):
         ignored and counted as ignored.
         """
         body = wire.read(wire.Metrics, request.data)
-        report = metrics_report(body, environment_of(request), instance_of(body, request))
+        report = read_metrics_report(body, get_environment(request), make_instance(body, request))
         report_batcher.submit(report, token=token_of(request).pk)
         return Response(status=202)
 
 
-def metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> UsageReport:
+def read_metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> UsageReport:
     report = UsageReport()
     report.add_instance(InstanceKey(body.appName, str(body.instanceId), environment), instance)
     count_impact(report, body.impactMetrics, environment, body.appName)
@@ -85,7 +85,7 @@ def metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> 
 def count_impact(
     report: UsageReport, metrics: list[Any] | None, environment: str, application: str = ""
 ) -> None:
-    report.impact, invalid = samples_of(metrics or [], environment, application)
+    report.impact, invalid = read_samples(metrics or [], environment, application)
     report.invalid_impact = Counter({0: invalid})
 
 
@@ -122,8 +122,8 @@ class BulkMetricsView(ClientView):
         lists = wire.read(wire.BulkLists, request.data)
         applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
         metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
-        report = _bulk_report(applications, metrics, environment_of(request), timezone.now())
-        count_impact(report, lists.impactMetrics, environment_of(request))
+        report = _read_bulk_report(applications, metrics, get_environment(request), timezone.now())
+        count_impact(report, lists.impactMetrics, get_environment(request))
         if identifier := request.headers.get(ID_HEADER):
             count_once(report, identifier, token=token_of(request).pk)
         else:
@@ -134,14 +134,14 @@ class BulkMetricsView(ClientView):
         return Response(status=202)
 
 
-def _bulk_report(
+def _read_bulk_report(
     applications: list[wire.BulkApplication], metrics: list[wire.BulkMetric], environment: str, now: datetime
 ) -> UsageReport:
     report = UsageReport()
     for application in applications:
         if (application.environment or environment) == environment:
             place = InstanceKey(application.appName, str(application.instanceId), environment)
-            instance = instance_of(application, sdk_type=application.sdkType or "")
+            instance = make_instance(application, sdk_type=application.sdkType or "")
             report.add_instance(place, instance, application.strategies or ())
     for metric in metrics:
         if (metric.environment or environment) == environment:

@@ -6,7 +6,7 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from projects.applications.usage_report import Instance, InstanceKey, UsageReport
 from sdk import schemas as wire
-from sdk.base import ClientView, environment_of, token_of
+from sdk.base import ClientView, get_environment, token_of
 from sdk.reports.batcher import report_batcher
 
 ACCEPTED = OpenApiResponse(description="Stored. No body.")
@@ -37,15 +37,15 @@ class RegisterView(ClientView):
         """
         body = wire.read(wire.Registration, request.data)
         report = UsageReport()
-        place = InstanceKey(body.appName, str(body.instanceId), environment_of(request))
-        report.add_instance(place, instance_of(body, request), body.strategies)
+        place = InstanceKey(body.appName, str(body.instanceId), get_environment(request))
+        report.add_instance(place, make_instance(body, request), body.strategies)
         report_batcher.submit(report, token=token_of(request).pk)
         return Response(status=202)
 
 
-def instance_of(body: wire.Platform, request: ApiRequest | None = None, *, sdk_type: str = "") -> Instance:
+def make_instance(body: wire.Platform, request: ApiRequest | None = None, *, sdk_type: str = "") -> Instance:
     """The SDK's information about itself, from the body or (name and version) the ``unleash-sdk`` header."""
-    sdk = body.sdkVersion or (sdk_header(request) if request else "")
+    sdk = body.sdkVersion or (read_sdk_header(request) if request else "")
     return Instance(
         sdk,
         sdk_type,
@@ -57,6 +57,6 @@ def instance_of(body: wire.Platform, request: ApiRequest | None = None, *, sdk_t
     )
 
 
-def sdk_header(request: ApiRequest) -> str:
+def read_sdk_header(request: ApiRequest) -> str:
     header = request.headers.get("Unleash-Sdk") or request.headers.get("X-Unleash-Sdk") or ""
     return header if len(header) <= wire.MAX_WORD_LENGTH and header.isprintable() else ""

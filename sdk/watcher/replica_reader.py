@@ -46,7 +46,7 @@ class ReplicaReader:
         """Reads from the replica, or from the primary if there is none or it does not answer."""
         if has_replica() and not replica.is_lost:
             try:
-                return await _within(LATE, self._read_replica(tokens))
+                return await _is_within(LATE, self._read_replica(tokens))
             except FAILURES as error:
                 log.debug("The replica failed: %s", error)
                 replica.note_lost()
@@ -69,7 +69,7 @@ class ReplicaReader:
             await asyncio.sleep(RETRY)
             revisions = self._revisions
             try:
-                state = await _within(LATE, self._read_replica([]))
+                state = await _is_within(LATE, self._read_replica([]))
             except FAILURES as error:
                 log.debug("The replica still fails: %s", error)
                 await self._close()
@@ -85,7 +85,7 @@ class ReplicaReader:
             await connection.close()
 
 
-async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+async def _is_within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """Raises TimeoutError without waiting for the cancellation: psycopg tries to cancel a query for ten seconds."""
     task = asyncio.create_task(work)
     task.add_done_callback(_forget_failure)

@@ -20,10 +20,10 @@ def token_scope(token: ApiToken, *, using: str) -> TokenScope:
 
     if has_other_database(using):
         return read()
-    return outages.read(read, lambda: _watched_scope(token), using=using)
+    return outages.read(read, lambda: _find_watched_scope(token), using=using)
 
 
-def _watched_scope(token: ApiToken) -> TokenScope | None:
+def _find_watched_scope(token: ApiToken) -> TokenScope | None:
     state = watcher.latest
     if state is None or token.pk not in state.tokens:
         return None

@@ -59,21 +59,21 @@ class State:
         if token is None:
             return None
         if token_id not in self._digests:
-            read = self._digest_of_all() if token.all_projects else self.scope_of(token)
-            self._digests[token_id] = _digest(token, read)
+            read = self._make_digest_of_all() if token.all_projects else self.scope_of(token)
+            self._digests[token_id] = _make_digest(token, read)
         return self._digests[token_id]
 
-    def _digest_of_all(self) -> bytes:
+    def _make_digest_of_all(self) -> bytes:
         if None not in self._digests:
-            self._digests[None] = _digest(sorted(self.revisions.items()))
+            self._digests[None] = _make_digest(sorted(self.revisions.items()))
         return self._digests[None]
 
 
-def _digest(*values: object) -> bytes:
+def _make_digest(*values: object) -> bytes:
     return hashlib.sha256(repr(values).encode()).digest()
 
 
-def changed_projects(before: State, after: State) -> frozenset[str]:
+def find_changed_projects(before: State, after: State) -> frozenset[str]:
     """The ids of projects that are new, gone or have another revision."""
     return frozenset(project for project, _ in before.revisions.items() ^ after.revisions.items())
 

@@ -12,7 +12,7 @@ from flagadmin.core.db.outages import reach
 from flagadmin.core.server.event_streams import EventStream, retry
 from groups.models import ApiToken
 from sdk.delta.scope import Scope
-from sdk.watcher.state import State, changed_projects
+from sdk.watcher.state import State, find_changed_projects
 from sdk.watcher.watcher import Watcher
 
 log = logging.getLogger("flagadmin.streams")
@@ -113,7 +113,7 @@ class TokenStreams:
         return asyncio.get_running_loop().call_later(max(0.0, seconds), stream.end)
 
     def _changed(self, before: State | None, after: State) -> None:
-        changed = None if before is None else changed_projects(before, after)
+        changed = None if before is None else find_changed_projects(before, after)
         for scope, listeners in self._listeners.items():
             subscriptions = {listener.subscription for listener in listeners}
             invalid = {s for s in subscriptions if s.token in after.tokens and not s.is_valid(after)}

@@ -12,7 +12,7 @@ from groups.access import Caller
 from projects.flags.archive import actions as archive
 from projects.flags.copies import move
 from projects.flags.environments import actions as environments
-from projects.history.change_links import comparison_url
+from projects.history.change_links import make_comparison_url
 from projects.models import Project
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
@@ -65,7 +65,7 @@ def test_the_whole_change_is_compared(browse: Any, turned_on: AuditEvent) -> Non
     assert "flag" not in query
 
     environments.disable_flag("shop", "cart", "production", caller=SYSTEM)
-    alone = comparison_url(AuditEvent.objects.filter(pk=last_event().pk))
+    alone = make_comparison_url(AuditEvent.objects.filter(pk=last_event().pk))
     assert "flag=cart" in alone
 
 

@@ -16,7 +16,7 @@ from projects.flags.actions import NewFlag, create_flag, set_stale, update_flag
 from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.history.versions import present_version
+from projects.history.versions import read_present_version
 from projects.models import Environment, Flag, Project, Strategy
 from projects.projects.environments import add_environment, remove_environment
 from projects.reverts.actions import revert_flag
@@ -56,7 +56,7 @@ def revert(target: Target, **given: Any) -> list[str]:
 
 
 def now() -> dict[str, Any]:
-    return present_version(Flag.objects.get(name="cart"))
+    return read_present_version(Flag.objects.get(name="cart"))
 
 
 def test_everything_becomes_what_it_was(cart: Flag) -> None:
@@ -261,7 +261,7 @@ class Reverts(RandomChanges):
             event = events[flag.pk]
             if (flag.pk, event) not in [(pk, target.event) for pk, target, *_ in self.stored]:
                 target = Target(timezone.now(), event)
-                self.stored.append((flag.pk, target, present_version(flag), used(flag)))
+                self.stored.append((flag.pk, target, read_present_version(flag), used(flag)))
         return done
 
     def do_revert(self) -> None:
@@ -270,7 +270,7 @@ class Reverts(RandomChanges):
         revert_flag(flag.project_id, flag.name, target, caller=SYSTEM)
         flag.refresh_from_db()
         places &= used(flag)
-        assert restored(present_version(flag), places) == restored(then, places)
+        assert restored(read_present_version(flag), places) == restored(then, places)
 
     do_revert_again = do_revert
     do_revert_once_more = do_revert

@@ -19,7 +19,7 @@ from groups.models import ApiToken, ApiTokenProject
 from projects.models import Flag, Project
 from sdk.watcher import replica_reader
 from sdk.watcher import watcher as module
-from sdk.watcher.state import State, changed_projects
+from sdk.watcher.state import State, find_changed_projects
 from sdk.watcher.watcher import NAME, Watcher
 from tests.support.cast import make_project, make_token
 from tests.support.event_loop import in_thread, run, until
@@ -67,7 +67,7 @@ def test_it_is_notified_of_changes(patient: None, backend: ApiToken) -> None:
 
     async def work(watcher: Watcher) -> None:
         await until(lambda: watcher._state)
-        watcher.subscribe(lambda before, after: told.append(changed_projects(before, after)))
+        watcher.subscribe(lambda before, after: told.append(find_changed_projects(before, after)))
         await in_thread(lambda: Flag.objects.update(stale=True))
         await until(lambda: told)
         await in_thread(lambda: make_project("new"))
@@ -166,7 +166,7 @@ def test_a_killed_connection_is_made_again(
         may_connect.set()
         await until(lambda: watcher.state)
         may_connect.clear()
-        watcher.subscribe(lambda before, after: told.append(changed_projects(before, after)))
+        watcher.subscribe(lambda before, after: told.append(find_changed_projects(before, after)))
         await in_thread(kill)
         await until(lambda: watcher.state is None)
         await in_thread(lambda: Flag.objects.update(stale=True))
