@@ -82,14 +82,15 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         raise not_allowed([name.upper() for name in self.http_method_names if hasattr(self, name)])
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
         return self.render_to_response(self.get_context_data(**kwargs))
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Without it, Django would set this to the bound method `get`: a reference cycle in every request."""
+        """Handles HEAD. Django would set it to the bound method `get` otherwise: a reference cycle in every request."""
         return self.get(request, *args, **kwargs)
 
     def find(self) -> None:
-        """Handles HEAD. Django would set it to the bound method `get` otherwise: a reference cycle in every request."""
+        """Loads what the page is about. Raises NotFound, NoAccess."""
 
     def get_title(self) -> str:
         return self.title.format(**self.kwargs)

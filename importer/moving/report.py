@@ -7,6 +7,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
+MAX_NAMED = 5
+
 
 class Kind(StrEnum):
     CREATE = "create"
@@ -108,9 +110,9 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def name_some(noun: str, names: Iterable[str], limit: int = 5) -> str:
+def name_some(noun: str, names: Iterable[str]) -> str:
     """``1 flag: a``, ``7 flags: a, b, c, d, e and 2 more``"""
     listed = list(names)
-    some = ", ".join(islice(listed, limit))
-    more = f" and {len(listed) - limit:,} more" if len(listed) > limit else ""
+    some = ", ".join(islice(listed, MAX_NAMED))
+    more = f" and {len(listed) - MAX_NAMED:,} more" if len(listed) > MAX_NAMED else ""
     return f"{len(listed):,} {noun}{'' if len(listed) == 1 else 's'}: {some}{more}"

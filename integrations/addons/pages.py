@@ -239,10 +239,9 @@ class DeliveriesPage(ListPage):
     )
     integration: Integration
 
-    def get(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+    def find(self) -> None:
         self.caller.check(Permission.ADMIN)
         self.integration = find_integration(self.kwargs["integration_id"])
-        return super().get(request, *args, **kwargs)
 
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("state", "State", [(state.value, label) for state, (_, label) in STATES.items()]),)

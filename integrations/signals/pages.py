@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import pluralize
@@ -37,9 +36,8 @@ class SignalsPage(ListPage):
         Column("last_received", "Last signal", by=("last_received",)),
     )
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def find(self) -> None:
         self.caller.check_any(READERS)
-        return super().get(request, *args, **kwargs)
 
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Name"),)
@@ -86,10 +84,9 @@ class NewSource(ShowsSecretOnce, FormPage):
 class SourcePage(ConsolePage):
     template_name = "signals/source.html"
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def find(self) -> None:
         self.caller.check_any(READERS)
         self.source = find_source(self.kwargs["source_id"])
-        return self.render_to_response(self.get_context_data())
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS,)

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
-from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from flagadmin.core.lists.pages import Column, Filter
@@ -41,9 +39,8 @@ class RelaysPage(ListPage):
         Column("heard_at", "Last report", by=("heard_at",)),
     )
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-        return super().get(request, *args, **kwargs)
 
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Region, version or ID"),)

@@ -95,10 +95,6 @@ class RevertChange(DraftingPage):
             draft = Draft(segments={segment.pk: before["constraints"]})
             yield from (FlagEdit(*key, draft) for key in list_enabled_users(segment, self.caller))
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        return super().get(request, *args, **kwargs)
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         plan = plan_change(self.events, caller=self.caller)
         self.plan = plan

@@ -66,10 +66,6 @@ class RevertPage(OnFlagPage, DraftingPage):
         self.target = find_target(self.caller, self.flag, event=self.event)
         self.plan = plan_revert(self.flag, self.target, caller=self.caller)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        return super().get(request, *args, **kwargs)
-
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
         key = (self.flag.project_id, self.flag.name)
@@ -114,7 +110,7 @@ class RevertPage(OnFlagPage, DraftingPage):
         return {"event": self.event}
 
     def get_success_url(self) -> str:
-        return flag_url(self.kwargs["project_id"], self.kwargs["name"])
+        return flag_url(*self.place)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         event = readable_events(self.caller).get(pk=self.event)

@@ -123,10 +123,6 @@ class SegmentForm(ConsolePage):
         everywhere = self.caller.can(Permission.CREATE_SEGMENT)
         return [name for name in ids if everywhere or self.caller.can(actions.OWN_PROJECT, project=name)]
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        return self.render_to_response(self.get_context_data(**kwargs))
-
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
         self.read(request)

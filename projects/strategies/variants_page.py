@@ -67,10 +67,6 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
     def sentences_now(self) -> list[str]:
         return [summarize_variants(read_variants(self.flag, self.environment))]
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        return self.render_to_response(self.get_context_data(**kwargs))
-
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
         self.variants, problems = read_variant_rows(request.POST, self.stored)

@@ -86,18 +86,18 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
             messages.info(self.request, done)
 
     def get_success_url(self) -> str:
-        return flag_url(self.kwargs["project_id"], self.kwargs["name"])
+        return flag_url(*self.place)
 
     def get_title(self) -> str:
         return f"Turn {self.turned} {self.kwargs['name']} in {self.environment}"
 
     def find(self) -> None:
         """Raises NotFound, NoAccess."""
-        project_id = self.kwargs["project_id"]
-        self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
+        self.flag = access_flag(self.caller, *self.place, archived=False)
+        project_id = self.flag.project_id
         self.project_environment = find_project_environment(project_id, self.environment)
-        place = {"project": project_id, "environment": self.environment}
-        self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **place)
+        permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+        self.caller.check(permission, project=project_id, environment=self.environment)
 
     def get_edits(self) -> list[FlagEdit]:
         self.find()
@@ -110,7 +110,6 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """The context of the confirmation page."""
-        self.find()
         summaries = self.summaries()
         users = [user for user in read_users([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
         return super().get_context_data(
