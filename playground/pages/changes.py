@@ -1,6 +1,6 @@
 """The page part that says who changes between two states: numbers, flags with bars, and examples with reasons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 from django.http import QueryDict
@@ -145,7 +145,7 @@ class Changes:
         return Row(
             flag=flag,
             percent=format_share(flag.users, users),
-            slices=change_slices(flag, users),
+            slices=change_slices(flag.counts, users),
             counts=count_looks(flag.counts),
             on_before=format_share(flag.on_before * users, users),
             on_after=format_share(flag.on_after * users, users),
@@ -236,10 +236,10 @@ def format_share(part: float, whole: int) -> str:
     return format_percent(100 * part / max(1, whole))
 
 
-def change_slices(flag: FlagChanges, users: int) -> list[Slice]:
+def change_slices(counts: Mapping[Change, int], users: int) -> list[Slice]:
     """The parts of the bar, in per cent of all users. What there is can be seen."""
     slices, x = [], 0.0
-    for look, number in count_looks(flag.counts):
+    for look, number in count_looks(counts):
         if look.slice:
             width = max(0.8, 100 * number / users)
             slices.append(Slice(look.slice, round(x, 2), round(width, 2)))

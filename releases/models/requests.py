@@ -26,8 +26,9 @@ class ChangeRequest(Authored, models.Model):
     """Changes to one environment of one project that one author proposes. A draft is seen by its author alone.
 
     ``state_times``: when it came into each state, as ISO 8601. ``required_approvals``: what the environment asked for
-    when the request was sent. ``impact``: who changed then (`requests/impact.py`). ``moved``: why its approvals were
-    withdrawn, if something else changed than what was approved (`requests/drift.py`).
+    when the request was sent. ``impact``: who changed then (`requests/impact.py`), ``summary``: what its page shows of
+    it. ``moved``: why its approvals were withdrawn, if something else changed than what was approved
+    (`requests/drift.py`).
     """
 
     class State(models.TextChoices):
@@ -46,6 +47,7 @@ class ChangeRequest(Authored, models.Model):
     state_times = models.JSONField(default=dict)
     required_approvals = models.PositiveSmallIntegerField(default=1)
     impact: Any = models.JSONField(null=True, blank=True)
+    summary: Any = models.JSONField(null=True, blank=True)
     moved: Any = models.JSONField(null=True, blank=True)
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="change_requests")
     author_name = models.CharField(max_length=255)

@@ -17,7 +17,7 @@ def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller
         Schedule.objects.filter(request=request).exclude(status=Schedule.Status.DONE).delete()
     request.state = state
     request.state_times = request.state_times | {state: iso(read_transaction_time())}
-    request.save(update_fields=["state", "state_times", "required_approvals", "impact", "moved"])
+    request.save(update_fields=["state", "state_times", "required_approvals", "impact", "summary", "moved"])
     record_event(event, request, caller, after=request_document(request))
 
 

@@ -27,12 +27,21 @@ from projects.models import Dependency, Strategy
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.predicted import Predicted
+from releases.requests.summary import summarize
 
 SEED = 0
 """The same generated users whoever measures, and whenever."""
 ADDED = frozenset({Kind.OFF_TO_ON, Kind.VARIANT, Kind.PAYLOAD, Kind.SHARE, Kind.UNKNOWN})
 """What turning flags off does to nobody."""
 Document = dict[str, Any]
+
+
+class Impact(NamedTuple):
+    """``document`` is kept with reviews, ``summary`` with the request (`requests/summary.py`)."""
+
+    document: Document
+    summary: Document
+    effects: SavedEffects
 
 
 class Measured(NamedTuple):
@@ -57,15 +66,6 @@ class Measured(NamedTuple):
         }
 
 
-def measure_request(request: ChangeRequest, *, now: datetime) -> Measured:
-    """Compares what is stored with what the changes would leave, for the same generated users whoever asks.
-
-    Raises ValidationError if the changes cannot be made.
-    """
-    before, after = predict_review(request)
-    return measure_difference(request.environment_id, before, after, now=now)
-
-
 def measure_difference(
     environment: str, before: Definitions, after: Definitions, *, now: datetime
 ) -> Measured:
@@ -79,17 +79,17 @@ def measure_difference(
     return Measured(who, find_effects(Caller.system(), old, new, flags=names))
 
 
-def try_measure(request: ChangeRequest, *, now: datetime) -> Document | None:
-    """None if the changes cannot be made. Where the last measurement was of the same, it is not made again."""
-    try:
-        before, after = predict_review(request)
-    except ValidationError:
-        return None
-    same, last = find_fingerprint(request.project_id, before, after), request.impact
-    if same and last and last.get("fingerprint") == same:
-        return dict(last)
-    measured = measure_difference(request.environment_id, before, after, now=now)
-    return measured.document() | {"fingerprint": same}
+def measure_impact(request: ChangeRequest, *, now: datetime) -> Impact:
+    """Where the last measurement was of the same, nobody is counted again. Raises ValidationError."""
+    before, after = predict_review(request)
+    environment, same = request.environment_id, find_fingerprint(request.project_id, before, after)
+    last, summary = request.impact, request.summary
+    if same and last and summary and last.get("fingerprint") == summary["fingerprint"] == same:
+        old, new = compile_definitions(environment, before, after)
+        effects = find_effects(Caller.system(), old, new, flags=find_differing(old, new))
+        return Impact(dict(last), summary, effects)
+    measured, kept = measure_difference(environment, before, after, now=now), {"fingerprint": same}
+    return Impact(measured.document() | kept, summarize(measured.who) | kept, measured.effects)
 
 
 def find_fingerprint(project_id: str, before: Definitions, after: Definitions) -> str:

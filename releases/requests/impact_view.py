@@ -1,22 +1,19 @@
 """Who changes once a request is applied, as its page shows it: in all, and flag by flag."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import chain, islice
 from typing import NamedTuple
 
 from groups.models import User
 from playground.comparison.compare import Change
-from playground.comparison.who_changes import FlagChanges
 from playground.pages.changes import Slice, change_slices, format_share
 from playground.pages.effects_view import EffectsView
-from playground.pages.lines import Count, Explain, Line, count_looks, make_line
+from playground.pages.lines import Count, Explain, count_looks
 from releases.models import ChangeRequest
 from releases.requests.causes import Cause, find_causes
 from releases.requests.drift import Figure, compare_impacts, find_moved
-from releases.requests.impact import Measured
-
-EXAMPLES = 3
+from releases.requests.impact import Impact
+from releases.requests.summary import read_line
 
 
 class FlagImpact(NamedTuple):
@@ -37,38 +34,25 @@ class Moved(NamedTuple):
 
 
 class RequestImpact:
-    def __init__(self, measured: Measured, explain: Explain) -> None:
-        self.document = measured.document()
-        self.who, self._explain = measured.who, explain
-        self.saved = EffectsView(measured.effects)
-        self.counts = count_looks(self.who.people)
-        self.percent = format_share(self.who.affected, self.who.users)
-        self.made_changed = sum(flag.made for flag in self.who.flags)
+    def __init__(self, impact: Impact, explain: Explain) -> None:
+        self.document = document = impact.document
+        self.saved = EffectsView(impact.effects)
+        self._people = {Change(kind): number for kind, number in document["counts"].items()}
+        self.counts = count_looks(self._people)
+        self.percent = format_share(document["changed"], document["users"])
+        self.made_changed = impact.summary["made"]
+        self.flags = {
+            name: _make_flag_impact(counts, document["users"])
+            for name, counts in impact.summary["flags"].items()
+        }
+        self.lines = [read_line(example, explain) for example in impact.summary["examples"]]
 
     @property
     def both(self) -> int:
         """Users for whom one flag is turned on and another off."""
-        people = self.who.people
-        others = sum(number for change, number in people.items() if change not in _SWITCHED)
-        return 0 if others else sum(people[change] for change in _SWITCHED) - self.who.affected
-
-    @property
-    def flags(self) -> Mapping[str, FlagImpact]:
-        users = self.who.users
-        return {
-            flag.name: FlagImpact(count_looks(flag.counts), change_slices(flag, users))
-            for flag in self.who.flags
-        }
-
-    @property
-    def lines(self) -> list[Line]:
-        """Some of those who change."""
-        return list(islice(chain.from_iterable(map(self._lines, self.who.flags)), EXAMPLES))
-
-    def _lines(self, flag: FlagChanges) -> Iterator[Line]:
-        for example in self.who.examples(flag, limit_each=1):
-            context = flag.source.table.contexts[example.position]
-            yield make_line(example, context, explain=self._explain)
+        if self._people.keys() - set(_SWITCHED):
+            return 0
+        return sum(self._people.values()) - int(self.document["changed"])
 
     def moved_since_approval(self, request: ChangeRequest) -> Moved | None:
         """If what is approved is no longer so; else as it was when approvals were last withdrawn."""
@@ -87,6 +71,11 @@ class RequestImpact:
         causes = find_causes(request, at)
         names = list_full_names(moved["withdrawn"])
         return Moved(figures, at, is_withdrawn=True, withdrawn=names, causes=causes)
+
+
+def _make_flag_impact(counts: Mapping[str, int], users: int) -> FlagImpact:
+    by_change = {Change(kind): number for kind, number in counts.items()}
+    return FlagImpact(count_looks(by_change), change_slices(by_change, users))
 
 
 def list_full_names(usernames: Sequence[str]) -> list[str]:

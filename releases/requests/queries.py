@@ -26,7 +26,8 @@ def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
     readable = caller.readable_projects
     if readable is not None:
         requests = requests.filter(project__in=readable)
-    return requests.select_related("schedule").prefetch_related("changes", "reviews", "comments")
+    requests = requests.defer("summary").select_related("schedule")
+    return requests.prefetch_related("changes", "reviews", "comments")
 
 
 def search_requests(caller: Caller, words: Sequence[str]) -> QuerySet[ChangeRequest]:

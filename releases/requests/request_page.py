@@ -19,7 +19,7 @@ from releases.requests.access import OPEN, access_request, may_edit
 from releases.requests.approvals import approver_group_names, judge
 from releases.requests.change_view import group_changes, view_change
 from releases.requests.conflicts import find_conflicts
-from releases.requests.impact import measure_request
+from releases.requests.impact import measure_impact
 from releases.requests.impact_view import RequestImpact
 from releases.requests.life import explain_waiting, list_activity, list_stations
 from releases.requests.states import possible_states
@@ -92,10 +92,10 @@ class RequestPage(ConsolePage):
     def impact(self, request: ChangeRequest) -> dict[str, Any]:
         """Who changes now, by flag too, and what has moved since it was approved."""
         try:
-            measured = measure_request(request, now=timezone.now())
+            impact = measure_impact(request, now=timezone.now())
         except ValidationError as error:
             return {"refusals": [error.message]}
-        view = RequestImpact(measured, explain_in([request.environment_id]))
+        view = RequestImpact(impact, explain_in([request.environment_id]))
         return {"impact": view, "moved": view.moved_since_approval(request)}
 
     def schedule_at(self, request: ChangeRequest) -> str:

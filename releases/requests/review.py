@@ -6,20 +6,26 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import read_transaction_time
-from flagadmin.core.errors import Conflict, pluralize
+from flagadmin.core.errors import Conflict, ValidationError, pluralize
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from releases.models import ChangeRequest
 from releases.requests.approvals import count_needed
 from releases.requests.drift import find_moved
 from releases.requests.events import enter
-from releases.requests.impact import try_measure
+from releases.requests.impact import measure_impact
 
 State = ChangeRequest.State
 
 
 def measure(request: ChangeRequest) -> dict[str, Any] | None:
-    return try_measure(request, now=timezone.now())
+    """None if the changes cannot be made. The request gets what its page shows, to be saved with its state."""
+    try:
+        impact = measure_impact(request, now=timezone.now())
+    except ValidationError:
+        return None
+    request.summary = impact.summary
+    return impact.document
 
 
 def begin_review(request: ChangeRequest, caller: Caller) -> None:

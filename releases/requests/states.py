@@ -83,7 +83,7 @@ def _approve(request: ChangeRequest, caller: Caller) -> None:
     request.impact, request.required_approvals = impact, count_needed(request, impact)
     _review(request, caller, approved=True)
     record_event(EventType.CHANGE_REQUEST_APPROVAL_ADDED, request, caller)
-    request.save(update_fields=["impact", "moved", "required_approvals"])
+    request.save(update_fields=["impact", "summary", "moved", "required_approvals"])
     if count_approvals(request) >= request.required_approvals:
         request.moved = None
         enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)

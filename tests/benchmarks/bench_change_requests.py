@@ -136,10 +136,13 @@ def main(flags: int, number: int) -> None:
             request = send_changes("default", "production", changes_of(flags), caller=author)
             browser = Browser(port, session)
             page = page_ms(browser, f"/projects/default/change-requests/{request.pk}/")
+            floor = page_ms(browser, "/projects/default/change-requests/?state=Rejected")
             admin = Caller(user=User.objects.filter(root_role=1).first())
             set_state("default", request.pk, "Approved", caller=admin)
             applied = apply_ms(port, f"{PROJECT}/change-requests/{request.pk}/state", key)
-            print(f"a request of {CHANGES} changes: its page {page:4.0f} ms, applied in {applied:4.0f} ms")
+            print(
+                f"a request of {CHANGES} changes: its page {page:4.0f} ms, applied in {applied:4.0f} ms | an empty list, the floor: {floor:4.0f} ms"
+            )
             make_open(number, author.user)
             browser = Browser(port, session)  # the server has closed the other one meanwhile
             listed = page_ms(browser, "/projects/default/change-requests/")

@@ -9,6 +9,7 @@ from playground.models import SavedContext
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
 from projects.segments.actions import update_segment
 from releases.models import ChangeRequest
+from releases.requests import impact
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -126,3 +127,16 @@ def test_reading_a_request_locks_nothing(browse, approved, django_assert_max_num
     statements = [query["sql"] for query in queries.captured_queries]
     ours = [sql for sql in statements if "releases_" in sql or "projects_" in sql]
     assert not [sql for sql in ours if not sql.lstrip().startswith(("SELECT", "WITH")) or " FOR " in sql]
+
+
+def test_its_page_counts_nobody_again_until_something_has_changed(browse, approved, monkeypatch):
+    """Without a summary, as of a request that was sent before there were any, it shows the same."""
+    page = f"{approved.removeprefix('/api/admin')}/"
+    summarized = page_text(browse("viewer").get(page))
+    with monkeypatch.context() as patched:
+        patched.setattr(impact, "measure_difference", None)
+        assert page_text(browse("viewer").get(page)) == summarized
+    ChangeRequest.objects.update(summary=None)
+    assert page_text(browse("viewer").get(page)) == summarized
+    add_denmark()
+    assert page_text(browse("viewer").get(page)) != summarized

@@ -28,6 +28,7 @@ from tests.support.serve import serve, wait_until_it_answers
 MODULE = re.compile(r'^\s*(?:(?:import|from) |    ")(\w+)', re.MULTILINE)
 LOCKED = re.compile(r"^([\w-]+)==", re.MULTILINE)
 FLAGS = "/api/admin/projects/default/features"
+PLANNED = f"{FLAGS}/flag-1/environments/development"
 STRATEGY = {
     "name": "flexibleRollout",
     "parameters": {"rollout": "50", "stickiness": "default", "groupId": "g"},
@@ -89,6 +90,10 @@ class Everybody:
         answer = self._ask(port, ADMIN, 200, "POST", "/api/admin/playground", EVALUATED)
         return {flag["name"]: flag["isEnabled"] for flag in json.loads(answer)["features"]}
 
+    def call(self, port: int, status: int, method: str, path: str, body: Any = None) -> bytes:
+        """As an admin."""
+        return self._ask(port, ADMIN, status, method, path, body)
+
     def _ask(self, port: int, secret: str, status: int, method: str, path: str, body: Any = None) -> bytes:
         responses: list[tuple[int, bytes]] = []
 
@@ -108,6 +113,30 @@ def features(port: int) -> dict[str, Any]:
         status, answer = client.call("GET", "/api/client/features")
     assert status == 200, answer
     return {flag["name"]: flag for flag in json.loads(answer)["features"]}
+
+
+def start_release_plan(everybody: Everybody, port: int) -> dict[str, Any]:
+    """Of a flag of the previous version, with a safeguard, at its first step."""
+    [strategy] = json.loads(everybody.call(port, 200, "GET", f"{PLANNED}/strategies"))
+    body = {"steps": {"strategyId": strategy["id"], "strategy": {}, "rollouts": [20, 100]}}
+    plan = json.loads(everybody.call(port, 200, "POST", f"{PLANNED}/release-plans", body))
+    metric = {"metricName": "errors", "timeRange": "hour", "aggregationMode": "rps"}
+    safeguard = {"impactMetric": metric, "triggerCondition": {"operator": ">", "threshold": 1}}
+    everybody.call(port, 204, "PUT", f"{PLANNED}/release-plans/{plan['id']}/safeguards", safeguard)
+    everybody.call(port, 204, "PUT", f"{PLANNED}/safeguards", safeguard)
+    start_milestone(everybody, port, plan, 0)
+    return dict(plan)
+
+
+def start_milestone(everybody: Everybody, port: int, plan: dict[str, Any], number: int) -> None:
+    milestone = plan["milestones"][number]["id"]
+    path = f"{PLANNED}/release-plans/{plan['id']}/milestones/{milestone}/start"
+    everybody.call(port, 200, "POST", path)
+
+
+def read_share(port: int) -> str:
+    [strategy] = features(port)["flag-1"]["strategies"]
+    return str(strategy["parameters"]["rollout"])
 
 
 def test_the_previous_version_serves_while_this_one_migrates_and_beside_it(
@@ -139,6 +168,11 @@ def test_the_previous_version_serves_while_this_one_migrates_and_beside_it(
                 everybody.ask(port)
             wait_until(lambda: features(new) == features(old))
             assert everybody.evaluate(new) == everybody.evaluate(old)
+            plan = start_release_plan(everybody, new)
+            for port in (old, new):
+                wait_until(lambda port=port: read_share(port) == "20")
+            everybody.call(old, 200, "POST", f"{PLANNED}/off")
+            everybody.call(old, 200, "POST", f"{PLANNED}/on")
 
             leaving.send_signal(signal.SIGTERM)
             assert leaving.wait(PATIENCE) == 0, leaving.stdout.read()
@@ -146,6 +180,8 @@ def test_the_previous_version_serves_while_this_one_migrates_and_beside_it(
                 assert again.wait(PATIENCE) != 0
                 assert "A newer version of flagadmin has migrated the database" in again.stdout.read()
             everybody.ask(new)
+            start_milestone(everybody, new, plan, 1)
+            wait_until(lambda: read_share(new) == "100")
     counted = database.ask("SELECT sum(yes) FROM projects_usagehour", "flagadmin")
     assert int(counted) == everybody.reports
 
