@@ -7,7 +7,7 @@ import signal
 # Stopping a service sends SIGTERM to all its processes. This one ends with the last worker.
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-# What these processes do is counted by those that start them.
+# The work of these processes is counted by those that start them.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
 gc.disable()  # until everything is loaded

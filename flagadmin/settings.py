@@ -91,7 +91,7 @@ STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, 
 CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
 SEGMENT_VALUES_LIMIT = environment.integer("FLAGADMIN_SEGMENT_VALUES", 1_000, at_least=1)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
-# What SDK reports may create in an hour, for each worker (projects/applications/report_limits.py).
+# Limits of what SDK reports may create in an hour, for each worker (projects/applications/report_limits.py).
 REPORT_APPLICATIONS_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1
 )  # for each token
@@ -120,7 +120,7 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 # Networks without public addresses that integrations may send to, for example 10.0.0.0/8. Only there without TLS.
 INTEGRATION_NETWORKS = environment.networks("FLAGADMIN_INTEGRATION_NETWORKS")
 
-# Where the audit log is written besides, as JSON lines: stdout, a path, or a URL of syslog.
+# Another place to which the audit log is written, as JSON lines: stdout, a path, or a URL of syslog.
 AUDIT_LOG = environment.log_target("FLAGADMIN_AUDIT_LOG")
 # After how many days events about accounts and the like are removed; 0: never (integrations/audit_log/retention.py).
 AUDIT_DAYS = environment.integer("FLAGADMIN_AUDIT_DAYS", 0)
@@ -136,7 +136,7 @@ DEFAULT_FROM_EMAIL = environment.text("FLAGADMIN_MAIL_FROM", "flagadmin@localhos
 
 # For each worker. Many, because most wait: SDK reports for the commit of their batch.
 SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
-# Whoever sends it may read /metrics. Without it nothing is counted.
+# The token for reading /metrics. Without it nothing is counted.
 METRICS_TOKEN = environment.secret("FLAGADMIN_METRICS_TOKEN")
 STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # open at once, for each worker
 
@@ -167,8 +167,8 @@ _POOL: dict[str, Any] = {
 }
 
 
-# Of libpq, for a host that no longer answers at all: the kernel would wait for a quarter of an hour. With several
-# hosts, each new connection first tries those that are gone.
+# Parameters of libpq for a host that no longer answers at all: the kernel would wait for a quarter of an hour. With
+# several hosts, each new connection first tries those that are gone.
 WHEN_HOSTS_DIE = {
     "connect_timeout": 3,  # seconds
     "tcp_user_timeout": 10_000,  # milliseconds

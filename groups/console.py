@@ -197,7 +197,7 @@ class FormPage(FormMixin, ConsolePage):
         return drop_maxlength(super().get_form(form_class))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """With a ``button``, there is a link back to the parent page too."""
+        """Adds a link back to the parent page if there is a ``button``."""
         context = super().get_context_data(**kwargs)
         defaults = {"button": self.button, "cancel": context["breadcrumbs"][-1][1]} if self.button else {}
         return defaults | context

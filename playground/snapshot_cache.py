@@ -53,7 +53,7 @@ class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
             if not alike or not fits or snapshot.snapshot.is_worn:
                 continue
             unchanged = {name for name, revision in its_pairs if projects.get(name) == revision}
-            # Of two as good as each other the smaller, as all that a snapshot has is looked through.
+            # If two are equally good, the smaller one, since everything in a snapshot is looked through.
             score = sum(sizes[name] for name in unchanged), alike, -len(snapshot.flags)
             if score > most:
                 best, taken_over, most = snapshot, unchanged, score

@@ -26,7 +26,7 @@ class Stored:
 
 
 def read_stored(server: Server, projects: list[str], *, shared: bool) -> Stored:
-    """Without ``shared``, only segments and context fields that belong to the projects."""
+    """Reads what the server has. Without ``shared``, only segments and context fields that belong to the projects."""
     answer = server.get(URL, [("project", project) for project in projects])
     documents = {("flag", entry["flag"]["name"]): entry["flag"] for entry in answer["flags"]}
     for kind in ("segment", "context-field"):

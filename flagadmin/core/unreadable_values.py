@@ -18,7 +18,7 @@ MAX_HEADER = 4_000  # characters
 
 
 class UnreadableValue(Problem):
-    """A value that SDKs cannot read, although its meaning is clear. What has it never matches in an SDK."""
+    """A value that SDKs cannot read, although its meaning is clear. Anything with it never matches in an SDK."""
 
 
 class Noted(list[UnreadableValue]):

@@ -26,7 +26,7 @@ INVITE_LIFETIME = timedelta(hours=24)
 SETUP_LIFETIME = timedelta(hours=24)
 # Links of this kind work even if password login is off: only who may use the shell can create one.
 SHELL = "shell-"
-# Whoever uses a link of this kind has forgotten their password, which ends with it.
+# For people who have forgotten their password: using such a link ends the old one.
 RESET = "reset-"
 RESET_LIFETIME = timedelta(hours=1)
 GONE = "This link has already been used or has expired. Ask for a new one."

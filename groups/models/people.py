@@ -23,11 +23,11 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.filter(is_active=True)
 
     def admins(self) -> "UserQuerySet":
-        """Those who hold the Admin role, directly or through a group. Somebody with both appears twice."""
+        """Finds those who hold the Admin role, directly or through a group. Somebody with both appears twice."""
         return self.filter(models.Q(root_role=BuiltIn.ADMIN) | models.Q(groups__root_role=BuiltIn.ADMIN))
 
     def known_as(self, name: str) -> "UserQuerySet":
-        """Those with this user name or email address, ignoring case."""
+        """Finds those with this user name or email address, ignoring case."""
         return self.filter(models.Q(username__iexact=name) | models.Q(email__iexact=name))
 
     def named(self, name: str) -> "User | None":

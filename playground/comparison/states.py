@@ -144,7 +144,8 @@ class StoredFlags:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """With the flags that are in `definitions` as they are there, should they have changed meanwhile."""
+        """The snapshot, with the flags that are in `definitions` as they are there, should they have changed
+        meanwhile."""
         return self._replace(self._cached, self._needed, self.definitions) if self._needed else self._cached
 
     def replace(self, names: Collection[str], by: Definitions) -> Snapshot:
@@ -181,7 +182,7 @@ def read_states(projects: Revisions, states: Iterable[State], names: Collection[
 
 
 def compile_definitions(environment: str, first: Definitions, *others: Definitions) -> list[Snapshot]:
-    """A few flags of an environment in some states, compiled. What is the same as in the first is shared with it."""
+    """Compiles a few flags of an environment in some states. Parts equal to the first are shared with it."""
     before = compile_snapshot(first.flags, first.segments, environment=environment)
     return [
         before,

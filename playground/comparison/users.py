@@ -133,8 +133,8 @@ def _shuffle_ranks(field: str, seed: int, count: int) -> Sequence[int]:
 
 
 def _distribute(first: Sequence[str | None], added: Values, count: int) -> list[str | None]:
-    """A value for each of so many users, all equally often. What an edit adds is taken from those with a value that no
-    condition means: other shares stay as they are."""
+    """Distributes values to this number of users, all equally often. Those that an edit adds are taken from users with
+    a value that no condition means: other shares stay as they are."""
     values: list[str | None] = []
     for number, text in enumerate(first, 1):
         users = number * count // len(first) - len(values)

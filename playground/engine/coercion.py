@@ -55,7 +55,7 @@ def _make_storable(text: str) -> str:
     return text
 
 
-# What Python strips, except U+001C to U+001F, which are not white space in Unicode and SDKs.
+# The characters that Python strips, except U+001C to U+001F, which are not white space in Unicode and SDKs.
 _WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 
 

@@ -76,7 +76,8 @@ class Conditions:
 class Constraints:
     """Compiles constraints, equal ones to one object.
 
-    The columns of an earlier compilation are reused. What else is compiled may share its values in `shared`.
+    The columns of an earlier compilation are reused. Everything else that is compiled may share its values in
+    `shared`.
     """
 
     def __init__(self, columns: Columns | None = None, shared: Shared | None = None) -> None:

@@ -126,7 +126,8 @@ _STATES = {
 
 
 def find_state(flag: CompiledFlag, outcome: PlainOutcome) -> State:
-    """On, off, or can't tell. Can't tell only if what a server cannot know would change the result."""
+    """Finds whether a flag is on, off, or can't tell. Can't tell only if what a server cannot know would change the
+    result."""
     cause = find_cause(flag, outcome)
     if cause is not PARENT:
         return _STATES[cause]

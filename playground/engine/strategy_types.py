@@ -109,7 +109,7 @@ class StrategyType:
         return None if text is None else [trim(part) for part in text.split(",")]
 
     def threshold(self, parameters: Mapping[str, str]) -> int:
-        """The percentage of a rollout. What is not a whole number counts as 0, as in SDKs."""
+        """The percentage of a rollout. Anything but a whole number counts as 0, as in SDKs."""
         text = parameters.get(self.percentage, "")
         return int(text) if WHOLE_NUMBER.fullmatch(text) else 0
 

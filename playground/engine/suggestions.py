@@ -61,7 +61,8 @@ def _suggest_number(text: str) -> str | None:
 
 
 def _suggest_date(text: str) -> str | None:
-    """Without a zone a time is in UTC. Ten digits are seconds since 1970, other numbers are milliseconds."""
+    """Suggests a date. Without a zone a time is in UTC. Ten digits are seconds since 1970, other numbers are
+    milliseconds."""
     try:
         moment = next(_read_times(text), None)
         if moment is None:

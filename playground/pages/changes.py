@@ -237,7 +237,7 @@ def format_share(part: float, whole: int) -> str:
 
 
 def change_slices(counts: Mapping[Change, int], users: int) -> list[Slice]:
-    """The parts of the bar, in per cent of all users. What there is can be seen."""
+    """The parts of the bar, in per cent of all users. Every part that exists can be seen."""
     slices, x = [], 0.0
     for look, number in count_looks(counts):
         if look.slice:

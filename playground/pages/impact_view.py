@@ -66,7 +66,7 @@ class ImpactView:
 
 
 def _make_sort_key(answer: Answer) -> tuple[int, str]:
-    """On first, off last."""
+    """Makes a sort key: on first, off last."""
     return [State.ON, State.UNKNOWN, State.OFF].index(answer.state), answer.variant or ""
 
 

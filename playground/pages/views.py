@@ -387,7 +387,8 @@ class ComparePage(QueryPage):
         return self.shown(context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode())
 
     def sides(self, parameters: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:
-        """The queries of both sides. By default, they differ in the environment. What has no side is for both."""
+        """The queries of both sides. By default, they differ in the environment. Parameters without a side are for
+        both."""
         others = [name for name in options.environments if name != options.default_environment]
         defaults = {"a.": (others or [options.default_environment])[0], "b.": options.default_environment}
         if parameters and not any(name.startswith(tuple(defaults)) for name in parameters):

@@ -24,7 +24,7 @@ KINDS = {
     JSON: "JSON",
 }
 MAX_LENGTH_SHOWN = 50_000
-"""Characters of JSON that the form shows again. What is longer is kept, and replaced by pasting."""
+"""Characters of JSON that the form shows again. A longer text is kept, and replaced by pasting."""
 PLACES = {
     "from.at": "From, at",
     "to.at": "To, at",

@@ -80,7 +80,7 @@ class SegmentFragments:
 
 
 PICKED = b',"evaluationStatus":"complete","variant":'
-"""Before the variant that a strategy picks."""
+"""Placed before the variant that a strategy picks."""
 
 
 def find_same_fragments(

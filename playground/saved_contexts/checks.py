@@ -31,10 +31,10 @@ def choose_expectations(
     among: Sequence[SavedContext] | None = None,
     planned: Mapping[str, str] | None = None,
 ) -> list[Expectation]:
-    """Those of the `projects`, `environments` (that of `asIf`, if given) and `contexts` given.
+    """Chooses the expectations of the `projects`, `environments` (that of `asIf`, if given) and `contexts` given.
 
-    Optionally `among` what these saved contexts expect, also of `planned` flags, which do not exist yet: their projects
-    by name. Raises ValidationError for unknown ones.
+    Optionally `among` what these saved contexts expect, also of `planned` flags, which do not exist yet: their
+    projects by name. Raises ValidationError for unknown ones.
     """
     projects, environments = body.get("projects"), body.get("environments")
     current, known = read_revisions_and_environments(

@@ -40,7 +40,7 @@ class Expectation:
     enabled: bool
     variant: str | None
     payload: Mapping[str, str] | None = None
-    """With ``type`` and ``value``."""
+    """The payload with ``type`` and ``value``."""
 
     @property
     def document(self) -> dict[str, Any]:

@@ -40,13 +40,13 @@ log = logging.getLogger("flagadmin.server")
 
 MAX_CALLERS = 4_000
 MAX_TEXT = 16_000  # characters or bytes of a context that is read in the loop
-# What takes longer than SLOW seconds, TIMES times in succession, is left to Django for SLOW_FOR seconds. Fewer may be
-# the fault of the machine, or of a thread that computes.
+# Work that takes longer than SLOW seconds, TIMES times in succession, is left to Django for SLOW_FOR seconds. Fewer may
+# be the fault of the machine, or of a thread that computes.
 SLOW, TIMES, SLOW_FOR = 0.05, 4, 60.0
 QUESTION = 300  # bytes of a question that is remembered, beside its text
 TOUCH = 1.0  # seconds between two looks at the cache, which so learns what is in use
 
-# What shapes Django's answer beside the context. Host: ALLOWED_HOSTS. X-Forwarded-Proto: the redirect to HTTPS.
+# Headers that shape Django's answer besides the context. Host: ALLOWED_HOSTS. X-Forwarded-Proto: the redirect to HTTPS.
 _SHAPING = ("host", "x-forwarded-proto", "content-type", "authorization", "x-api-key", "origin")
 _READ = frozenset(
     (*_SHAPING, "if-none-match", "x-forwarded-for", "x-request-id", "cookie", "content-encoding")

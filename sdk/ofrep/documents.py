@@ -33,7 +33,7 @@ from sdk.ofrep.values import find_choice, read_value
 EVALUATED = EVALUATIONS.labels("ofrep")
 MAX_KEPT = 1_000  # bytes of what is written once
 
-# What browsers are told: conditions, their values and percentages are for the server's side only.
+# Reasons for browsers: conditions, their values and percentages are for the server's side only.
 WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
     (Reason.STATIC, True): sentences.FOR_EVERYONE,
     (Reason.STATIC, False): "Off for everyone",

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-# What stands for the parameters of a path.
+# Values for the parameters of a path.
 PATH_VALUES = {
     "projectId": "default",
     "environment": "production",

@@ -108,7 +108,7 @@ def describe_limits(schema: Schema) -> str:
     return "; ".join(limits)
 
 
-# What the members of a generated example are, where their name says more than their type.
+# Values of members in generated examples, where their name says more than their type.
 _VALUES: dict[str, Any] = {
     "name": "new-checkout",
     "appName": "web-shop",

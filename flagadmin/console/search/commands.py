@@ -23,7 +23,7 @@ from projects.projects.queries import search_new_flag_projects
 from projects.tokens.access import find_allowed_kinds
 
 Words = Sequence[str]
-# What people type who look for a page, by its label in the navigation.
+# Words that people type to find a page, by its label in the navigation.
 SYNONYMS = {
     "Evaluate": ("playground", "test", "debug", "why"),
     "Side by side": ("compare", "matrix", "diff"),

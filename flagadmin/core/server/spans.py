@@ -18,7 +18,7 @@ from flagadmin import __version__
 from flagadmin.core.http import logs
 from flagadmin.core.metrics.processes import process_name
 
-# What a span may tell. URLs are left out: they contain one-time links, and what people search for.
+# Attributes that a span may have. URLs are left out: they contain one-time links, and what people search for.
 ATTRIBUTES = frozenset(
     {
         "client.address",

@@ -36,7 +36,7 @@ log = logging.getLogger("flagadmin.runtime")
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
 CONNECTIONS = 512  # for each worker, beside its streams
 MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
-MAX_WAIT = 1.0  # seconds until the serving loop checks by itself
+MAX_WAIT = 1.0  # seconds until the serving loop checks without being told
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
 
 # For malloc in the workers (mallopt(3)). By default glibc returns large freed blocks to the system, so a
