@@ -13,6 +13,8 @@ copyright = ""  # noqa: A001 - a setting of Sphinx
 extensions = ["myst_parser", "pictures", "plain_pages", "reference"]
 root_doc = "docs/site/index"
 include_patterns = ["README.md", "CHANGELOG.md", "deploy/README.md", "docs/**/*.md", "docs/*.md"]
+# Otherwise all their folders are looked through for pages, twice: those of .venv too.
+exclude_patterns = [".*", "build", "dist"]
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 3  # as the repository's pages have them
 html_theme = "furo"

@@ -340,8 +340,7 @@ def test_changes_are_in_the_order_of_their_times_not_of_their_ids(callers, shop)
     ]  # what is older than c, which has the newest id
 
 
-@pytest.mark.parametrize("filters", [{}, {"projects": ["shop"]}, {"features": ["f7"]}])
-def test_a_page_deep_in_the_past_reads_few_events(callers, shop, filters) -> None:
+def test_a_page_deep_in_the_past_reads_few_events(callers, shop) -> None:
     now, viewer = timezone.now(), callers("viewer")
     AuditEvent.objects.bulk_create(
         AuditEvent(type=E.FEATURE_STALE_ON.value, project="shop", feature=f"f{number % 10}", actor_name="ada",
@@ -350,13 +349,14 @@ def test_a_page_deep_in_the_past_reads_few_events(callers, shop, filters) -> Non
     )  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE audit_auditevent")
-    deep = narrow_events(AuditEvent.objects.all(), EventFilter(**filters)).newest_first()[1_500]
-    with count_examined_rows() as statements:
-        page = change_page(
-            narrow_events(readable_events(viewer), EventFilter(**filters)), caller=viewer, before=deep.pk
-        )
-    assert len(page.changes) == 50
-    assert sum(statement.examined for statement in statements) < 3_000
+    for filters in ({}, {"projects": ["shop"]}, {"features": ["f7"]}):
+        deep = narrow_events(AuditEvent.objects.all(), EventFilter(**filters)).newest_first()[1_500]
+        with count_examined_rows() as statements:
+            page = change_page(
+                narrow_events(readable_events(viewer), EventFilter(**filters)), caller=viewer, before=deep.pk
+            )
+        assert len(page.changes) == 50, filters
+        assert sum(statement.examined for statement in statements) < 3_000, filters
 
 
 def test_the_number_of_queries_does_not_grow(callers, shop, django_assert_max_num_queries) -> None:
