@@ -55,7 +55,7 @@ test-fast: install
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal -m "not browser and not processes and not exhaustive"
 
 check: install
-	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory check-types check-django check-imports check-templates check-style
+	@$(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2) --output-sync=target --no-print-directory check-types check-django check-imports check-templates check-style
 
 check-style: install
 	$(BIN)/ruff format --check
