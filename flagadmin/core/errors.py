@@ -39,6 +39,7 @@ class AppError(Exception):
     default_message: ClassVar[str] = (
         "Something went wrong. The server log has the details under this error's id."
     )
+    default_headers: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class AppError(Exception):
         self.message = clip(message or self.default_message, MAX_MESSAGE_LENGTH)
         self.details = limit_problems(list(details), count)
         self.extra = dict(extra or {})
-        self.headers = dict(headers or {})
+        self.headers = dict(headers or self.default_headers)
         super().__init__(self.message)
 
     def record(self, error_id: str) -> dict[str, Any]:
@@ -104,10 +105,7 @@ class AuthenticationRequired(AppError):
     status = 401
     name = "AuthenticationRequired"
     default_message = "Send an API token in the Authorization header, or log in at /login/."
-
-    def __init__(self, message: str | None = None, **kwargs: Any) -> None:
-        kwargs.setdefault("headers", {"WWW-Authenticate": "ApiKey"})
-        super().__init__(message, **kwargs)
+    default_headers = {"WWW-Authenticate": "ApiKey"}
 
 
 class NoAccess(AppError):
@@ -210,10 +208,7 @@ class ServiceUnavailable(AppError):
     status = 503
     name = "ServiceUnavailableError"
     default_message = "The database is not available. Try again later."
-
-    def __init__(self, message: str | None = None, **kwargs: Any) -> None:
-        kwargs.setdefault("headers", {"Retry-After": "5"})
-        super().__init__(message, **kwargs)
+    default_headers = {"Retry-After": "5"}
 
 
 def limit_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
@@ -252,9 +247,7 @@ def collect_errors(*checks: Callable[[], object]) -> list[AppError]:
 
 class MaintenanceMode(ServiceUnavailable):
     default_message = "Maintenance mode is on: nothing can be changed until an admin ends it."
-
-    def __init__(self, message: str | None = None, **kwargs: Any) -> None:
-        super().__init__(message, **{"headers": {"Retry-After": "60"}} | kwargs)
+    default_headers = {"Retry-After": "60"}
 
 
 class NotConfirmed(ServiceUnavailable):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import NotFound
 from groups.console import Breadcrumbs, ConsolePage
@@ -63,11 +63,10 @@ class OneAccount(Kind, ConsolePage):
 class OwnPage(ConsolePage):
     """A page about the logged-in user."""
 
+    parents = (("Your account", reverse_lazy("account")),)
+
     @property
     def user(self) -> User:
         if self.caller.user is None:  # narrows the type: a session always has a user
             raise NotFound
         return self.caller.user
-
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (("Your account", reverse("account")),)

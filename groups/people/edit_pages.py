@@ -12,7 +12,6 @@ from django.urls import reverse
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import pluralize
-from flagadmin.core.lists.pages import curl_for
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage
 from groups.login.invitations import create_first_link, reset_password
 from groups.login.mail import is_mail_on, send_invitation, send_reset
@@ -62,6 +61,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     template_name = "people/account_form.html"
     form_class = AccountForm
     permission = Permission.ADMIN
+    api_call = "POST {page.api}"
 
     def get_title(self) -> str:
         return f"New {self.singular}" if self.is_service else "Add user"
@@ -107,12 +107,13 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         }
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def get_curl(self) -> str:
-        body = {"username": "deploy-bot" if self.is_service else "ada", "rootRole": "Viewer"}
-        return curl_for(self.request, "POST", self.api, body)
+    def get_api_body(self) -> Any:
+        return {"username": "deploy-bot" if self.is_service else "ada", "rootRole": "Viewer"}
 
 
 class EditAccountPage(EditPage, OneAccount, NewAccountPage):
+    api_call = "PUT {page.api}/{user_id}"
+
     def find(self) -> None:
         super().find()
         self.user = self.account()
@@ -161,8 +162,8 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
         defaults = {"button": f"Save {self.singular}", "cancel": self.url, "lead": ""}
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "PUT", f"{self.api}/{self.user_id}", {"rootRole": "Viewer"})
+    def get_api_body(self) -> Any:
+        return {"rootRole": "Viewer"}
 
 
 class SetActive(OneAccount, ActionPage):

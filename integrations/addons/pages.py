@@ -12,7 +12,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import NotFound
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
@@ -45,6 +45,7 @@ class IntegrationsPage(ListPage):
         Column("state", "State", by=("enabled",)),
         Column("last_sent", "Last sent", by=("last_sent",)),
     )
+    api_call = f"GET {API}"
 
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Provider or description"),)
@@ -67,11 +68,9 @@ class IntegrationsPage(ListPage):
             context["rows"] = [(row, name_of(row)) for row in listing.rows]
         return context
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "GET", API)
-
 
 class NewIntegration(FormPage):
+    parents = (INTEGRATIONS,)
     template_name = "integrations/integration.html"
     form_class: Any = IntegrationForm
     problem_fields = {
@@ -80,6 +79,7 @@ class NewIntegration(FormPage):
         for parameter in provider.parameters
     }
     provider: Provider
+    api_call = f"POST {API}"
 
     def find(self) -> None:
         self.caller.check(Permission.CREATE_ADDON)
@@ -96,9 +96,6 @@ class NewIntegration(FormPage):
         messages.success(self.request, f"Created {name_of(created)}. Send a test to try it.")
         return reverse("integration", args=[created.pk])
 
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (INTEGRATIONS,)
-
     def get_title(self) -> str:
         return f"New integration: {self.provider.display_name}"
 
@@ -107,14 +104,14 @@ class NewIntegration(FormPage):
         context = super().get_context_data(**kwargs | extra)
         return context | {"field_groups": context["form"].groups()}
 
-    def get_curl(self) -> str:
+    def get_api_body(self) -> Any:
         parameters = {one.name: one.placeholder or "…" for one in self.provider.parameters if one.required}
-        body = {"provider": self.provider.name, "parameters": parameters, "events": ["feature-created"]}
-        return curl_for(self.request, "POST", API, body)
+        return {"provider": self.provider.name, "parameters": parameters, "events": ["feature-created"]}
 
 
 class EditIntegration(EditPage, NewIntegration):
     integration: Integration
+    api_call = f"PUT {API}/{{integration_id}}"
 
     def find(self) -> None:
         self.caller.check(Permission.UPDATE_ADDON)
@@ -148,8 +145,8 @@ class EditIntegration(EditPage, NewIntegration):
         }
         return context | may | {"button": "Save integration", "integration": self.integration}
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "PUT", f"{API}/{self.integration.pk}", self.get_current_document())
+    def get_api_body(self) -> Any:
+        return self.get_current_document()
 
 
 class OneIntegration(ActionPage):
@@ -178,6 +175,7 @@ class NewSigningKey(ShowsSecretOnce, FormPage):
     template_name = "integrations/signing_key.html"
     title = "New signing key"
     form_class = forms.Form
+    api_call = f"POST {API}/{{integration_id}}/signing-key"
 
     def find(self) -> None:
         self.caller.check(Permission.UPDATE_ADDON)
@@ -197,11 +195,11 @@ class NewSigningKey(ShowsSecretOnce, FormPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(button="Create signing key", cancel=self.url(), **kwargs)
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "POST", f"{API}/{self.kwargs['integration_id']}/signing-key")
-
 
 class DeleteIntegration(ConfirmPage):
+    parents = (INTEGRATIONS,)
+    api_call = f"DELETE {API}/{{integration_id}}"
+
     def plan(self) -> dict[str, Any]:
         self.caller.check(Permission.DELETE_ADDON)
         integration = find_integration(self.kwargs["integration_id"])
@@ -215,15 +213,9 @@ class DeleteIntegration(ConfirmPage):
             "cancel": reverse("integration", args=[integration.pk]),
         }
 
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (INTEGRATIONS,)
-
     def act(self) -> tuple[str, str]:
         actions.delete_integration(self.kwargs["integration_id"], caller=self.caller)
         return "Deleted the integration.", str(INTEGRATIONS[1])
-
-    def get_curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"{API}/{self.kwargs['integration_id']}")
 
 
 class DeliveriesPage(ListPage):
@@ -238,6 +230,7 @@ class DeliveriesPage(ListPage):
         Column("sent_at", "Sent", by=("sent_at",)),
     )
     integration: Integration
+    api_call = f"GET {API}/{{integration_id}}/events"
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
@@ -265,9 +258,6 @@ class DeliveriesPage(ListPage):
         return context | {
             "rows": [show_delivery(*pair) for pair in annotate_events(list(context["listing"].rows))]
         }
-
-    def get_curl(self) -> str:
-        return curl_for(self.request, "GET", f"{API}/{self.kwargs['integration_id']}/events")
 
 
 def show_delivery(delivery: Delivery, event: AuditEvent | None) -> dict[str, Any]:

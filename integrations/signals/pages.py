@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import pluralize
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
@@ -35,6 +35,7 @@ class SignalsPage(ListPage):
         Column("rule_count", "Rules", by=("rule_count",), numeric=True),
         Column("last_received", "Last signal", by=("last_received",)),
     )
+    api_call = f"GET {API}"
 
     def find(self) -> None:
         self.caller.check_any(READERS)
@@ -49,14 +50,14 @@ class SignalsPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_create=self.caller.can(Permission.CREATE_ADDON), **kwargs)
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "GET", API)
-
 
 class NewSource(ShowsSecretOnce, FormPage):
+    parents = (SIGNALS,)
     template_name = "signals/token.html"
     title = "New source of signals"
     form_class = SourceForm
+    api_call = f"POST {API}"
+    api_example = {"name": "alertmanager", "kind": "alertmanager"}
 
     def find(self) -> None:
         self.caller.check(Permission.CREATE_ADDON)
@@ -71,25 +72,18 @@ class NewSource(ShowsSecretOnce, FormPage):
         }
         return make_source_url(source)
 
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (SIGNALS,)
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**{"button": "Create source", "cancel": SIGNALS[1], **kwargs})
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "POST", API, {"name": "alertmanager", "kind": "alertmanager"})
-
 
 class SourcePage(ConsolePage):
+    parents = (SIGNALS,)
     template_name = "signals/source.html"
+    api_call = f"GET {API}/{{source_id}}"
 
     def find(self) -> None:
         self.caller.check_any(READERS)
         self.source = find_source(self.kwargs["source_id"])
-
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (SIGNALS,)
 
     def get_title(self) -> str:
         return self.source.name
@@ -106,14 +100,12 @@ class SourcePage(ConsolePage):
             **kwargs,
         )
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "GET", f"{API}/{self.source.pk}")
-
 
 class NewToken(ShowsSecretOnce, FormPage):
     template_name = "signals/token.html"
     title = "New token"
     form_class = forms.Form
+    api_call = f"POST {API}/{{source_id}}/token"
 
     def find(self) -> None:
         self.caller.check(Permission.UPDATE_ADDON)
@@ -135,11 +127,11 @@ class NewToken(ShowsSecretOnce, FormPage):
             **{"button": "Create token", "cancel": self.url(), "replaces": True, **kwargs}
         )
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "POST", f"{API}/{self.kwargs['source_id']}/token")
-
 
 class DeleteSource(ConfirmPage):
+    parents = (SIGNALS,)
+    api_call = f"DELETE {API}/{{source_id}}"
+
     def plan(self) -> dict[str, Any]:
         self.caller.check(Permission.DELETE_ADDON)
         source = find_source(self.kwargs["source_id"])
@@ -155,15 +147,9 @@ class DeleteSource(ConfirmPage):
             "cancel": make_source_url(source),
         }
 
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (SIGNALS,)
-
     def act(self) -> tuple[str, str]:
         actions.delete_source(self.kwargs["source_id"], caller=self.caller)
         return "Deleted the source.", str(SIGNALS[1])
-
-    def get_curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"{API}/{self.kwargs['source_id']}")
 
 
 def make_source_url(source: SignalSource) -> str:

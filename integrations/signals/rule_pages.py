@@ -9,7 +9,7 @@ from django.urls import reverse
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import AppError
-from flagadmin.core.lists.pages import add_problems, curl_for
+from flagadmin.core.lists.pages import add_problems
 from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage
 from groups.permissions import Permission
 from integrations.models import SignalRule, SignalSource
@@ -49,6 +49,8 @@ class RulePage(FormPage):
 class NewRule(RulePage):
     template_name = "signals/rule.html"
     form_class: Any = RuleForm
+    api_call = "POST {page.api_path}"
+    api_example = EXAMPLE
 
     def submit(self, form: Any) -> str:
         return self.say(actions.save_rule(self.source.pk, form.cleaned_data, caller=self.caller))
@@ -71,12 +73,10 @@ class NewRule(RulePage):
         }
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "POST", self.api_path, EXAMPLE)
-
 
 class EditRule(EditPage, NewRule):
     rule: SignalRule
+    api_call = "PUT {page.api_path}"
 
     def get_events(self) -> QuerySet[AuditEvent]:
         changes = AuditEvent.objects.filter(type=EventType.SIGNAL_SOURCE_UPDATED, subject=self.source.name)
@@ -103,15 +103,14 @@ class EditRule(EditPage, NewRule):
     def get_title(self) -> str:
         return f"Rule {self.rule.name}"
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "PUT", self.api_path, EXAMPLE)
-
 
 class TryRule(RulePage):
     """Shows the outcome on the page itself: nothing is changed."""
 
     template_name = "signals/trial.html"
     form_class = TrialForm
+    api_call = "POST {page.api_path}/try"
+    api_example = {"summary": "Checkout fails"}
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.prepare()
@@ -139,11 +138,10 @@ class TryRule(RulePage):
         }
         return super().get_context_data(**{**defaults, **kwargs})
 
-    def get_curl(self) -> str:
-        return curl_for(self.request, "POST", f"{self.api_path}/try", {"summary": "Checkout fails"})
-
 
 class DeleteRule(ConfirmPage):
+    api_call = f"DELETE {API}/{{source_id}}/rules/{{rule_id}}"
+
     def plan(self) -> dict[str, Any]:
         self.caller.check(Permission.UPDATE_ADDON)
         self.source = find_source(self.kwargs["source_id"])
@@ -163,8 +161,3 @@ class DeleteRule(ConfirmPage):
         source_id = self.kwargs["source_id"]
         actions.delete_rule(source_id, self.kwargs["rule_id"], caller=self.caller)
         return "Deleted the rule.", reverse("signal-source", args=[source_id])
-
-    def get_curl(self) -> str:
-        return curl_for(
-            self.request, "DELETE", f"{API}/{self.kwargs['source_id']}/rules/{self.kwargs['rule_id']}"
-        )

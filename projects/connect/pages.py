@@ -17,7 +17,6 @@ from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import ConsolePage, FormPage
 from groups.models import ApiToken
@@ -191,6 +190,7 @@ class ConnectPage(InProjectPage, ShowsSecretOnce, Choices, FormPage):
     title = "Connect an SDK"
     form_class = TokenForm
     secret = ""
+    api_call = "POST /api/admin/api-tokens"
 
     def find(self) -> None:
         _ = self.project
@@ -289,14 +289,13 @@ class ConnectPage(InProjectPage, ShowsSecretOnce, Choices, FormPage):
             if snippet.group == OTHERS and snippet.label.startswith("OpenFeature")
         ]
 
-    def get_curl(self) -> str:
-        body = {
+    def get_api_body(self) -> Any:
+        return {
             "tokenName": APPLICATION,
             "type": str(self.snippet.kind),
             "environment": self.environment,
             "projects": [self.project.pk],
         }
-        return curl_for(self.request, "POST", "/api/admin/api-tokens", body)
 
 
 class LivePage(Choices):

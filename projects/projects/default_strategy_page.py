@@ -11,12 +11,11 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
-from flagadmin.core.lists.pages import curl_for
 from groups.console import Breadcrumbs
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
-from projects.console import api_path, get_project_breadcrumbs, project_url
+from projects.console import get_project_breadcrumbs, project_url
 from projects.drafts import NewFlagEdit
 from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
@@ -36,6 +35,7 @@ from projects.strategies.sentences import Summary
 
 class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     permissions = DEFAULT_STRATEGY_PERMISSIONS
+    api_call = "POST /api/admin/projects/{project_id}/environments/{environment}/default-strategy"
 
     def find(self) -> None:
         self.project = access_project(self.caller, self.kwargs["project_id"])
@@ -144,7 +144,5 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
             **kwargs,
         )
 
-    def get_curl(self) -> str:
-        body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
-        address = f"{api_path(self.project_id)}/environments/{self.environment}/default-strategy"
-        return curl_for(self.request, "POST", address, body)
+    def get_api_body(self) -> Any:
+        return {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}

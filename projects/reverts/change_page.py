@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError, NotFound
-from flagadmin.core.lists.pages import curl_for
-from groups.console import Breadcrumbs, read_next_page
+from groups.console import read_next_page
 from projects.console import flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
@@ -38,10 +37,12 @@ class ShownRow(NamedTuple):
 class RevertChange(DraftingPage):
     """``flag``, in the URL, restricts it to one flag of the change."""
 
+    parents = (("Activity", reverse_lazy("activity")),)
     template_name = "reverts/change.html"
     title = "Revert this change"
     unchanged = "Nobody changes."
     shown_by = "get"
+    api_call = "POST /api/admin/events/{event_id}/revert"
 
     def find(self) -> None:
         """Raises NotFound."""
@@ -74,9 +75,6 @@ class RevertChange(DraftingPage):
 
     def get_success_url(self) -> str:
         return read_next_page(self.request) or reverse("activity")
-
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (("Activity", reverse("activity")),)
 
     def get_edits(self) -> list[FlagEdit]:
         self.find()
@@ -127,9 +125,8 @@ class RevertChange(DraftingPage):
             return ""
         return f"{flag_url(row.flag.project_id, row.name, 'flag-revert')}?event={before}"
 
-    def get_curl(self) -> str:
-        body = {"feature": self.flag} if self.flag else {}
-        return curl_for(self.request, "POST", f"/api/admin/events/{self.kwargs['event_id']}/revert", body)
+    def get_api_body(self) -> Any:
+        return {"feature": self.flag} if self.flag else {}
 
 
 def make_rows(plan: ChangePlan) -> Iterator[ShownRow]:

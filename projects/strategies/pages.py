@@ -10,7 +10,6 @@ from django.utils.functional import cached_property
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
-from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
@@ -79,11 +78,14 @@ class StrategyPage(OnFlagPage, StrategyEditor):
             str(pk) for pk in rows.order_by("sort_order", "created_at", "pk").values_list("pk", flat=True)
         ]
 
+    @property
     def api_address(self) -> str:
         return f"{api_path(self.project_id, self.flag.name)}/environments/{self.environment}/strategies"
 
 
 class EditStrategyPage(EditConflictMixin, StrategyPage):
+    api_call = "PUT {page.api_address}/{page.strategy.pk}"
+
     def find(self) -> None:
         super().find()
         self.note_version()
@@ -205,9 +207,8 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
             return f"It is the last active strategy: {self.flag.name} will be off in {self.environment}."
         return f"{self.flag.name} has no other in use in {self.environment}; it is off there."
 
-    def get_curl(self) -> str:
-        body = {key: value for key, value in self.stored.items() if key not in ("id", "sortOrder")}
-        return curl_for(self.request, "PUT", f"{self.api_address()}/{self.strategy.pk}", body)
+    def get_api_body(self) -> Any:
+        return {key: value for key, value in self.stored.items() if key not in ("id", "sortOrder")}
 
 
 class NewStrategyPage(StrategyPage):
@@ -215,6 +216,7 @@ class NewStrategyPage(StrategyPage):
 
     permissions = (Permission.CREATE_FEATURE_STRATEGY,)
     is_new = True
+    api_call = "POST {page.api_address}"
 
     @cached_property
     def kept(self) -> StrategyDefinition:
@@ -256,6 +258,5 @@ class NewStrategyPage(StrategyPage):
         button = f"Add to {self.environment}"
         return super().get_context_data(button=button, types=list_type_choices(), **kwargs)
 
-    def get_curl(self) -> str:
-        body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
-        return curl_for(self.request, "POST", self.api_address(), body)
+    def get_api_body(self) -> Any:
+        return {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}

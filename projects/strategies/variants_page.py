@@ -9,12 +9,11 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
-from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values, list_refused_problems
 from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
-from projects.console import OnFlagPage, api_path, flag_url
+from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments.actions import read_variants, set_variants
@@ -40,6 +39,7 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
     template_name = "strategies/flag_variants.html"
     restores = True
     shown_by = "post"
+    api_call = "PUT /api/admin/projects/{project_id}/features/{name}/environments/{page.environment}/variants"
 
     def find(self) -> None:
         """Raises NotFound, NoAccess."""
@@ -159,9 +159,8 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
             **kwargs,
         )
 
-    def get_curl(self) -> str:
-        address = f"{api_path(self.flag.project_id, self.flag.name)}/environments/{self.environment}/variants"
-        return curl_for(self.request, "PUT", address, self.stored)
+    def get_api_body(self) -> Any:
+        return self.stored
 
 
 def summarize_variants(variants: Sequence[VariantDefinition]) -> str:

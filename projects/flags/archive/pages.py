@@ -169,6 +169,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
 
     archived = True
     template_name = "console/confirm.html"
+    api_call = "POST /api/admin/projects/{project_id}/delete"
 
     def plan(self) -> dict[str, Any]:
         form = self.request.POST if self.request.method == "POST" else self.request.GET
@@ -196,9 +197,8 @@ class DeletePage(SelectedFlags, ConfirmPage):
     def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
         return self.get(self.request)
 
-    def get_curl(self) -> str:
-        address = f"{api_path(self.kwargs['project_id'])}/delete"
-        return curl_for(self.request, "POST", address, {"features": self.names})
+    def get_api_body(self) -> Any:
+        return {"features": self.names}
 
 
 class ReviveFlags(UndoableAction):

@@ -1,15 +1,14 @@
 """Turns a flag on or off from the console, with a confirmation for production environments."""
 
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import OnFlagPage, api_path, flag_url
+from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments.actions import (
@@ -41,6 +40,9 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
 
     http_method_names = ["get", "post"]
     shown_by = "get"
+    api_call = (
+        "POST /api/admin/projects/{project_id}/features/{name}/environments/{page.environment}/{page.turned}"
+    )
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
@@ -143,9 +145,3 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
     def children(self) -> list[str]:
         dependencies = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)
         return list(dependencies.order_by("flag__name").values_list("flag__name", flat=True))
-
-    def get_curl(self) -> str:
-        address = (
-            f"{api_path(self.flag.project_id, self.flag.name)}/environments/{quote(self.environment, '')}"
-        )
-        return curl_for(self.request, "POST", f"{address}/{self.turned}")
