@@ -99,30 +99,23 @@ VALIDATE_EXAMPLE = {
 }
 
 
+_COUNTS = {
+    "offToOn": 182,
+    "onToOff": 0,
+    "variant": 0,
+    "payload": 0,
+    "share": 0,
+    "unknown": 0,
+    "unchanged": 818,
+}
 COMPARE_EXAMPLE = {
     "contexts": 1000,
     "people": 182,
-    "counts": {
-        "offToOn": 182,
-        "onToOff": 0,
-        "variant": 0,
-        "payload": 0,
-        "share": 0,
-        "unknown": 0,
-        "unchanged": 818,
-    },
+    "counts": _COUNTS,
     "flags": [
         {
             "name": "one-click-pay",
-            "counts": {
-                "offToOn": 182,
-                "onToOff": 0,
-                "variant": 0,
-                "payload": 0,
-                "share": 0,
-                "unknown": 0,
-                "unchanged": 818,
-            },
+            "counts": _COUNTS,
             "before": [{"isEnabled": False, "variant": None, "payload": None, "contexts": 1000.0}],
             "after": [
                 {"isEnabled": False, "variant": None, "payload": None, "contexts": 818.0},

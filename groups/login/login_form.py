@@ -9,6 +9,7 @@ from django.shortcuts import render
 from groups.login.kept_input import find_page, read_input
 from groups.login.links import has_people
 from groups.login.mail import is_mail_on
+from groups.login.password_fields import PasswordField
 from groups.second_factor.host import has_passkeys
 
 SESSION_ENDED = "Your session has ended. Log in again in another tab, then try again here."
@@ -20,11 +21,7 @@ class LoginForm(forms.Form):
         max_length=255,
         widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
     )
-    password = forms.CharField(
-        max_length=1000,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
+    password = PasswordField("current-password")
 
 
 def render_login(

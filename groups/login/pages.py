@@ -21,6 +21,7 @@ from groups.login.kept_input import find_page, keep_input, read_input
 from groups.login.links import find_link, use_login_link, use_setup_link
 from groups.login.login_form import SESSION_ENDED, LoginForm, ask_to_log_in, render_login
 from groups.login.mail import is_mail_on
+from groups.login.password_fields import NewPasswordField
 from groups.login.rules import PASSWORDS_OFF
 from groups.login.sign_on.logout import find_provider_logout
 
@@ -39,12 +40,7 @@ class SetupForm(forms.Form):
         max_length=255,
         widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
     )
-    password = forms.CharField(
-        max_length=1000,
-        strip=False,
-        help_text="At least 8 characters, not a common password.",
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    password = NewPasswordField()
 
 
 @guarded

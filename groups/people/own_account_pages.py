@@ -18,6 +18,7 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.lists.pages import Listing
 from groups.console import ActionPage, Breadcrumbs, FormPage, read_next_page
+from groups.login.password_fields import NewPasswordField, PasswordField
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
 from groups.login.sign_on.linking import describe_own_link
@@ -68,25 +69,9 @@ def read_access_lists(user: User, parameters: QueryDict) -> dict[str, Listing[An
 
 
 class PasswordForm(forms.Form):
-    currentPassword = forms.CharField(
-        label="Current password",
-        max_length=1000,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
-    password = forms.CharField(
-        label="New password",
-        max_length=1000,
-        strip=False,
-        help_text="At least 8 characters, not a common password.",
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
-    confirmPassword = forms.CharField(
-        label="New password again",
-        max_length=1000,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    currentPassword = PasswordField("current-password", label="Current password")
+    password = NewPasswordField(label="New password")
+    confirmPassword = PasswordField("new-password", label="New password again")
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

@@ -16,6 +16,7 @@ from flagadmin.core.lists.pages import Column, Filter, add_problems
 from groups.console import ActionPage, FormPage, ListPage
 from groups.login.flow import begin_login, guarded
 from groups.login.links import make_absolute_url
+from groups.login.password_fields import NewPasswordField
 from groups.models import InviteLink, Role
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission
@@ -132,12 +133,7 @@ class SignUpForm(forms.Form):
         max_length=255,
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
-    password = forms.CharField(
-        max_length=1000,
-        strip=False,
-        help_text="At least 8 characters, not a common password.",
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    password = NewPasswordField()
 
 
 @guarded

@@ -45,10 +45,8 @@ class IntegrationsPage(ListPage):
         Column("state", "State", by=("enabled",)),
         Column("last_sent", "Last sent", by=("last_sent",)),
     )
+    filters = (Filter("q", "Provider or description"),)
     api_call = f"GET {API}"
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Provider or description"),)
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Integration]:
         text = values["q"]
@@ -229,15 +227,13 @@ class DeliveriesPage(ListPage):
         Column("attempts", "Attempts", by=("attempts",), numeric=True),
         Column("sent_at", "Sent", by=("sent_at",)),
     )
+    filters = (Filter("state", "State", [(state.value, label) for state, (_, label) in STATES.items()]),)
     integration: Integration
     api_call = f"GET {API}/{{integration_id}}/events"
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
         self.integration = find_integration(self.kwargs["integration_id"])
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("state", "State", [(state.value, label) for state, (_, label) in STATES.items()]),)
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Delivery]:
         deliveries = self.integration.deliveries.all()

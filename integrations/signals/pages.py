@@ -1,6 +1,5 @@
 """/signals/: sources of signals, their tokens, and what arrived."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -35,13 +34,11 @@ class SignalsPage(ListPage):
         Column("rule_count", "Rules", by=("rule_count",), numeric=True),
         Column("last_received", "Last signal", by=("last_received",)),
     )
+    filters = (Filter("q", "Name"),)
     api_call = f"GET {API}"
 
     def find(self) -> None:
         self.caller.check_any(READERS)
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name"),)
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         counted = list_sources().annotate(rule_count=Count("rules", distinct=True))

@@ -148,30 +148,23 @@ PAST_EXAMPLE: dict[str, Any] = {
     "to": {"environment": "production"},
     "contexts": {"explicit": [{"userId": "42"}]},
 }
+_COUNTS = {
+    "offToOn": 1,
+    "onToOff": 0,
+    "variant": 0,
+    "payload": 0,
+    "share": 0,
+    "unknown": 0,
+    "unchanged": 1,
+}
 RESPONSE_EXAMPLE: dict[str, Any] = {
     "contexts": 2,
     "people": 1,
-    "counts": {
-        "offToOn": 1,
-        "onToOff": 0,
-        "variant": 0,
-        "payload": 0,
-        "share": 0,
-        "unknown": 0,
-        "unchanged": 1,
-    },
+    "counts": _COUNTS,
     "flags": [
         {
             "name": "dark-theme",
-            "counts": {
-                "offToOn": 1,
-                "onToOff": 0,
-                "variant": 0,
-                "payload": 0,
-                "share": 0,
-                "unknown": 0,
-                "unchanged": 1,
-            },
+            "counts": _COUNTS,
             "before": [
                 {"isEnabled": False, "variant": None, "payload": None, "contexts": 1.0},
                 {"isEnabled": True, "variant": None, "payload": None, "contexts": 1.0},

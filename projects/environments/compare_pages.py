@@ -50,13 +50,11 @@ class ComparePage(InProjectPage, ListPage):
         Column("to", "To"),
         Column("differs", "Differs in"),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (
-            Filter("q", "Name, description or tag"),
-            Filter("in", "Differs in", list(KINDS.items())),
-            Filter("show", "Flags", [(ALL, "all"), (SAME, "the same")]),
-        )
+    filters = (
+        Filter("q", "Name, description or tag"),
+        Filter("in", "Differs in", list(KINDS.items())),
+        Filter("show", "Flags", [(ALL, "all"), (SAME, "the same")]),
+    )
 
     def find(self) -> None:
         super().find()

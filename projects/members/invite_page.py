@@ -58,6 +58,7 @@ class InviteForm(forms.Form):
 class InvitePage(ShowsSecretOnce, FormPage):
     template_name = "members/invite.html"
     form_class = InviteForm
+    initial = {"role": BuiltIn.MEMBER.value}
     problem_fields = {"email": "who", "username": "who"}
     api_call = "POST /api/admin/projects/{project_id}/access/invite"
     api_example = {"who": "ada@example.org", "role": BuiltIn.MEMBER.value, "environments": ["development"]}
@@ -85,9 +86,6 @@ class InvitePage(ShowsSecretOnce, FormPage):
             "roles": roles,
             "environments": list_environment_names(self.project),
         }
-
-    def get_initial(self) -> dict[str, Any]:
-        return {"role": BuiltIn.MEMBER.value}
 
     def submit(self, form: Any) -> str:
         invited = invite(self.project.pk, Invitation(**form.cleaned_data), caller=self.caller)

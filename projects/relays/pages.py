@@ -38,12 +38,10 @@ class RelaysPage(ListPage):
         Column("started_at", "Started", by=("started_at",)),
         Column("heard_at", "Last report", by=("heard_at",)),
     )
+    filters = (Filter("q", "Region, version or ID"),)
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Region, version or ID"),)
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Relay]:
         text = values["q"]
