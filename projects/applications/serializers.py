@@ -3,6 +3,7 @@
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, ListOf
+from projects.flags.serializers import SeenFlag
 
 
 class ApplicationSdk(serializers.Serializer):
@@ -68,17 +69,6 @@ class InstanceRecord(serializers.Serializer):
     lastSeen = serializers.DateTimeField()
     createdAt = serializers.DateTimeField()
     appName = serializers.CharField(required=False)
-
-
-class SeenFlag(serializers.Serializer):
-    name = serializers.CharField()
-    description = serializers.CharField(allow_null=True)
-    type = serializers.CharField()
-    project = serializers.CharField()
-    stale = serializers.BooleanField()
-    createdAt = serializers.DateTimeField()
-    impressionData = serializers.BooleanField()
-    archived = serializers.BooleanField()
 
 
 class ApplicationDetail(ApplicationBase):

@@ -113,9 +113,7 @@ class FlagBody(FlagChanges):
     tags = TagBody(many=True, required=False, allow_null=True)
 
 
-class FlagMetadata(serializers.Serializer):
-    """The flag's own fields."""
-
+class SeenFlag(serializers.Serializer):
     name = serializers.CharField()
     description = serializers.CharField(allow_null=True)
     type = serializers.CharField()
@@ -124,6 +122,11 @@ class FlagMetadata(serializers.Serializer):
     createdAt = serializers.DateTimeField()
     impressionData = serializers.BooleanField()
     archived = serializers.BooleanField()
+
+
+class FlagMetadata(SeenFlag):
+    """The flag's own fields."""
+
     owner = OwnerRecord(required=False, help_text="Absent without one.")
     archivedAt = serializers.DateTimeField(required=False)
 
