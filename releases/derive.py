@@ -1,6 +1,6 @@
 """Compares what an environment answers before and after a change, and says which actions make the difference."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
@@ -17,6 +17,14 @@ class ProposedChange(NamedTuple):
     feature: str
     action: str
     payload: Any
+
+
+class EnvironmentChanges(NamedTuple):
+    """What a form would change in an environment of a project."""
+
+    project: str
+    environment: str
+    changes: Sequence[ProposedChange]
 
 
 def find_differing(

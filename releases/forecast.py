@@ -13,7 +13,7 @@ from releases.models import ChangeRequest, Schedule
 from releases.predicted import Predicted
 from releases.requests.conflicts import find_conflict, is_made_from
 from releases.requests.impact import make_change, measure_difference, read_near
-from releases.requests.review import refusal_for
+from releases.requests.review import explain_refusal
 
 Segments = dict[int, SegmentDefinition]
 
@@ -98,9 +98,11 @@ class _Ahead:
             for number, change in enumerate(request.changes.all(), 1):
                 make_change(after, change, number, to_review=True)
         except ValidationError:
-            return refusal_for(request, None)
+            return explain_refusal(request, None)
         states = before.definitions(), after.definitions()
-        return refusal_for(request, measure_difference(self.environment, *states, now=schedule.at).document())
+        return explain_refusal(
+            request, measure_difference(self.environment, *states, now=schedule.at).document()
+        )
 
     def _keep(self, project: str, after: Predicted) -> None:
         self.states[project], self.segments = after, after.segments

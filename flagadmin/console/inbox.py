@@ -11,9 +11,9 @@ from playground.pages.changes import format_share
 from releases.models import ChangeRequest
 from releases.plans.queries import running_plans
 from releases.plans.view import PlanView
-from releases.requests.conflicts import sentence_of
+from releases.requests.conflicts import say_change
 from releases.requests.queries import visible_requests
-from releases.requests.waiting import drafts_of, scheduled_next, waiting_for
+from releases.requests.waiting import read_drafts, scheduled_next, waiting_for
 
 MAX_WAITING, MAX_DRAFTS, MAX_SCHEDULED, MAX_RUNNING, MAX_SENTENCES = 5, 5, 5, 5, 2
 
@@ -32,7 +32,7 @@ class Waiting(NamedTuple):
 def read_inbox(caller: Caller) -> dict[str, Any]:
     """Reads the start page's data. About ten queries, and one or two for each environment with requests in review."""
     waiting = waiting_for(caller, visible_requests(caller))
-    drafts = drafts_of(caller)
+    drafts = read_drafts(caller)
     return {
         "waiting": _make_rows(waiting.select_related("project", "author")[:MAX_WAITING]),
         "waiting_count": waiting.count(),
@@ -68,6 +68,6 @@ def _make_row(request: ChangeRequest) -> Waiting:
 def describe_changes(request: ChangeRequest) -> str:
     """`Turn cart off, Roll out search to 50 % and 3 more changes`"""
     changes = list(request.changes.all())
-    sentences = [sentence_of(request, change) for change in changes[:MAX_SENTENCES]]
+    sentences = [say_change(request, change) for change in changes[:MAX_SENTENCES]]
     more = len(changes) - len(sentences)
     return ", ".join(sentences) + (f" and {pluralize(more, 'more change')}" if more else "")

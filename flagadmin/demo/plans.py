@@ -12,7 +12,7 @@ from flagadmin.demo.clock import at
 from groups.access import Caller
 from projects.models import ImpactPoint, Strategy
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import Steps, add_steps
 from releases.safeguards.actions import set_safeguard
@@ -22,8 +22,8 @@ from releases.safeguards.serializers import SafeguardBody
 from releases.templates.actions import create_template
 
 DAY = timedelta(days=1)
-RUNNING = Place("checkout", "checkout-redesign", "production")
-PAUSED = Place("checkout", "coupon-stacking", "production")
+RUNNING = FlagPath("checkout", "checkout-redesign", "production")
+PAUSED = FlagPath("checkout", "coupon-stacking", "production")
 WEEKDAYS = {"zone": "Europe/Oslo", "days": [1, 2, 3, 4], "from": "09:00", "to": "16:00"}
 WHY = "Failed payments above 0.05: 0.0594 now."
 
@@ -44,7 +44,7 @@ def add_plans(now: datetime, caller: Caller) -> None:
             pause_plan(PAUSED, plan.pk, reason=WHY, caller=caller)
 
 
-def _add_charts(place: Place, moment: datetime, caller: Caller) -> None:
+def _add_charts(place: FlagPath, moment: datetime, caller: Caller) -> None:
     """A chart of the flag, a safeguard of the flag itself, and a chart for everybody."""
     chart = {"title": "Failed payments", "yAxisMin": "zero", "labelSelectors": {}}
     chart |= {"metricName": _name_metric(place), "aggregationMode": "avg", "timeRange": "day"}
@@ -56,12 +56,12 @@ def _add_charts(place: Place, moment: datetime, caller: Caller) -> None:
         set_flag_safeguard(place, safeguard | {"action": {"type": "turnOff"}}, caller=Caller.system())
 
 
-def _find_strategy(place: Place) -> Strategy | None:
+def _find_strategy(place: FlagPath) -> Strategy | None:
     strategies = Strategy.objects.filter(flag__name=place.feature, environment=place.environment)
     return strategies.filter(name="flexibleRollout", parameters__rollout__in=["5", "10"]).first()
 
 
-def _add_plan(place: Place, strategy: Strategy, moment: datetime, caller: Caller) -> None:
+def _add_plan(place: FlagPath, strategy: Strategy, moment: datetime, caller: Caller) -> None:
     share = int(strategy.parameters["rollout"])
     rollouts = [share, *(larger for larger in (25, 50, 100) if larger > share)]
     steps = Steps({}, rollouts, {"intervalMinutes": 5 * 1440, "window": WEEKDAYS})
@@ -74,7 +74,7 @@ def _add_plan(place: Place, strategy: Strategy, moment: datetime, caller: Caller
         start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=caller)
 
 
-def _make_safeguard(place: Place) -> dict:
+def _make_safeguard(place: FlagPath) -> dict:
     body = SafeguardBody(
         data={
             "title": "Failed payments",
@@ -91,11 +91,11 @@ def _make_safeguard(place: Place) -> dict:
     return values
 
 
-def _name_metric(place: Place) -> str:
+def _name_metric(place: FlagPath) -> str:
     return f"{place.feature.replace('-', '_')}_failed_payments"
 
 
-def _make_points(place: Place, begin: datetime, now: datetime) -> Iterator[ImpactPoint]:
+def _make_points(place: FlagPath, begin: datetime, now: datetime) -> Iterator[ImpactPoint]:
     """A gauge every ten minutes. That of the paused plan rises in the last hours."""
     labels = orjson.dumps({"appName": "web-shop", "environment": "production"}).decode()
     minutes = int((now - begin).total_seconds() // 60)

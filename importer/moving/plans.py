@@ -14,7 +14,7 @@ from importer.moving.shared import SegmentIds
 from importer.moving.templates import read_milestones
 from projects.models import Flag, ProjectEnvironment
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.adopt import BegunPlan, adopt_plan
 from releases.plans.documents import plan_document
 from releases.plans.queries import find_plan
@@ -40,7 +40,7 @@ def move_plans(installation: Installation, edits: Edits) -> Iterator[Line]:
         elif len(plan.id) > MAX_KEY:
             yield Line(Kind.CANNOT, subject, f"its id has more than {MAX_KEY} characters", project, plan.flag)
         else:
-            place = Place(project, plan.flag, plan.environment)
+            place = FlagPath(project, plan.flag, plan.environment)
             work = partial(_move, plan, place, ids, templates.get(plan.template, ""), edits, subject)
             yield from try_alone(subject, work, project)
 
@@ -53,7 +53,7 @@ def _find_templates(installation: Installation) -> dict[str, str]:
 
 
 def _move(
-    plan: SourcePlan, place: Place, ids: SegmentIds, template: str, edits: Edits, subject: str
+    plan: SourcePlan, place: FlagPath, ids: SegmentIds, template: str, edits: Edits, subject: str
 ) -> Iterator[Line]:
     present = ReleasePlan.objects.filter(pk=plan.id, flag__name=plan.flag).first()
     is_edited = edits.has_flag(plan.flag, plan.environment)

@@ -30,9 +30,9 @@ from integrations.signals.matching import Item, look_up, meets, read_items
 from projects.access import access_flag_for_update
 from projects.flags.environments.actions import disable_flag
 from releases.models import ReleasePlan
-from releases.plans.access import Place, access_flag_in
+from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.actions import pause_plan
-from releases.plans.queries import plans_of
+from releases.plans.queries import read_plans
 from releases.safeguards.actions import note_alert
 
 log = logging.getLogger("flagadmin.integrations")
@@ -149,9 +149,9 @@ def _turn_off(rule: SignalRule, item: Item, caller: Caller) -> str:
 
 
 def _pause_plan(rule: SignalRule, item: Item, caller: Caller) -> str:
-    place = Place(rule.project, rule.flag, rule.environment)
+    place = FlagPath(rule.project, rule.flag, rule.environment)
     flag = access_flag_in(place, Permission.UPDATE_FEATURE_STRATEGY, caller)
-    running = plans_of(flag, rule.environment).filter(state=ReleasePlan.State.RUNNING).first()
+    running = read_plans(flag, rule.environment).filter(state=ReleasePlan.State.RUNNING).first()
     if running is None:
         return "noRunningPlan"
     pause_plan(place, str(running.pk), reason=f"A signal of {rule.source.name} has paused it.", caller=caller)

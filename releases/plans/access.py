@@ -11,7 +11,7 @@ from releases.models import ReleasePlan
 from releases.plans.queries import find_plan
 
 
-class Place(NamedTuple):
+class FlagPath(NamedTuple):
     """A flag in an environment of its project."""
 
     project: str
@@ -19,22 +19,22 @@ class Place(NamedTuple):
     environment: str
 
 
-def place_of(plan: ReleasePlan) -> Place:
-    return Place(plan.flag.project_id, plan.flag.name, plan.environment_id)
+def get_flag_path(plan: ReleasePlan) -> FlagPath:
+    return FlagPath(plan.flag.project_id, plan.flag.name, plan.environment_id)
 
 
 def access_plan_for_update(
-    place: Place, plan_key: str, permission: Permission, caller: Caller
+    flag_path: FlagPath, plan_key: str, permission: Permission, caller: Caller
 ) -> ReleasePlan:
     """The plan, locked with its flag and project. Raises NotFound, NoAccess."""
-    flag = access_flag_in(place, permission, caller)
+    flag = access_flag_in(flag_path, permission, caller)
     ReleasePlan.objects.select_for_update(of=("self",)).filter(pk=plan_key, flag=flag).first()
-    return find_plan(flag, place.environment, plan_key)
+    return find_plan(flag, flag_path.environment, plan_key)
 
 
-def access_flag_in(place: Place, permission: Permission, caller: Caller) -> Flag:
+def access_flag_in(flag_path: FlagPath, permission: Permission, caller: Caller) -> Flag:
     flag = access_flag_for_update(
-        caller, place.project, place.feature, permission, environment=place.environment
+        caller, flag_path.project, flag_path.feature, permission, environment=flag_path.environment
     )
-    find_project_environment(place.project, place.environment)
+    find_project_environment(flag_path.project, flag_path.environment)
     return flag

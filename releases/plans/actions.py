@@ -13,16 +13,16 @@ from groups.permissions import Permission
 from projects.access import access_flag
 from projects.flags.environments.actions import disable_flag
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import Place, access_flag_in, access_plan_for_update, place_of
+from releases.plans.access import FlagPath, access_flag_in, access_plan_for_update, get_flag_path
 from releases.plans.approval import is_approved_step, is_let_through, note_edit, record_skip, through_gate
 from releases.plans.documents import plan_document
-from releases.plans.progress import standing_of
+from releases.plans.progress import get_standing
 from releases.plans.queries import (
     find_milestone,
     find_plan,
     find_plan_with,
     find_preceding,
-    plans_of,
+    read_plans,
 )
 from releases.plans.rules import check_paused, check_startable
 from releases.plans.steps import enter_milestone, enter_pause, record_plan, save_plan, write_strategies
@@ -33,31 +33,31 @@ UPDATE, DELETE = Permission.UPDATE_FEATURE_STRATEGY, Permission.DELETE_FEATURE_S
 
 
 def start_milestone(
-    place: Place, plan_key: str, milestone_key: str, *, then_pause: str = "", caller: Caller
+    flag_path: FlagPath, plan_key: str, milestone_key: str, *, then_pause: str = "", caller: Caller
 ) -> ReleasePlan:
     """Makes the milestone's strategies those of the flag. ``then_pause``: why the plan does not go on then.
 
     Raises NotFound, NoAccess, ValidationError, Conflict. Where changes need a change request, it is refused unless the
     plan is approved and this is the next milestone, or the one before.
     """
-    plan = _read_plan(place, plan_key, caller)
+    plan = _read_plan(flag_path, plan_key, caller)
     milestone = find_milestone(plan, milestone_key)
     is_approved = is_approved_step(plan, milestone)
     payload = {"planId": plan_key, "milestoneId": milestone_key}
-    with through_gate(place, "startMilestone", payload, is_approved=is_approved):
-        return _start(place, plan_key, milestone_key, is_approved, then_pause, caller)
+    with through_gate(flag_path, "startMilestone", payload, is_approved=is_approved):
+        return _start(flag_path, plan_key, milestone_key, is_approved, then_pause, caller)
 
 
 @transactional
 def _start(
-    place: Place, plan_key: str, milestone_key: str, is_approved: bool, then_pause: str, caller: Caller
+    flag_path: FlagPath, plan_key: str, milestone_key: str, is_approved: bool, then_pause: str, caller: Caller
 ) -> ReleasePlan:
-    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
     milestone = find_milestone(plan, milestone_key)
     if is_approved and not is_approved_step(plan, milestone):
         raise Conflict("The release plan has just been changed. Look at it again.")
-    check_startable(plan, milestone, plans_of(plan.flag, plan.environment_id).exclude(pk=plan.pk))
-    plan.approved = is_approved or is_let_through(place)
+    check_startable(plan, milestone, read_plans(plan.flag, plan.environment_id).exclude(pk=plan.pk))
+    plan.approved = is_approved or is_let_through(flag_path)
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
     enter_milestone(plan, milestone, caller)
     if then_pause:
@@ -66,9 +66,9 @@ def _start(
 
 
 @transactional
-def pause_plan(place: Place, plan_key: str, *, reason: str = "", caller: Caller) -> ReleasePlan:
+def pause_plan(flag_path: FlagPath, plan_key: str, *, reason: str = "", caller: Caller) -> ReleasePlan:
     """Raises NotFound, NoAccess, InvalidOperation."""
-    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
     if plan.state != State.RUNNING:
         raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a running one can be paused.")
     enter_pause(plan, reason or f"{caller.name} has paused it.", caller)
@@ -76,56 +76,56 @@ def pause_plan(place: Place, plan_key: str, *, reason: str = "", caller: Caller)
 
 
 @transactional
-def resume_plan(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
+def resume_plan(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePlan:
     """The active milestone's time counts on. Safeguards read what is reported from now on.
 
     Raises NotFound, NoAccess, InvalidOperation.
     """
-    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
     check_paused(plan)
-    _, since = standing_of(plan)
+    _, since = get_standing(plan)
     now = timezone.now()
     plan.since = since + (now - (plan.paused_at or now))
     plan.state, plan.reason, plan.paused_at, plan.numbers_from = State.RUNNING, "", None, now
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
-    plan.approved = plan.approved or is_let_through(place)
+    plan.approved = plan.approved or is_let_through(flag_path)
     save_plan(plan, now)
     record_plan(EventType.RELEASE_PLAN_RESUMED, plan, caller)
     return plan
 
 
-def step_back(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
+def step_back(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePlan:
     """Starts the milestone before the active one, and pauses. Raises what `start_milestone` raises."""
-    plan = _read_plan(place, plan_key, caller)
+    plan = _read_plan(flag_path, plan_key, caller)
     milestone = find_preceding(plan)
     if milestone is None:
         raise InvalidOperation(f"Release plan {plan.name} is at its first milestone.")
     reason = f"{caller.name} has stepped back."
-    return start_milestone(place, plan_key, milestone.pk, then_pause=reason, caller=caller)
+    return start_milestone(flag_path, plan_key, milestone.pk, then_pause=reason, caller=caller)
 
 
 @transactional
-def turn_off(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
+def turn_off(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePlan:
     """Pauses the plan, and turns the flag off in the environment. Raises NotFound, NoAccess."""
-    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
-    disable_flag(*place, caller=caller)
+    plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
+    disable_flag(*flag_path, caller=caller)
     if plan.state == State.RUNNING:
-        enter_pause(plan, f"{caller.name} has turned {place.feature} off.", caller)
+        enter_pause(plan, f"{caller.name} has turned {flag_path.feature} off.", caller)
     return plan
 
 
-def remove_plan(place: Place, plan_key: str, *, keep_strategies: bool = False, caller: Caller) -> None:
+def remove_plan(flag_path: FlagPath, plan_key: str, *, keep_strategies: bool = False, caller: Caller) -> None:
     """Removes the plan and, unless they are to stay, the strategies of its active milestone.
 
     Raises NotFound, NoAccess.
     """
-    with through_gate(place, "deleteReleasePlan", {"planId": plan_key}, is_approved=False):
-        _remove(place, plan_key, keep_strategies=keep_strategies, caller=caller)
+    with through_gate(flag_path, "deleteReleasePlan", {"planId": plan_key}, is_approved=False):
+        _remove(flag_path, plan_key, keep_strategies=keep_strategies, caller=caller)
 
 
 @transactional
-def _remove(place: Place, plan_key: str, *, keep_strategies: bool, caller: Caller) -> None:
-    plan = access_plan_for_update(place, plan_key, DELETE, caller)
+def _remove(flag_path: FlagPath, plan_key: str, *, keep_strategies: bool, caller: Caller) -> None:
+    plan = access_plan_for_update(flag_path, plan_key, DELETE, caller)
     before = plan_document(plan)
     if not keep_strategies and plan.active is not None:
         write_strategies(plan, Milestone(strategies=[]), caller)
@@ -135,7 +135,7 @@ def _remove(place: Place, plan_key: str, *, keep_strategies: bool, caller: Calle
 
 @transactional
 def set_transition(
-    place: Place,
+    flag_path: FlagPath,
     milestone_key: str,
     transition: Mapping[str, Any] | None,
     *,
@@ -146,15 +146,15 @@ def set_transition(
 
     ``target``: the id of the next milestone, if the caller names it. Raises NotFound, NoAccess, ValidationError.
     """
-    flag = access_flag_in(place, UPDATE, caller)
-    plan = find_plan_with(flag, place.environment, milestone_key)
+    flag = access_flag_in(flag_path, UPDATE, caller)
+    plan = find_plan_with(flag, flag_path.environment, milestone_key)
     return edit_transition(plan, milestone_key, transition, target=target, caller=caller)
 
 
 def edit_transition(
     plan: ReleasePlan, milestone_key: str, transition: Any, *, target: str = "", caller: Caller
 ) -> ReleasePlan:
-    plan = access_plan_for_update(place_of(plan), plan.pk, UPDATE, caller)
+    plan = access_plan_for_update(get_flag_path(plan), plan.pk, UPDATE, caller)
     check_problems(transition_problems(transition, "transitionCondition"))
     milestone = find_milestone(plan, milestone_key)
     following = next((each for each in plan.milestones.all() if each.place > milestone.place), None)
@@ -165,7 +165,7 @@ def edit_transition(
         return plan
     milestone.save(update_fields=["transition"])
     note_edit(plan)
-    record_skip(place_of(plan))
+    record_skip(get_flag_path(plan))
     if plan.active_id == milestone.pk:
         plan.active = milestone
     save_plan(plan, timezone.now())
@@ -180,8 +180,13 @@ def edit_transition(
     return find_plan(plan.flag, plan.environment_id, plan.pk)
 
 
-def _read_plan(place: Place, plan_key: str, caller: Caller) -> ReleasePlan:
+def _read_plan(flag_path: FlagPath, plan_key: str, caller: Caller) -> ReleasePlan:
     flag = access_flag(
-        caller, place.project, place.feature, archived=False, permission=UPDATE, environment=place.environment
+        caller,
+        flag_path.project,
+        flag_path.feature,
+        archived=False,
+        permission=UPDATE,
+        environment=flag_path.environment,
     )
-    return find_plan(flag, place.environment, plan_key)
+    return find_plan(flag, flag_path.environment, plan_key)

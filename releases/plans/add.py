@@ -13,9 +13,9 @@ from projects.flags.queries import read_strategy_documents
 from projects.models import Flag
 from projects.strategies.access import access_strategy
 from releases.models import ReleasePlan
-from releases.plans.access import Place, access_flag_in
+from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.documents import plan_document
-from releases.plans.queries import UNFINISHED, find_plan, plans_of
+from releases.plans.queries import UNFINISHED, find_plan, read_plans
 from releases.plans.rules import check_rollouts
 from releases.plans.steps import record_plan
 from releases.templates.actions import insert_milestones
@@ -28,14 +28,14 @@ Document = dict[str, Any]
 
 
 @transactional
-def add_plan(place: Place, template_key: str, *, caller: Caller) -> ReleasePlan:
+def add_plan(flag_path: FlagPath, template_key: str, *, caller: Caller) -> ReleasePlan:
     """Adds a plan from a template. None of its milestones is started.
 
     Raises NotFound, NoAccess, Conflict if there is an unfinished one, ValidationError.
     """
-    flag = access_flag_in(place, CREATE, caller)
+    flag = access_flag_in(flag_path, CREATE, caller)
     template = readable_templates(caller).filter(pk=template_key).first()
-    if template is None or template.project_id not in (None, place.project):
+    if template is None or template.project_id not in (None, flag_path.project):
         raise ValidationError.at("templateId", f"release template {template_key} not found")
     if template.archived_at is not None:
         raise ValidationError.at("templateId", f"release template {template.name} is archived")
@@ -45,7 +45,7 @@ def add_plan(place: Place, template_key: str, *, caller: Caller) -> ReleasePlan:
         for strategy in milestone["strategies"]:
             strategy["id"] = ""
     plan = ReleasePlan(name=template.name, description=template.description, template_key=template.pk)
-    return _insert(plan, flag, place, document["milestones"], caller)
+    return _insert(plan, flag, flag_path, document["milestones"], caller)
 
 
 class Steps(NamedTuple):
@@ -58,18 +58,18 @@ class Steps(NamedTuple):
 
 
 @transactional
-def add_steps(place: Place, strategy_id: str, steps: Steps, *, caller: Caller) -> ReleasePlan:
+def add_steps(flag_path: FlagPath, strategy_id: str, steps: Steps, *, caller: Caller) -> ReleasePlan:
     """Adds a plan that raises the share of a strategy. With "" as its id, the first step adds it.
 
     The strategy keeps its id, group and stickiness: nobody who has the flag loses it. None of the steps is started.
 
     Raises NotFound, NoAccess, Conflict if there is an unfinished plan, ValidationError.
     """
-    flag = access_flag_in(place, CREATE, caller)
+    flag = access_flag_in(flag_path, CREATE, caller)
     check_rollouts(steps.rollouts, "rollouts")
     stored: Mapping[str, Any] = {}
     if strategy_id:
-        [stored] = read_strategy_documents([access_strategy(flag, place.environment, strategy_id)])
+        [stored] = read_strategy_documents([access_strategy(flag, flag_path.environment, strategy_id)])
     values: Document = {**stored, **steps.strategy, "id": "", "disabled": False}
     parameters = {**(stored.get("parameters") or {}), **(steps.strategy.get("parameters") or {})}
     if values.get("name") != FLEXIBLE_ROLLOUT:
@@ -85,21 +85,21 @@ def add_steps(place: Place, strategy_id: str, steps: Steps, *, caller: Caller) -
     name = " → ".join(map(str, steps.rollouts)) + " %"
     plan = ReleasePlan(name=name, strategy_ids=[strategy_id] if strategy_id else [])
     plan.pause_if_broken = steps.pause_if_broken
-    return _insert(plan, flag, place, milestones, caller)
+    return _insert(plan, flag, flag_path, milestones, caller)
 
 
 def _insert(
-    plan: ReleasePlan, flag: Flag, place: Place, milestones: Sequence[Document], caller: Caller
+    plan: ReleasePlan, flag: Flag, flag_path: FlagPath, milestones: Sequence[Document], caller: Caller
 ) -> ReleasePlan:
-    if plans_of(flag, place.environment).filter(state__in=UNFINISHED).exists():
+    if read_plans(flag, flag_path.environment).filter(state__in=UNFINISHED).exists():
         raise Conflict(
-            f"{flag.name} has a release plan in {place.environment} that is not done. Remove it first."
+            f"{flag.name} has a release plan in {flag_path.environment} that is not done. Remove it first."
         )
-    planned, problems = plan_milestones(milestones, "milestones", project_id=place.project, flag=flag)
+    planned, problems = plan_milestones(milestones, "milestones", project_id=flag_path.project, flag=flag)
     check_problems(problems)
-    plan.flag, plan.environment_id, plan.author = flag, place.environment, caller.user
+    plan.flag, plan.environment_id, plan.author = flag, flag_path.environment, caller.user
     plan.save(force_insert=True)
     insert_milestones({"plan": plan}, planned)
-    plan = find_plan(flag, place.environment, plan.pk)
+    plan = find_plan(flag, flag_path.environment, plan.pk)
     record_plan(EventType.RELEASE_PLAN_ADDED, plan, caller, after=plan_document(plan))
     return plan

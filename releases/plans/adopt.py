@@ -15,10 +15,10 @@ from groups.permissions import Permission
 from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import Place, access_flag_in
+from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.documents import plan_document
 from releases.plans.predicted import without_identity
-from releases.plans.queries import UNFINISHED, find_plan, plans_of
+from releases.plans.queries import UNFINISHED, find_plan, read_plans
 from releases.plans.steps import finish_if_over, record_plan, save_plan
 from releases.templates.actions import insert_milestones
 from releases.templates.rules import plan_milestones
@@ -45,22 +45,24 @@ class BegunPlan:
 
 
 @transactional
-def adopt_plan(place: Place, begun: BegunPlan, *, caller: Caller) -> ReleasePlan:
+def adopt_plan(flag_path: FlagPath, begun: BegunPlan, *, caller: Caller) -> ReleasePlan:
     """Replaces the plan with this key, if there is one. The flag's strategies stay as they are.
 
     Raises NotFound, NoAccess, Conflict if the flag has another unfinished one, and ValidationError: also if the flag
     does not have the strategies of the active milestone.
     """
-    flag = access_flag_in(place, Permission.CREATE_FEATURE_STRATEGY, caller)
-    others = plans_of(flag, place.environment).filter(state__in=UNFINISHED)
+    flag = access_flag_in(flag_path, Permission.CREATE_FEATURE_STRATEGY, caller)
+    others = read_plans(flag, flag_path.environment).filter(state__in=UNFINISHED)
     if others.exclude(pk=begun.key).exists():
-        raise Conflict(f"{flag.name} has another release plan in {place.environment}.")
-    planned, problems = plan_milestones(begun.milestones, "milestones", project_id=place.project, flag=flag)
+        raise Conflict(f"{flag.name} has another release plan in {flag_path.environment}.")
+    planned, problems = plan_milestones(
+        begun.milestones, "milestones", project_id=flag_path.project, flag=flag
+    )
     check_problems(problems)
-    plan = ReleasePlan(id=begun.key, flag=flag, environment_id=place.environment, author=caller.user)
+    plan = ReleasePlan(id=begun.key, flag=flag, environment_id=flag_path.environment, author=caller.user)
     plan.name, plan.description, plan.template_key = begun.name, begun.description, begun.template_key
     if begun.active is not None:
-        plan.strategy_ids = _find_own(flag, place, planned[begun.active]["strategies"])
+        plan.strategy_ids = _find_own(flag, flag_path, planned[begun.active]["strategies"])
     ReleasePlan.objects.filter(pk=begun.key, flag=flag).delete()
     plan.save(force_insert=True)
     rows = insert_milestones({"plan": plan}, planned)
@@ -69,14 +71,14 @@ def adopt_plan(place: Place, begun: BegunPlan, *, caller: Caller) -> ReleasePlan
     Milestone.objects.bulk_update(rows, ["started_at"])
     if begun.active is not None:
         _stand_at(plan, rows[begun.active], begun.pause, caller)
-    plan = find_plan(flag, place.environment, plan.pk)
+    plan = find_plan(flag, flag_path.environment, plan.pk)
     record_plan(EventType.RELEASE_PLAN_ADDED, plan, caller, after=plan_document(plan))
     return plan
 
 
-def _find_own(flag: Flag, place: Place, strategies: list[Document]) -> list[str]:
+def _find_own(flag: Flag, flag_path: FlagPath, strategies: list[Document]) -> list[str]:
     """The ids of the flag's strategies that are these, which get the words of the flag's."""
-    rows = Strategy.objects.filter(flag=flag, environment=place.environment)
+    rows = Strategy.objects.filter(flag=flag, environment=flag_path.environment)
     free = read_strategy_documents(rows.order_by("sort_order", "created_at", "pk"))
     ids = []
     for number, strategy in enumerate(strategies):

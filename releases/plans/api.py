@@ -12,11 +12,11 @@ from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
 from releases.models import ReleasePlan
 from releases.plans import actions
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.add import Steps, add_plan, add_steps
 from releases.plans.documents import plan_document
 from releases.plans.edit import edit_milestone_strategy
-from releases.plans.queries import find_plan, plans_of
+from releases.plans.queries import find_plan, read_plans
 from releases.plans.serializers import (
     MilestoneStrategyChanges,
     PauseBody,
@@ -46,8 +46,8 @@ class PlansOfFlag(OnFlagViewSet):
     tags = TAGS
 
     @property
-    def place(self) -> Place:
-        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
+    def place(self) -> FlagPath:
+        return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
     def document(self, plan: ReleasePlan) -> dict[str, Any]:
         return plan_document(find_plan(plan.flag, plan.environment_id, plan.pk))
@@ -65,7 +65,7 @@ class ReleasePlanViewSet(PlansOfFlag):
     @extend_schema(operation_id="getReleasePlans", responses={200: PlanRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """List the release plans of a flag in an environment, newest first."""
-        return Response([plan_document(plan) for plan in plans_of(self.flag, environment)])
+        return Response([plan_document(plan) for plan in read_plans(self.flag, environment)])
 
     @extend_schema(
         operation_id="addReleasePlanToFeature",

@@ -11,34 +11,36 @@ from releases.applying import applying, is_applied_to, proposing
 from releases.derive import ProposedChange
 from releases.models import Milestone, ReleasePlan
 from releases.needs_request import SKIP, make_skip_event
-from releases.plans.access import Place, place_of
+from releases.plans.access import FlagPath, get_flag_path
 from releases.plans.queries import find_following, find_preceding, needs_requests
 
 
 def note_edit(plan: ReleasePlan) -> None:
     """An edited plan is no longer what was approved, unless the edit was."""
-    plan.approved = is_let_through(place_of(plan))
+    plan.approved = is_let_through(get_flag_path(plan))
 
 
-def is_let_through(place: Place) -> bool:
+def is_let_through(flag_path: FlagPath) -> bool:
     """Whether what is done there now needs no change request, or no other."""
-    return not _needs_another(place) or _find_skipping(place) is not None
+    return not _needs_another(flag_path) or _find_skipping(flag_path) is not None
 
 
-def record_skip(place: Place) -> None:
+def record_skip(flag_path: FlagPath) -> None:
     """Of what changes no answer yet, which the gate does not see: if it needs a request, and somebody skips it."""
-    if _needs_another(place) and (caller := _find_skipping(place)) is not None:
-        record(make_skip_event(place.project, place.environment, place.feature), actor=caller)
+    if _needs_another(flag_path) and (caller := _find_skipping(flag_path)) is not None:
+        record(make_skip_event(flag_path.project, flag_path.environment, flag_path.feature), actor=caller)
 
 
-def _needs_another(place: Place) -> bool:
-    project, environment = place.project, place.environment
+def _needs_another(flag_path: FlagPath) -> bool:
+    project, environment = flag_path.project, flag_path.environment
     return not is_applied_to(project, environment) and needs_requests(project, environment)
 
 
-def _find_skipping(place: Place) -> Caller | None:
+def _find_skipping(flag_path: FlagPath) -> Caller | None:
     caller: Caller | None = get_skipping_caller()
-    may_skip = caller is not None and caller.can(SKIP, project=place.project, environment=place.environment)
+    may_skip = caller is not None and caller.can(
+        SKIP, project=flag_path.project, environment=flag_path.environment
+    )
     return caller if may_skip else None
 
 
@@ -48,11 +50,11 @@ def is_approved_step(plan: ReleasePlan, milestone: Milestone) -> bool:
 
 
 @contextmanager
-def through_gate(place: Place, action: str, payload: Any, *, is_approved: bool) -> Iterator[None]:
+def through_gate(flag_path: FlagPath, action: str, payload: Any, *, is_approved: bool) -> Iterator[None]:
     """Around a whole action, at whose end the gate compares."""
     if is_approved:
-        with applying(place.project, place.environment):
+        with applying(flag_path.project, flag_path.environment):
             yield
         return
-    with proposing([ProposedChange(place.feature, action, payload)]):
+    with proposing([ProposedChange(flag_path.feature, action, payload)]):
         yield

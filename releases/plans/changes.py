@@ -11,7 +11,7 @@ from groups.access import Caller
 from releases.changes import Kind
 from releases.models import Milestone, Safeguard
 from releases.plans import actions, predicted
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.add import add_plan
 from releases.plans.documents import safeguard_document
 from releases.plans.edit import edit_milestone_strategy
@@ -64,8 +64,8 @@ class FlagSafeguardId(Body):
     safeguardId = serializers.CharField(max_length=26)
 
 
-def _place(target: Target) -> Place:
-    return Place(target.project, target.feature, target.environment)
+def _place(target: Target) -> FlagPath:
+    return FlagPath(target.project, target.feature, target.environment)
 
 
 def _read_plans(target: Target, payload: Any) -> list[str]:

@@ -24,9 +24,9 @@ from projects.models import Project, Strategy
 from releases.applying import applying
 from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import place_of
+from releases.plans.access import get_flag_path
 from releases.plans.predicted import without_identity
-from releases.plans.progress import APPLY, UPDATE, find_step, may_be_due, standing_of
+from releases.plans.progress import APPLY, UPDATE, find_step, get_standing, may_be_due
 from releases.plans.queries import find_preceding, is_approved
 from releases.plans.steps import (
     LOOK_EVERY,
@@ -123,7 +123,7 @@ def _take_step(seen: ReleasePlan) -> None:
 
 
 def _finish(plan: ReleasePlan, caller: Caller, now: datetime) -> None:
-    active, _ = standing_of(plan)
+    active, _ = get_standing(plan)
     active.passed_at = now
     active.save(update_fields=["passed_at"])
     plan.state = State.DONE
@@ -147,7 +147,7 @@ def _react(seen: ReleasePlan, breach: Verdict) -> None:
     before = find_preceding(plan)
     with commenting(_comment(plan, breach.sentence)):
         if action == Action.TURN_OFF:
-            disable_flag(*place_of(plan), caller=caller)
+            disable_flag(*get_flag_path(plan), caller=caller)
         elif action == Action.STEP_BACK and before is not None and not find_obstacle(plan):
             enter_milestone(plan, before, caller)
         enter_pause(plan, breach.sentence, caller)
@@ -181,8 +181,8 @@ def find_obstacle(plan: ReleasePlan) -> str:
     if by is not None:
         if not by.is_active:
             return f"{who} can no longer log in."
-        caller, place = Caller(user=by), {"project": flag.project_id, "environment": plan.environment_id}
-        if not caller.can(UPDATE, **place) and not caller.can(APPLY, **place):
+        caller, flag_path = Caller(user=by), {"project": flag.project_id, "environment": plan.environment_id}
+        if not caller.can(UPDATE, **flag_path) and not caller.can(APPLY, **flag_path):
             return f"{who} may not change strategies there any more."
     return (
         "" if has_own_strategies(plan) else f"The plan's strategies of {flag.name} were changed by somebody."
@@ -191,7 +191,7 @@ def find_obstacle(plan: ReleasePlan) -> str:
 
 def has_own_strategies(plan: ReleasePlan) -> bool:
     """Whether the flag's strategies that are the plan's are still those of the active milestone."""
-    active, _ = standing_of(plan)
+    active, _ = get_standing(plan)
     rows = Strategy.objects.filter(pk__in=plan.strategy_ids, flag=plan.flag, environment=plan.environment_id)
     stored = {document["id"]: without_identity(document) for document in read_strategy_documents(rows)}
     wanted = [without_identity(strategy) for strategy in active.strategies]

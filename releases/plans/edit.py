@@ -10,7 +10,7 @@ from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
 from releases.models import Milestone
-from releases.plans.access import Place, access_plan_for_update
+from releases.plans.access import FlagPath, access_plan_for_update
 from releases.plans.approval import note_edit, record_skip, through_gate
 from releases.plans.predicted import edit_in_memory, find_strategy
 from releases.plans.queries import find_milestone
@@ -20,7 +20,13 @@ UPDATE = Permission.UPDATE_FEATURE_STRATEGY
 
 
 def edit_milestone_strategy(
-    place: Place, plan_key: str, milestone_key: str, key: str, values: Mapping[str, Any], *, caller: Caller
+    flag_path: FlagPath,
+    plan_key: str,
+    milestone_key: str,
+    key: str,
+    values: Mapping[str, Any],
+    *,
+    caller: Caller,
 ) -> Milestone:
     """Changes the given members of a milestone's strategy: of the active milestone, the flag's strategy at once.
 
@@ -28,13 +34,13 @@ def edit_milestone_strategy(
     refused, and any other edit ends the approval of the plan.
     """
     payload = {"planId": plan_key, "milestoneId": milestone_key, "id": key, **values}
-    with through_gate(place, "updateMilestoneStrategy", payload, is_approved=False):
-        return _edit(place, payload, caller)
+    with through_gate(flag_path, "updateMilestoneStrategy", payload, is_approved=False):
+        return _edit(flag_path, payload, caller)
 
 
 @transactional
-def _edit(place: Place, payload: Mapping[str, Any], caller: Caller) -> Milestone:
-    plan = access_plan_for_update(place, payload["planId"], UPDATE, caller)
+def _edit(flag_path: FlagPath, payload: Mapping[str, Any], caller: Caller) -> Milestone:
+    plan = access_plan_for_update(flag_path, payload["planId"], UPDATE, caller)
     milestone = find_milestone(plan, payload["milestoneId"])
     before = find_strategy(milestone, payload["id"])
     after = edit_in_memory(plan.flag, milestone, payload)
@@ -45,7 +51,7 @@ def _edit(place: Place, payload: Mapping[str, Any], caller: Caller) -> Milestone
         plan.active = milestone
         write_strategies(plan, milestone, caller)
     else:
-        record_skip(place)
+        record_skip(flag_path)
     note_edit(plan)
     save_plan(plan, timezone.now())
     record_plan(

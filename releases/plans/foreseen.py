@@ -14,7 +14,7 @@ from projects.definitions import Definitions, read_definitions
 from projects.drafts import Draft, FlagEdit
 from releases.plans.in_steps import NOT_IN_STEPS
 from releases.plans.timing import find_opening
-from releases.requests.impact import Measured, measure_difference, with_near
+from releases.requests.impact import Measured, add_near, measure_difference
 
 
 class ForeseenStep(NamedTuple):
@@ -60,7 +60,7 @@ def read_near(edit: FlagEdit) -> Definitions:
     segments = set(edit.draft.used_segments())
     with consistent_reads():
         return read_definitions(
-            [edit.project], edit.environment, flags=with_near({edit.flag}), segments=segments
+            [edit.project], edit.environment, flags=add_near({edit.flag}), segments=segments
         )
 
 

@@ -13,7 +13,7 @@ from releases.models import Milestone, ReleasePlan
 from releases.plans.predicted import draft_milestone, edit_plan, find_plan_ahead, keep_plan
 from releases.plans.snapshots import PlanSnapshot, take_snapshot
 from releases.predicted import Predicted
-from releases.requests.impact import Measured, measure_difference, with_near
+from releases.requests.impact import Measured, add_near, measure_difference
 
 
 def measure_start(plan: ReleasePlan, milestone: Milestone, *, now: datetime) -> Measured:
@@ -27,7 +27,7 @@ def predict_start(plan: ReleasePlan, milestone: Milestone) -> tuple[Definitions,
     """The flag and those near it, as stored and as the milestone would leave them. Raises ValidationError."""
     project_id, environment = plan.flag.project_id, plan.environment_id
     segments: set[Any] = {key for strategy in milestone.strategies for key in strategy["segments"]}
-    names = with_near({plan.flag.name})
+    names = add_near({plan.flag.name})
     stored = read_definitions([project_id], environment, flags=names, segments=segments)
     state = Predicted(find_project_environment(project_id, environment), stored)
     draft_milestone(state, plan.flag.name, take_snapshot(plan), milestone)

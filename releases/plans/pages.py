@@ -17,7 +17,7 @@ from projects.flags.environments.toggle import find_project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.add import add_plan, add_steps
 from releases.plans.forms import (
     INTERVALS,
@@ -201,8 +201,8 @@ class NewPlanPage(ConsolePage):
         return get_flag_breadcrumbs(self.flag)
 
     @property
-    def place(self) -> Place:
-        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
+    def place(self) -> FlagPath:
+        return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
     def dispatch_to(self) -> None:
         place = self.place

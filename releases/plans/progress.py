@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 def find_step(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> Step:
     """The step after the active milestone of a plan that is started."""
-    active, since = standing_of(plan)
+    active, since = get_standing(plan)
     following, transition = find_following(plan), active.transition
     guarded = [
         Condition(verdict.sentence, verdict.holds, verdict.state == State.BREACHED) for verdict in verdicts
@@ -57,7 +57,7 @@ def find_step(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> 
     return Step(following, find_opening(transition, since), conditions)
 
 
-def standing_of(plan: ReleasePlan) -> tuple[Milestone, datetime]:
+def get_standing(plan: ReleasePlan) -> tuple[Milestone, datetime]:
     """The active milestone of a started plan, and since when its time counts."""
     if plan.active is None or plan.since is None:
         raise AssertionError("a plan that is started has an active milestone")
@@ -66,7 +66,7 @@ def standing_of(plan: ReleasePlan) -> tuple[Milestone, datetime]:
 
 def may_be_due(plan: ReleasePlan, now: datetime) -> bool:
     """Whether it is time for the next step, whatever else it waits for. Reads nothing."""
-    active, since = standing_of(plan)
+    active, since = get_standing(plan)
     return active.transition is not None and find_opening(active.transition, since) <= now
 
 

@@ -23,7 +23,7 @@ class Keyed(Protocol):
 Row = TypeVar("Row", bound=Keyed)
 
 
-def plans_of(flag: Flag, environment: str) -> QuerySet[ReleasePlan]:
+def read_plans(flag: Flag, environment: str) -> QuerySet[ReleasePlan]:
     """Those of the flag in the environment, newest first, with what their documents need."""
     plans = ReleasePlan.objects.filter(flag=flag, environment=environment)
     return plans.select_related("flag", "active").prefetch_related("milestones", "safeguards")
@@ -49,7 +49,7 @@ def search_plans(caller: Caller, words: Sequence[str]) -> QuerySet[ReleasePlan]:
 
 def find_plan(flag: Flag, environment: str, key: str) -> ReleasePlan:
     """Raises NotFound."""
-    plan = plans_of(flag, environment).filter(pk=key).first()
+    plan = read_plans(flag, environment).filter(pk=key).first()
     if plan is None:
         raise NotFound(f"{flag.name} has no release plan {key} in {environment}.")
     return plan
@@ -57,7 +57,7 @@ def find_plan(flag: Flag, environment: str, key: str) -> ReleasePlan:
 
 def find_plan_with(flag: Flag, environment: str, milestone_key: str) -> ReleasePlan:
     """The plan that has the milestone. Raises NotFound."""
-    plan = plans_of(flag, environment).filter(milestones=milestone_key).first()
+    plan = read_plans(flag, environment).filter(milestones=milestone_key).first()
     if plan is None:
         raise NotFound(f"{flag.name} has no milestone {milestone_key} in {environment}.")
     return plan

@@ -17,7 +17,7 @@ from groups.access import EVERYTHING, Caller
 from projects.models import Strategy
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import place_of
+from releases.plans.access import get_flag_path
 from releases.plans.impact import measure_start
 from releases.plans.predicted import without_identity
 from releases.plans.queries import find_following
@@ -84,12 +84,12 @@ def write_strategies(plan: ReleasePlan, milestone: Milestone, caller: Caller) ->
     for document, key in zip_longest(milestone.strategies, kept[: len(milestone.strategies)]):
         values = without_identity(document)
         if key is None:
-            key = add_strategy(*place_of(plan), values, caller=maker)["id"]
+            key = add_strategy(*get_flag_path(plan), values, caller=maker)["id"]
         else:
-            update_strategy(*place_of(plan), key, values, caller=maker)
+            update_strategy(*get_flag_path(plan), key, values, caller=maker)
         plan.strategy_ids.append(key)
     for key in extra:
-        remove_strategy(*place_of(plan), key, caller=maker)
+        remove_strategy(*get_flag_path(plan), key, caller=maker)
 
 
 def save_plan(plan: ReleasePlan, now: datetime) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from releases.templates.rules import zone_of
+from releases.templates.rules import get_zone
 
 Transition = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ def _open_from(transition: Transition, moment: datetime) -> datetime:
     window = transition.get("window")
     if window is None:
         return moment
-    zone = zone_of(window)
+    zone = get_zone(window)
     begins, ends = time.fromisoformat(window["from"]), time.fromisoformat(window["to"])
     local = moment.astimezone(zone)
     for days in range(8):

@@ -12,7 +12,7 @@ from groups.access import Caller
 from projects.models import Segment
 from projects.strategies.sentences import Summary, summarize_strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import place_of
+from releases.plans.access import get_flag_path
 from releases.plans.progress import UPDATE, Step, find_step, say_transition
 from releases.plans.queries import find_following, find_preceding
 from releases.plans.timing import find_opening
@@ -45,7 +45,7 @@ class PlanView:
 
     def __init__(self, plan: ReleasePlan, caller: Caller) -> None:
         self.plan = plan
-        self.place = place_of(plan)
+        self.place = get_flag_path(plan)
         self.may_change = (
             caller.can(UPDATE, project=self.place.project, environment=self.place.environment)
             and not plan.flag.is_archived

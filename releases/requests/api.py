@@ -17,7 +17,7 @@ from releases.models import ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request
 from releases.requests.documents import request_document
-from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, requests_of
+from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, read_requests
 from releases.requests.revert import revert_request
 from releases.requests.serializers import (
     ChangeBody,
@@ -61,19 +61,19 @@ class ChangeRequestViewSet(InProjectViewSet):
     @extend_schema(operation_id="getProjectChangeRequests", responses={200: ChangeRequestRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the project's change requests, newest first: the last 300 that were sent, and your drafts."""
-        return Response(self.documents(requests_of(project_id, self.caller)))
+        return Response(self.documents(read_requests(project_id, self.caller)))
 
     @extend_schema(operation_id="getOpenChangeRequests", responses={200: ChangeRequestRecord(many=True)})
     @action(detail=False)
     def open(self, request: ApiRequest, project_id: str) -> Response:
         """List the change requests that are in review, approved or scheduled."""
-        return Response(self.documents(requests_of(project_id, self.caller).filter(state__in=UNDECIDED)))
+        return Response(self.documents(read_requests(project_id, self.caller).filter(state__in=UNDECIDED)))
 
     @extend_schema(operation_id="getPendingChangeRequests", responses={200: ChangeRequestRecord(many=True)})
     @action(detail=False)
     def pending(self, request: ApiRequest, project_id: str) -> Response:
         """List the change requests that are not applied or ended yet, and your drafts."""
-        requests = requests_of(project_id, self.caller).filter(state__in=(State.DRAFT, *UNDECIDED))
+        requests = read_requests(project_id, self.caller).filter(state__in=(State.DRAFT, *UNDECIDED))
         return Response(self.documents(requests))
 
     @extend_schema(
@@ -82,7 +82,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=False, url_path="pending/<str:name>")
     def pending_for_flag(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List the undecided change requests with a change of this flag."""
-        requests = requests_of(project_id, self.caller).filter(state__in=(State.DRAFT, *UNDECIDED))
+        requests = read_requests(project_id, self.caller).filter(state__in=(State.DRAFT, *UNDECIDED))
         return Response(self.documents(requests.filter(changes__feature=name).distinct()))
 
     @extend_schema(
@@ -99,7 +99,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=False)
     def scheduled(self, request: ApiRequest, project_id: str) -> Response:
         """List the scheduled change requests, the next one first."""
-        requests = requests_of(project_id, self.caller).prefetch_related(None).filter(state=State.SCHEDULED)
+        requests = read_requests(project_id, self.caller).prefetch_related(None).filter(state=State.SCHEDULED)
         if feature := request.GET.get("feature"):
             requests = requests.filter(changes__feature=feature)
         if strategy := request.GET.get("strategyId"):
@@ -122,7 +122,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=False)
     def actionable(self, request: ApiRequest, project_id: str) -> Response:
         """Count the change requests that wait for you: to be approved, or to be applied."""
-        requests = requests_of(project_id, self.caller).prefetch_related(None).order_by()
+        requests = read_requests(project_id, self.caller).prefetch_related(None).order_by()
         return Response({"total": waiting_for(self.caller, requests).count()})
 
     @extend_schema(operation_id="getChangeRequestCount", responses={200: CountRecord})

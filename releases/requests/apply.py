@@ -17,7 +17,7 @@ from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.requests.access import is_author
 from releases.requests.approvals import has_policy
-from releases.requests.conflicts import explain_conflict, sentence_of, target_of
+from releases.requests.conflicts import explain_conflict, make_target, say_change
 
 APPLY = Permission.APPLY_CHANGE_REQUEST
 
@@ -51,16 +51,16 @@ def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Call
         return False
     try:
         with transaction.atomic(), recording_together():
-            kind.apply_all([(target_of(request, change), change.payload) for change in changes], maker)
+            kind.apply_all([(make_target(request, change), change.payload) for change in changes], maker)
     except AppError:
         return False  # to be made one by one, which says which is refused
     return True
 
 
 def _make(request: ChangeRequest, number: int, change: Change, maker: Caller) -> None:
-    sentence = sentence_of(request, change)
+    sentence = say_change(request, change)
     try:
-        KINDS[change.action].apply(target_of(request, change), change.payload, maker)
+        KINDS[change.action].apply(make_target(request, change), change.payload, maker)
     except NoAccess:
         raise
     except AppError as error:

@@ -12,7 +12,7 @@ from groups.models import User
 from projects.models import Strategy
 from releases.models import ChangeRequest
 from releases.models.requests import full_name
-from releases.requests.impact import list_touched_flags, with_near
+from releases.requests.impact import add_near, list_touched_flags
 
 MAX_CAUSES = 3
 CHANGES = "^(feature-(environment|strategy|dependency|archived|revived|imported|promoted|reverted)|segment-)"
@@ -29,7 +29,7 @@ class Cause(NamedTuple):
 
 def find_causes(request: ChangeRequest, since: datetime) -> list[Cause]:
     """The latest changes of its flags, those near them and their segments. Six queries."""
-    names = with_near(list_touched_flags(request))
+    names = add_near(list_touched_flags(request))
     here = Q(environment=request.environment_id) | Q(environment=None)
     segments = Strategy.objects.filter(flag__name__in=names, environment=request.environment_id)
     used = [key for key in segments.values_list("segments", flat=True).distinct() if key is not None]

@@ -11,7 +11,7 @@ from releases.requests.conflicts import (
     describe_conflict,
     narrow_payload,
     read_now,
-    sentence_of,
+    say_change,
 )
 from releases.requests.impact_view import FlagImpact, RequestImpact
 
@@ -57,7 +57,7 @@ def view_change(
             differences = describe_conflict(change, now)
     before, after = _sides(change, now, segments)
     return ChangeView(
-        change.pk, change.feature, sentence_of(request, change), conflict, before, after, differences
+        change.pk, change.feature, say_change(request, change), conflict, before, after, differences
     )
 
 

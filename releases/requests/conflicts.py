@@ -14,7 +14,7 @@ from releases.models.requests import full_name
 from releases.targets import Flags, StoredFlags, Target
 
 
-def target_of(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Target:
+def make_target(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Target:
     """``flags``: what has been read of the request's, or is foreseen."""
     flags = flags or read_stored(request, [change])
     return Target(request.project_id, request.environment_id, change.feature, flags)
@@ -26,14 +26,14 @@ def read_stored(request: ChangeRequest, changes: Iterable[Change]) -> StoredFlag
     return StoredFlags(request.project_id, request.environment_id, names)
 
 
-def sentence_of(request: ChangeRequest, change: Change) -> str:
+def say_change(request: ChangeRequest, change: Change) -> str:
     """What the change does: `Turn new-cart on`."""
-    return KINDS[change.action].say(target_of(request, change), change.payload)
+    return KINDS[change.action].say(make_target(request, change), change.payload)
 
 
 def read_now(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Any:
     """What the change changes, as it is kept in ``made_from``. Raises NotFound."""
-    now = KINDS[change.action].read(target_of(request, change, flags), change.payload)
+    now = KINDS[change.action].read(make_target(request, change, flags), change.payload)
     return json.loads(json.dumps(now, default=str))
 
 
@@ -49,7 +49,7 @@ def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:
         zip(changes, find_conflicts(request, changes), strict=True), 1
     ):
         if conflict:
-            return f"Change {number} ({sentence_of(request, change)}): {conflict}"
+            return f"Change {number} ({say_change(request, change)}): {conflict}"
     return ""
 
 

@@ -143,7 +143,7 @@ def read_near(request: ChangeRequest, changes: Sequence[Change]) -> Definitions:
     """What these changes touch in the request's environment, and the flags near it, as stored."""
     segments = set(_segments(changes))
     parents = {change.payload["feature"] for change in changes if change.action == "addDependency"}
-    names = with_near(list_touched_flags(request, changes) | parents)
+    names = add_near(list_touched_flags(request, changes) | parents)
     return read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
 
 
@@ -176,7 +176,7 @@ def list_touched_flags(request: ChangeRequest, changes: Sequence[Change] | None 
     return named.union(using.values_list("flag__name", flat=True))
 
 
-def with_near(names: Iterable[str]) -> set[str]:
+def add_near(names: Iterable[str]) -> set[str]:
     """With their children, and the parents of all of these."""
     below = set(names).union(
         Dependency.objects.filter(parent__name__in=names).values_list("flag__name", flat=True)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from groups.access import Caller
 from releases.models import Change, ChangeRequest
-from releases.requests.conflicts import sentence_of
+from releases.requests.conflicts import say_change
 from releases.requests.queries import UNDECIDED
 
 MAX_MARKS = 200
@@ -55,7 +55,7 @@ def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
             request.environment_id,
             request.pk,
             reverse("change-request", args=[request.project_id, request.pk]),
-            sentence_of(request, change),
+            say_change(request, change),
             request.state,
             request.schedule.at if scheduled else None,
         )

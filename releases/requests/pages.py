@@ -15,7 +15,7 @@ from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import ChangeRequest
 from releases.requests import details, propose
-from releases.requests.queries import requests_of
+from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
 from releases.schedules.actions import set_any_state
 from releases.schedules.later import parse_utc
@@ -46,7 +46,7 @@ class RequestsPage(ListPage):
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.csv_name = f"{self.project.pk}-change-requests"
-        requests = requests_of(self.project.pk, self.caller).prefetch_related(None)
+        requests = read_requests(self.project.pk, self.caller).prefetch_related(None)
         if state := values["state"]:
             requests = requests.filter(state=state)
         return requests.select_related("author").annotate(change_count=Count("changes")).order_by()

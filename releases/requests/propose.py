@@ -20,7 +20,7 @@ from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import access_own_for_update, lock_project
 from releases.requests.apply import try_changes
-from releases.requests.conflicts import narrow_payload, read_now, sentence_of
+from releases.requests.conflicts import narrow_payload, read_now, say_change
 from releases.requests.details import add_comment
 from releases.requests.documents import request_document
 from releases.requests.events import change_event_document, enter, record_event
@@ -79,7 +79,7 @@ def _describe(request: ChangeRequest) -> str:
     """A title by its first change: `Turn cart off and 2 more`."""
     first, *others = request.changes.all()
     more = f" and {len(others)} more" if others else ""
-    return f"{sentence_of(request, first)[:200]}{more}"
+    return f"{say_change(request, first)[:200]}{more}"
 
 
 def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: Caller) -> None:

@@ -15,7 +15,7 @@ CLOSED = (State.APPLIED, State.CANCELLED, State.REJECTED)
 MAX_LISTED = 300
 
 
-def requests_of(project_id: str, caller: Caller) -> QuerySet[ChangeRequest]:
+def read_requests(project_id: str, caller: Caller) -> QuerySet[ChangeRequest]:
     """Those of the project, newest first: all that have been sent, and the caller's drafts."""
     return visible_requests(caller).filter(project=project_id)
 
@@ -45,7 +45,7 @@ def by(caller: Caller) -> Q:
 
 def count_states(project_id: str, caller: Caller) -> dict[str, int]:
     """The numbers of the project's requests that have been sent, by the names of the reference server."""
-    rows = requests_of(project_id, caller).exclude(state=State.DRAFT).order_by()
+    rows = read_requests(project_id, caller).exclude(state=State.DRAFT).order_by()
     counts = dict(rows.values_list("state").annotate(number=Count("id")))
     return {
         "total": sum(counts.values()),

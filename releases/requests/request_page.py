@@ -22,7 +22,7 @@ from releases.requests.conflicts import find_conflicts
 from releases.requests.impact import measure_impact
 from releases.requests.impact_view import RequestImpact
 from releases.requests.life import explain_waiting, list_activity, list_stations
-from releases.requests.states import possible_states
+from releases.requests.states import list_possible_states
 from releases.schedules.actions import MIN_AHEAD, may_schedule
 
 State = ChangeRequest.State
@@ -43,7 +43,7 @@ class RequestPage(ConsolePage):
         number = path_id(self.kwargs["request_id"])
         self.found = request = access_request(self.kwargs["project_id"], number, self.caller)
         prefetch_related_objects([request], "reviews__author", "comments__author")
-        steps = possible_states(request, self.caller)
+        steps = list_possible_states(request, self.caller)
         return super().get_context_data(
             change_request=request,
             steps=steps,

@@ -63,10 +63,10 @@ def withdraw_if_moved(request: ChangeRequest, caller: Caller, *, done: str = "ap
 
 def find_refusal(request: ChangeRequest) -> str:
     """Why `withdraw_if_moved` would withdraw its approvals, "" if it would not."""
-    return refusal_for(request, measure(request))
+    return explain_refusal(request, measure(request))
 
 
-def refusal_for(request: ChangeRequest, impact: dict[str, Any] | None) -> str:
+def explain_refusal(request: ChangeRequest, impact: dict[str, Any] | None) -> str:
     """Why a request with this impact is not what was approved, or needs more approvals; "" if it is."""
     if reasons := find_moved(request, impact)[1]:
         return f"It no longer changes what was approved. {' '.join(reasons)}"

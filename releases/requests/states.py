@@ -121,7 +121,7 @@ def _apply(request: ChangeRequest, caller: Caller) -> Conflict | None:
     return None
 
 
-def possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
+def list_possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
     """The states into which the caller may take the request now."""
     reviewer = may_approve(request.project_id, request.environment_id, caller)
     mine, admin = is_author(request, caller), caller.is_admin

@@ -29,7 +29,7 @@ def waiting_for(caller: Caller, requests: QuerySet[ChangeRequest]) -> QuerySet[C
     return requests.filter(Q(review, state=State.IN_REVIEW) | Q(apply, state=State.APPROVED))
 
 
-def drafts_of(caller: Caller) -> QuerySet[ChangeRequest]:
+def read_drafts(caller: Caller) -> QuerySet[ChangeRequest]:
     return visible_requests(caller).filter(by(caller), state=State.DRAFT)
 
 

@@ -12,7 +12,7 @@ from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import Place, access_plan_for_update, place_of
+from releases.plans.access import FlagPath, access_plan_for_update, get_flag_path
 from releases.plans.approval import note_edit, record_skip
 from releases.plans.documents import safeguard_document
 from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
@@ -25,9 +25,11 @@ UPDATE = Permission.UPDATE_FEATURE_STRATEGY
 
 
 @transactional
-def set_safeguard(place: Place, plan_key: str, values: Mapping[str, Any], *, caller: Caller) -> ReleasePlan:
+def set_safeguard(
+    flag_path: FlagPath, plan_key: str, values: Mapping[str, Any], *, caller: Caller
+) -> ReleasePlan:
     """Adds a safeguard, or changes the one with the id. Raises NotFound, NoAccess, ValidationError."""
-    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
     check_problems(safeguard_problems(values))
     if key := values.get("id"):
         safeguard = find_safeguard(plan, key)
@@ -44,9 +46,9 @@ def set_safeguard(place: Place, plan_key: str, values: Mapping[str, Any], *, cal
 
 
 @transactional
-def remove_safeguard(place: Place, plan_key: str, key: str, *, caller: Caller) -> None:
+def remove_safeguard(flag_path: FlagPath, plan_key: str, key: str, *, caller: Caller) -> None:
     """Raises NotFound, NoAccess."""
-    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
     safeguard = find_safeguard(plan, key)
     before = safeguard_document(safeguard)
     safeguard.delete()
@@ -58,7 +60,7 @@ def _save(plan: ReleasePlan) -> None:
     """An edited plan is looked at again with the safeguards that it has then."""
     plan = find_plan(plan.flag, plan.environment_id, plan.pk)
     note_edit(plan)
-    record_skip(place_of(plan))
+    record_skip(get_flag_path(plan))
     save_plan(plan, timezone.now())
 
 

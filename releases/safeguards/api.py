@@ -8,14 +8,14 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.documents import safeguard_document
 from releases.plans.queries import find_plan
 from releases.plans.serializers import SafeguardRecord
 from releases.safeguards import actions
 from releases.safeguards.flag_actions import UPDATE as SWITCH
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
-from releases.safeguards.queries import safeguards_of
+from releases.safeguards.queries import read_safeguards
 from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
 
 UPDATE = Permission.UPDATE_FEATURE_STRATEGY
@@ -40,8 +40,8 @@ class _Safeguards(OnFlagViewSet):
     lookup_url_kwarg = "safeguard_id"
 
     @property
-    def place(self) -> Place:
-        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
+    def place(self) -> FlagPath:
+        return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
 
 class SafeguardViewSet(_Safeguards):
@@ -89,7 +89,7 @@ class FlagSafeguardViewSet(_Safeguards):
     @extend_schema(operation_id="getFeatureEnvSafeguards", responses={200: SafeguardRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """List the safeguards of a flag in an environment. Those of its release plan are not among them."""
-        return Response([safeguard_document(row) for row in safeguards_of(self.flag, environment)])
+        return Response([safeguard_document(row) for row in read_safeguards(self.flag, environment)])
 
     @extend_schema(
         operation_id="changeFeatureEnvSafeguard",

@@ -13,7 +13,7 @@ from projects.access import access_flag_for_update
 from projects.models import Flag
 from releases.models import MetricChart
 from releases.safeguards.documents import chart_document
-from releases.safeguards.queries import charts_of, find_chart
+from releases.safeguards.queries import find_chart, read_charts
 from releases.safeguards.rules import MAX_CHARTS
 
 UPDATE = Permission.UPDATE_FEATURE
@@ -29,7 +29,7 @@ def set_chart(owner: Owner | None, values: Mapping[str, Any], *, caller: Caller)
         chart = find_chart(flag, key)
         before = chart_document(chart)
     else:
-        if charts_of(flag).count() >= MAX_CHARTS:
+        if read_charts(flag).count() >= MAX_CHARTS:
             raise ValidationError(f"There are {MAX_CHARTS} charts, the most there can be. Remove one first.")
         chart, before = MetricChart(flag=flag), None
     chart.title, chart.metric, chart.y_axis = values["title"], values["metricName"], values["yAxisMin"]

@@ -12,7 +12,7 @@ from projects.viewsets import OnFlagViewSet
 from releases.models import MetricChart
 from releases.safeguards.chart_actions import UPDATE, Owner, remove_chart, set_chart
 from releases.safeguards.documents import chart_document
-from releases.safeguards.queries import charts_of, kinds_of_metrics
+from releases.safeguards.queries import kinds_of_metrics, read_charts
 from releases.safeguards.serializers import ChartBody, ChartRecord, ChartsRecord
 
 ADMIN = Permission.ADMIN
@@ -48,7 +48,7 @@ class MetricChartViewSet(_Charts):
     @extend_schema(operation_id="getImpactMetricsConfig", responses={200: ChartsRecord})
     def list(self, request: ApiRequest) -> Response:
         """List the charts of impact metrics that are of no flag."""
-        return Response({"configs": self.documents(*charts_of(None))})
+        return Response({"configs": self.documents(*read_charts(None))})
 
     @extend_schema(operation_id="storeImpactMetricsConfig", request=ChartBody, responses={200: ChartRecord})
     def create(self, request: ApiRequest) -> Response:
@@ -75,7 +75,7 @@ class FlagMetricChartViewSet(_Charts, OnFlagViewSet):
     @extend_schema(operation_id="getFlagImpactMetricsConfig", responses={200: ChartsRecord})
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List the charts of impact metrics of a flag."""
-        return Response({"configs": self.documents(*charts_of(self.flag))})
+        return Response({"configs": self.documents(*read_charts(self.flag))})
 
     @extend_schema(
         operation_id="storeFlagImpactMetricsConfig", request=ChartBody, responses={200: ChartRecord}

@@ -21,11 +21,11 @@ from releases.applying import applying
 from releases.attempts import attempt, wait_briefly_for_locks
 from releases.models import Safeguard
 from releases.needs_request import make_skip_event
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.queries import needs_requests
 from releases.plans.steps import LOOK_EVERY
 from releases.safeguards.judge import Judge, State, Verdict
-from releases.safeguards.queries import place_of_safeguard
+from releases.safeguards.queries import get_safeguard_path
 
 log = logging.getLogger("flagadmin.releases")
 
@@ -82,20 +82,20 @@ def find_places_on(safeguards: Collection[Safeguard]) -> set[tuple[int | None, s
 
 def turn_off(seen: Safeguard, verdict: Verdict) -> None:
     """Not if the safeguard was removed, or the flag turned off, since it was seen. Raises what that raises."""
-    place = place_of_safeguard(seen)
-    with applying(place.project, place.environment), commenting(verdict.sentence):
-        _turn_off(seen, place)
+    flag_path = get_safeguard_path(seen)
+    with applying(flag_path.project, flag_path.environment), commenting(verdict.sentence):
+        _turn_off(seen, flag_path)
 
 
 @transactional
-def _turn_off(seen: Safeguard, place: Place) -> None:
+def _turn_off(seen: Safeguard, flag_path: FlagPath) -> None:
     wait_briefly_for_locks()
-    list(Project.objects.select_for_update(no_key=True).filter(id=place.project))
+    list(Project.objects.select_for_update(no_key=True).filter(id=flag_path.project))
     rows = Safeguard.objects.filter(pk=seen.pk, numbers_from=seen.numbers_from)
     if rows.update(numbers_from=None):
-        disable_flag(*place, caller=BySafeguard())
-        if not seen.approved and needs_requests(place.project, place.environment):
-            skipped = make_skip_event(place.project, place.environment, place.feature)
+        disable_flag(*flag_path, caller=BySafeguard())
+        if not seen.approved and needs_requests(flag_path.project, flag_path.environment):
+            skipped = make_skip_event(flag_path.project, flag_path.environment, flag_path.feature)
             record(skipped, actor=BySafeguard())
 
 

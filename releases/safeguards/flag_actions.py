@@ -14,64 +14,69 @@ from groups.permissions import Permission
 from releases.derive import ProposedChange
 from releases.models import Safeguard
 from releases.needs_request import Gated, NeedsChangeRequest
-from releases.plans.access import Place, access_flag_in
+from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.approval import is_let_through, record_skip
 from releases.plans.documents import safeguard_document
 from releases.plans.queries import needs_requests
 from releases.safeguards.documents import assign_values
-from releases.safeguards.queries import find_flag_safeguard, safeguards_of
+from releases.safeguards.queries import find_flag_safeguard, read_safeguards
 from releases.safeguards.rules import check_room, safeguard_problems
 
 UPDATE = Permission.UPDATE_FEATURE_ENVIRONMENT
 
 
 @transactional
-def set_flag_safeguard(place: Place, values: Mapping[str, Any], *, caller: Caller) -> Safeguard:
+def set_flag_safeguard(flag_path: FlagPath, values: Mapping[str, Any], *, caller: Caller) -> Safeguard:
     """Adds a safeguard, or changes the one with the id. A breached one turns the flag off.
 
     Raises NotFound, NoAccess, ValidationError, and NeedsChangeRequest.
     """
-    flag = access_flag_in(place, UPDATE, caller)
+    flag = access_flag_in(flag_path, UPDATE, caller)
     check_problems(safeguard_problems(values))
     if key := values.get("id"):
-        safeguard = find_flag_safeguard(flag, place.environment, key)
+        safeguard = find_flag_safeguard(flag, flag_path.environment, key)
         before = safeguard_document(safeguard)
     else:
-        check_room(safeguards_of(flag, place.environment).count(), f"{flag.name} in {place.environment}")
-        safeguard, before = Safeguard(flag=flag, environment_id=place.environment), None
-    _check_approved(place, "changeFeatureEnvSafeguard", {"safeguard": values})
+        check_room(
+            read_safeguards(flag, flag_path.environment).count(), f"{flag.name} in {flag_path.environment}"
+        )
+        safeguard, before = Safeguard(flag=flag, environment_id=flag_path.environment), None
+    _check_approved(flag_path, "changeFeatureEnvSafeguard", {"safeguard": values})
     assign_values(safeguard, values)
-    safeguard.approved, safeguard.look_at = needs_requests(place.project, place.environment), timezone.now()
+    safeguard.approved, safeguard.look_at = (
+        needs_requests(flag_path.project, flag_path.environment),
+        timezone.now(),
+    )
     safeguard.save()
     after = safeguard_document(safeguard)
-    _record(EventType.SAFEGUARD_CHANGED, place, safeguard, caller, before=before, after=after)
+    _record(EventType.SAFEGUARD_CHANGED, flag_path, safeguard, caller, before=before, after=after)
     return safeguard
 
 
 @transactional
-def remove_flag_safeguard(place: Place, key: str, *, caller: Caller) -> None:
+def remove_flag_safeguard(flag_path: FlagPath, key: str, *, caller: Caller) -> None:
     """Raises NotFound, NoAccess, and NeedsChangeRequest."""
-    flag = access_flag_in(place, UPDATE, caller)
-    safeguard = find_flag_safeguard(flag, place.environment, key)
-    _check_approved(place, "deleteFeatureEnvSafeguard", {"safeguardId": key})
+    flag = access_flag_in(flag_path, UPDATE, caller)
+    safeguard = find_flag_safeguard(flag, flag_path.environment, key)
+    _check_approved(flag_path, "deleteFeatureEnvSafeguard", {"safeguardId": key})
     before = safeguard_document(safeguard)
     safeguard.delete()
-    _record(EventType.SAFEGUARD_DELETED, place, safeguard, caller, before=before)
+    _record(EventType.SAFEGUARD_DELETED, flag_path, safeguard, caller, before=before)
 
 
-def _check_approved(place: Place, action: str, payload: Any) -> None:
+def _check_approved(flag_path: FlagPath, action: str, payload: Any) -> None:
     """The gate sees no answer change yet. Raises NeedsChangeRequest. Skipping it is recorded."""
-    record_skip(place)
-    if not is_let_through(place):
-        effect = f"Safeguards turn {place.feature} off by themselves."
-        changes = [ProposedChange(place.feature, action, payload)]
-        gated = Gated(place.project, place.environment, [place.feature], changes, effect=effect)
+    record_skip(flag_path)
+    if not is_let_through(flag_path):
+        effect = f"Safeguards turn {flag_path.feature} off by themselves."
+        changes = [ProposedChange(flag_path.feature, action, payload)]
+        gated = Gated(flag_path.project, flag_path.environment, [flag_path.feature], changes, effect=effect)
         raise NeedsChangeRequest(gated)
 
 
 def _record(
     kind: EventType,
-    place: Place,
+    flag_path: FlagPath,
     safeguard: Safeguard,
     caller: Caller,
     *,
@@ -80,9 +85,9 @@ def _record(
 ) -> None:
     event = Event(
         type=kind,
-        project=place.project,
-        environment=place.environment,
-        feature=place.feature,
+        project=flag_path.project,
+        environment=flag_path.environment,
+        feature=flag_path.feature,
         subject=str(safeguard),
         before=before,
         after=after,

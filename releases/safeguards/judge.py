@@ -16,7 +16,7 @@ from releases.safeguards.numbers import (
     read_series,
 )
 from releases.safeguards.prometheus import PrometheusError, ask_prometheus
-from releases.safeguards.queries import place_of_safeguard
+from releases.safeguards.queries import get_safeguard_path
 from releases.safeguards.rules import TIME_RANGES, TOTALS
 
 SILENCE = timedelta(minutes=20)
@@ -62,7 +62,7 @@ class Judge:
     def judge_of_flag(self, safeguard: Safeguard) -> Verdict:
         """One that is of a flag, and not of its plan."""
         return self._judge(
-            safeguard, place_of_safeguard(safeguard).feature, safeguard.numbers_from or self.now
+            safeguard, get_safeguard_path(safeguard).feature, safeguard.numbers_from or self.now
         )
 
     def _judge(self, safeguard: Safeguard, flag: str, since: datetime) -> Verdict:

@@ -14,7 +14,7 @@ from projects.access import access_flag
 from projects.console import api_path, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.forms import read_chart, read_flag_safeguard
 from releases.safeguards.chart import draw_metric
 from releases.safeguards.chart_actions import UPDATE, Owner, remove_chart, set_chart
@@ -23,7 +23,7 @@ from releases.safeguards.flag_actions import UPDATE as SWITCH
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
 from releases.safeguards.judge import Judge
 from releases.safeguards.numbers import list_metrics
-from releases.safeguards.queries import charts_of, safeguards_of, unapproved_safeguards
+from releases.safeguards.queries import read_charts, read_safeguards, unapproved_safeguards
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
 
 
@@ -68,7 +68,7 @@ class FlagSafeguardsPage(_ListPage):
     title = "Safeguards of {name} in {environment}"
 
     def find(self) -> None:
-        self.place = Place(*(self.kwargs[part] for part in ("project_id", "name", "environment")))
+        self.place = FlagPath(*(self.kwargs[part] for part in ("project_id", "name", "environment")))
         self.flag = access_flag(self.caller, self.place.project, self.place.feature, archived=False)
         find_project_environment(self.place.project, self.place.environment)
 
@@ -84,7 +84,7 @@ class FlagSafeguardsPage(_ListPage):
         return "Removed the safeguard."
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        safeguards, judge = list(safeguards_of(self.flag, self.place.environment)), Judge(timezone.now())
+        safeguards, judge = list(read_safeguards(self.flag, self.place.environment)), Judge(timezone.now())
         where = {"project": self.place.project, "environment": self.place.environment}
         return super().get_context_data(
             place=self.place,
@@ -127,7 +127,7 @@ class ChartsPage(_ListPage):
         now = timezone.now()
         return super().get_context_data(
             flag=self.flag,
-            charts=[(chart, draw_metric(chart, now)) for chart in charts_of(self.flag)],
+            charts=[(chart, draw_metric(chart, now)) for chart in read_charts(self.flag)],
             may_change=self.may_change(),
             **kwargs,
         )

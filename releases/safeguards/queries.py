@@ -7,10 +7,10 @@ from django.db.models import Min, QuerySet
 from flagadmin.core.errors import NotFound
 from projects.models import Flag, ImpactSeries, ProjectEnvironment
 from releases.models import MetricChart, Safeguard
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 
 
-def safeguards_of(flag: Flag, environment: str) -> QuerySet[Safeguard]:
+def read_safeguards(flag: Flag, environment: str) -> QuerySet[Safeguard]:
     """Those of the flag itself: not of its release plan."""
     return Safeguard.objects.filter(flag=flag, environment=environment).select_related("flag")
 
@@ -24,27 +24,27 @@ def unapproved_safeguards(project_id: str) -> QuerySet[Safeguard]:
 
 def find_flag_safeguard(flag: Flag, environment: str, key: str) -> Safeguard:
     """Raises NotFound."""
-    safeguard = safeguards_of(flag, environment).filter(pk=key).first()
+    safeguard = read_safeguards(flag, environment).filter(pk=key).first()
     if safeguard is None:
         raise NotFound(f"{flag.name} has no safeguard {key} in {environment}.")
     return safeguard
 
 
-def place_of_safeguard(safeguard: Safeguard) -> Place:
+def get_safeguard_path(safeguard: Safeguard) -> FlagPath:
     """Of one of a flag."""
     assert safeguard.flag is not None
     assert safeguard.environment_id is not None
-    return Place(safeguard.flag.project_id, safeguard.flag.name, safeguard.environment_id)
+    return FlagPath(safeguard.flag.project_id, safeguard.flag.name, safeguard.environment_id)
 
 
-def charts_of(flag: Flag | None) -> QuerySet[MetricChart]:
+def read_charts(flag: Flag | None) -> QuerySet[MetricChart]:
     """Of the flag; None: of the installation."""
     return MetricChart.objects.filter(flag=flag)
 
 
 def find_chart(flag: Flag | None, key: str) -> MetricChart:
     """Raises NotFound."""
-    chart = charts_of(flag).filter(pk=key).first()
+    chart = read_charts(flag).filter(pk=key).first()
     if chart is None:
         raise NotFound(f"There is no chart {key} of impact metrics{f' of {flag.name}' if flag else ''}.")
     return chart

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
@@ -13,22 +13,14 @@ from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
-from releases.derive import ProposedChange, derive_changes
+from releases.derive import EnvironmentChanges, ProposedChange, derive_changes
 from releases.models import ChangeRequest
 from releases.needs_request import NeedsChangeRequest
-from releases.plans.in_steps import Changed, add_in_steps, save_in_steps
+from releases.plans.in_steps import add_in_steps, save_in_steps
 from releases.requests.propose import send_changes
 from releases.schedules.actions import check_time, schedule_request
 
 NOT_LATER = "Only what flags return can be changed later, and not who they belong to. Nothing was saved."
-
-
-class Place(NamedTuple):
-    """What a form would change in an environment of a project."""
-
-    project: str
-    environment: str
-    changes: Sequence[ProposedChange]
 
 
 class Postponed(Refusal):
@@ -39,7 +31,7 @@ class Postponed(Refusal):
     answer_field = LATER
     status = ValidationError.status
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[EnvironmentChanges]) -> None:
         super().__init__(places)
         self.places = places
         self._problem = "" if places else NOT_LATER
@@ -73,7 +65,7 @@ class Postponed(Refusal):
 
     def _settle_in_steps(self, answers: Mapping[str, str], caller: Any) -> str | None:
         try:
-            plan = save_in_steps([Changed(*place) for place in self.places], answers, caller=caller)
+            plan = save_in_steps(self.places, answers, caller=caller)
         except AppError as error:
             self._problem, self.places = error.message, ()
             return None
@@ -101,15 +93,15 @@ class StepsNeedRequest(NeedsChangeRequest):
     @transactional
     def _settle_in_steps(self, answers: Mapping[str, str], caller: Any) -> str | None:
         project, environment, _, changes, *_ = self.gated
-        plan = add_in_steps([Changed(project, environment, changes or ())], answers, caller=caller)
+        plan = add_in_steps([EnvironmentChanges(project, environment, changes or ())], answers, caller=caller)
         payload = {"planId": plan.pk, "milestoneId": plan.milestones.all()[0].pk}
         start = ProposedChange(plan.flag.name, "startMilestone", payload)
         return NeedsChangeRequest(self.gated._replace(changes=[start])).settle(answers, caller)
 
 
-def find_own(places: Sequence[Place], caller: Caller) -> list[Place]:
+def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[EnvironmentChanges]:
     """Those of readable projects. What is the same in several is changed once: a segment that they share."""
-    own: list[Place] = []
+    own: list[EnvironmentChanges] = []
     for place in places:
         if caller.can_read(place.project) and all(place.changes != other.changes for other in own):
             own.append(place)
@@ -118,13 +110,13 @@ def find_own(places: Sequence[Place], caller: Caller) -> list[Place]:
     return own
 
 
-def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[Place]:
+def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[EnvironmentChanges]:
     """What has been changed in the project's environments. What is the same in all of them is changed once."""
-    places: list[Place] = []
+    places: list[EnvironmentChanges] = []
     for name, old in before.items():
         changes = _find_changes(project_id, name, old)
         if changes and all(changes != place.changes for place in places):
-            places.append(Place(project_id, name, changes))
+            places.append(EnvironmentChanges(project_id, name, changes))
     return places
 
 
@@ -137,7 +129,7 @@ def _find_changes(project_id: str, environment: str, before: Definitions) -> lis
 
 
 @transactional
-def save_later(places: Sequence[Place], at: datetime, *, caller: Caller) -> list[ChangeRequest]:
+def save_later(places: Sequence[EnvironmentChanges], at: datetime, *, caller: Caller) -> list[ChangeRequest]:
     """A scheduled request for each place. Raises ValidationError, NoAccess, and what proposing raises."""
     check_time(at)
     requests = [send_changes(*place, caller=caller) for place in places]

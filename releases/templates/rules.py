@@ -138,7 +138,7 @@ def is_zone(name: str) -> bool:
     return name in available_timezones()
 
 
-def zone_of(window: Mapping[str, Any]) -> ZoneInfo:
+def get_zone(window: Mapping[str, Any]) -> ZoneInfo:
     return ZoneInfo(window["zone"])
 
 

@@ -12,7 +12,7 @@ from groups.access import Caller
 from projects.applications.impact_metrics import Sample, make_series, write_samples
 from projects.models import Flag, Strategy
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
 from releases.plans.due import look_at_due
@@ -21,7 +21,7 @@ from tests.browser.journeys import Clicks
 from tests.support.playground import live_flag
 
 FLAG = "/projects/checkout/features/zz-cart"
-PLACE = Place("checkout", "zz-cart", "production")
+PLACE = FlagPath("checkout", "zz-cart", "production")
 
 
 @pytest.fixture

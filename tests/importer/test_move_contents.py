@@ -18,7 +18,7 @@ from projects.models import (
     StrategyType,
 )
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.actions import resume_plan
 from tests.support.generated_unleash import make_recording
 from tests.support.moving import add, run_changed
@@ -279,7 +279,7 @@ def test_release_plans_that_the_log_names_come_once_and_wait(move):
     plan = ReleasePlan.objects.get()
     assert (plan.state, plan.active.name, plan.look_at) == ("paused", "Few", None)
     assert plan.strategy_ids == [str(Strategy.objects.get(flag__name=flag, environment="production").pk)]
-    resume_plan(Place("p0", flag, "production"), plan.pk, caller=Caller.system())
+    resume_plan(FlagPath("p0", flag, "production"), plan.pk, caller=Caller.system())
     assert ReleasePlan.objects.get().look_at is not None
     ReleasePlan.objects.get().delete()
     status, text = move(change, "--leave-out", flag)

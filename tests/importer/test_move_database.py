@@ -35,7 +35,7 @@ from projects.models import (
     UsageHour,
 )
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.due import has_own_strategies
 from tests.support.paths import ROOT
@@ -199,7 +199,7 @@ def test_release_plans_come_with_their_milestones_and_templates_with_their_segme
     assert plan.milestones.last().strategies[0]["segments"] == used[0]
     assert (ReleasePlan.objects.get(name="Later").state, ReleasePlan.objects.count()) == ("planned", 2)
     # It goes on here as any other plan.
-    place = Place(plan.flag.project_id, "base-export-a", "production")
+    place = FlagPath(plan.flag.project_id, "base-export-a", "production")
     start_milestone(place, plan.pk, "m2", caller=Caller.system())
     strategy.refresh_from_db()
     assert strategy.parameters["rollout"] == "5"

@@ -10,12 +10,12 @@ from django.utils import timezone
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, Strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
 from tests.support.playground import live_flag
 
-PLACE = Place("shop", "cart", "production")
+PLACE = FlagPath("shop", "cart", "production")
 DAY = timedelta(days=1)
 Move = Callable[[timedelta], datetime]
 WHO = Caller.system()
@@ -35,13 +35,13 @@ def rollout_of(flag: str = "cart") -> int:
     return int(strategy_of(flag).parameters["rollout"])
 
 
-def planned(*rollouts: int, caller: Caller = WHO, place: Place = PLACE, **transition: Any) -> ReleasePlan:
+def planned(*rollouts: int, caller: Caller = WHO, place: FlagPath = PLACE, **transition: Any) -> ReleasePlan:
     """A plan of the flag's strategy: by default, a day at each step."""
     steps = Steps({}, rollouts or (5, 25, 50, 100), transition or {"intervalMinutes": 1440})
     return add_steps(place, str(strategy_of(place.feature).pk), steps, caller=caller)
 
 
-def started(*rollouts: int, caller: Caller = WHO, place: Place = PLACE, **transition: Any) -> ReleasePlan:
+def started(*rollouts: int, caller: Caller = WHO, place: FlagPath = PLACE, **transition: Any) -> ReleasePlan:
     plan = planned(*rollouts, caller=caller, place=place, **transition)
     return start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=caller)
 

@@ -10,7 +10,7 @@ from projects.models import Dependency, Flag, ProjectEnvironment, Segment, Strat
 from releases.changes import KINDS
 from releases.derive import ProposedChange
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate, Safeguard
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import add_plan
 from releases.plans.changes import PLAN_KINDS
@@ -51,7 +51,7 @@ def flags(shop: Any) -> None:
 
 def add_random_plan(name: str) -> None:
     """A plan whose first milestone has one strategy of two, and its second one of them, changed."""
-    place = Place("shop", name, "production")
+    place = FlagPath("shop", name, "production")
     rollouts = [{"name": "flexibleRollout", "parameters": {"rollout": f"{share}"}} for share in (7, 30, 60)]
     milestones = [{"name": "a", "strategies": rollouts[:2]}, {"name": "b", "strategies": rollouts[2:]}]
     template = create_template({"name": name, "milestones": milestones}, caller=Caller.system())

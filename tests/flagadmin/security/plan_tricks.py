@@ -14,7 +14,7 @@ from integrations.signals.receive import receive_signal
 from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.models import Flag, Strategy
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import Place
+from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
 from releases.plans.due import look_at_due
@@ -27,7 +27,7 @@ from tests.support.mcp_client import call
 from tests.support.playground import live_flag
 from tests.support.signals import make_alert, make_body, make_rule, make_source
 
-CART = Place("shop", "cart", "production")
+CART = FlagPath("shop", "cart", "production")
 PLACE = "/api/admin/projects/shop/features/cart/environments/production"
 PAGE = "/projects/shop/features/cart"
 ALERT = {"impactMetric": {"metricName": "Down", "source": "alert"}}
@@ -127,7 +127,7 @@ def start_while_off(who: Any) -> None:
 
 def bring(who: Any, *, plan: bool) -> None:
     """A flag of one's own project, which is changed by itself in the guarded one once somebody has it turned on."""
-    place, caller = Place("open", "brought", "production"), boss()
+    place, caller = FlagPath("open", "brought", "production"), boss()
     strategies = [{"name": "flexibleRollout", "parameters": {"rollout": "1", "stickiness": "default"}}]
     live_flag("brought", project="open", enabled=False, strategies=strategies)
     mallory, role = User.objects.get(username="mallory"), Role.objects.get(name="everything else")
