@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
 from flagadmin.command import GROUPS
+from flagadmin.console.api_docs.operations import read_document
 from flagadmin.core.audit.events import EventType
 from groups.permissions import Permission
 
@@ -58,7 +58,7 @@ def test_every_page_is_there_as_markdown_and_listed(site: Path) -> None:
 def test_every_operation_event_permission_and_command_is_described(site: Path) -> None:
     generated = site / "docs" / "reference" / "generated"
     operations = "".join(page.read_text() for page in (generated / "api").glob("*.md"))
-    document = SchemaGenerator().get_schema(request=None, public=True)
+    document = read_document()
     for path, methods in document["paths"].items():
         for method in methods:
             assert f"## {method.upper()} {path}\n" in operations

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from drf_spectacular.generators import SchemaGenerator
+from flagadmin.console.api_docs.operations import read_document
 
 
 class Description:
@@ -53,7 +53,7 @@ def faults(schema: Any, value: Any) -> list[str]:
 
 
 def description() -> Description:
-    return Description(SchemaGenerator().get_schema(request=None, public=True))
+    return Description(read_document())
 
 
 def check(description: Description, method: str, path: str, response: Any) -> None:
