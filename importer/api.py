@@ -26,8 +26,8 @@ from groups.viewsets import ViewSet
 from importer import openapi as schema
 from importer.apply.execute import import_body, list_touched_places
 from importer.body.schemas import parse_body, read_body
+from importer.bulk_work import bulk_work, run_isolated
 from importer.export import Selection, export_selection
-from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.report.validation import make_validation_report
@@ -35,7 +35,7 @@ from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse
-from releases.needs_request import NeedsChangeRequest
+from releases.gate_refusal import NeedsChangeRequest
 from releases.requests.propose import add_changes
 
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)

@@ -6,8 +6,8 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from groups.access import Caller
+from importer.bulk_work import bulk_work, run_isolated
 from importer.expectations import predict_saved_contexts
-from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.definitions import find_changes

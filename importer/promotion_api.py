@@ -13,7 +13,7 @@ from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from importer.apply.execute import promote_flags
-from importer.isolation import run_isolated
+from importer.bulk_work import run_isolated
 from importer.openapi import ReportEntry
 from importer.plan.build import plan_import
 from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion

@@ -16,8 +16,8 @@ from groups.access import Caller
 from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
 from importer.apply.progress import ProgressReporter, RunProgress, is_running
 from importer.body.schemas import Body, parse_body
+from importer.bulk_work import bulk_work
 from importer.converting.stored import StoredConversion
-from importer.isolation import bulk_work
 from importer.models import FlagReport, ImportRun
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags

@@ -17,7 +17,7 @@ class IntegrationsConfig(AppConfig):
         from integrations import sender
         from integrations.audit_log import retention, write
         from integrations.mcp.protocol import make_error_document
-        from integrations.relay import read_settled_id
+        from integrations.outbox import read_settled_id
         from integrations.signals.receive import delete_old_signals
         from projects.history import settled
 

@@ -8,7 +8,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
 from playground.comparison.compare import Change
 from playground.comparison.versions import ChangedPlace, Version, find_version_changes
-from projects.history.back import TYPES
+from projects.history.rewind import TYPES
 from projects.models import Environment, Flag
 
 USERS = 10_000

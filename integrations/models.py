@@ -107,7 +107,7 @@ class Delivery(models.Model):
 
 
 class Relay(models.Model):
-    """How far the audit log has been read. One row. See `integrations.relay`.
+    """How far the audit log has been read. One row. See `integrations.outbox`.
 
     All events up to ``settled_id`` have been read. So will be those up to ``mark_id``, once all transactions before
     ``mark_xid`` have ended.

@@ -21,7 +21,7 @@ from integrations.attempts import Events, send_one
 from integrations.connections import Connection, overdue
 from integrations.messages import Tags
 from integrations.models import Delivery, Integration
-from integrations.relay import relay
+from integrations.outbox import relay
 from projects.models import FlagTag
 
 log = logging.getLogger("flagadmin.integrations")

@@ -9,8 +9,8 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.server import background_tasks
 from projects.console import flag_url, project_url
-from projects.history.back import TYPES
 from projects.history.change_links import make_comparison_url
+from projects.history.rewind import TYPES
 
 _IN_PROJECT = " in project *{project}*"
 _IN_ENVIRONMENT = " for the *{environment}* environment"

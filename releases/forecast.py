@@ -8,7 +8,7 @@ from flagadmin.core.errors import AppError, NotFound, ValidationError
 from playground.comparison.future import Forecast
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.flags.environments.toggle import find_project_environment
-from projects.history.past import Changed
+from projects.history.definitions_at import Changed
 from releases.models import ChangeRequest, Schedule
 from releases.predicted import Predicted
 from releases.requests.conflicts import find_conflict, is_made_from

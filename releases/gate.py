@@ -18,8 +18,8 @@ from projects.models import Environment, Flag, ProjectEnvironment
 from projects.revision import read_revisions
 from releases.applying import find_applied_environment, is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
+from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, make_skip_event
 from releases.models import ReleasePlan, Safeguard
-from releases.needs_request import SKIP, Gated, NeedsChangeRequest, make_skip_event
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 
 BROUGHT = "The flag brings a release plan or safeguards, which change it by themselves: remove them first."

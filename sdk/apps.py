@@ -20,7 +20,7 @@ class SdkConfig(AppConfig):
         from sdk.ofrep.answers import EVENTS
         from sdk.ofrep.change_events import change_events
         from sdk.ofrep.errors import PREFIX, make_error_body
-        from sdk.poll_answers import delta_answers, features_answers
+        from sdk.poll_shortcuts import delta_answers, features_answers
         from sdk.reports.once import forget_reports
         from sdk.streaming.sdk_streams import sdk_streams, stream
         from sdk.watcher.watcher import watcher

@@ -21,7 +21,7 @@ from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import prepare
 from sdk.evaluation.responses import respond
 from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context
-from sdk.poll_answers import Origin, mark_origin
+from sdk.poll_shortcuts import Origin, mark_origin
 from sdk.reports.batcher import report_batcher
 from sdk.reports.metrics import read_metrics_report
 from sdk.reports.register import make_instance

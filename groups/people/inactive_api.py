@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from flagadmin.core.http.fields import Body, ListOf
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
-from groups.people.inactive import delete_inactive_people, read_inactive_people
+from groups.people.dormant import delete_inactive_people, read_inactive_people
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 

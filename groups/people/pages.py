@@ -14,7 +14,7 @@ from groups.login.sign_on.linking import find_identity
 from groups.models import User
 from groups.people.choices import list_root_role_choices
 from groups.people.console import Kind, OneAccount
-from groups.people.inactive import INACTIVE_AFTER, read_inactive_people
+from groups.people.dormant import INACTIVE_AFTER, read_inactive_people
 from groups.people.own_account_pages import read_access_lists
 from groups.permissions import Permission
 from groups.second_factor.queries import annotate_second_factor, list_factor_names

@@ -22,7 +22,7 @@ from importer.apply.digests import hash_document
 from importer.apply.progress import NoProgress, ProgressReporter, mark_running
 from importer.apply.saved_contexts import lock_saved_contexts, write_saved_contexts
 from importer.body.schemas import Body
-from importer.isolation import bulk_work
+from importer.bulk_work import bulk_work
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags

@@ -18,7 +18,7 @@ from importer.as_code.bodies import Part, PartBuilder, split_flags
 from importer.as_code.documents import make_field_entry, make_segment_entry, read_directory
 from importer.as_code.entries import Document, find_users_elsewhere, make_line, write_field, write_segment
 from importer.as_code.schemas import Directory
-from importer.isolation import bulk_work
+from importer.bulk_work import bulk_work
 from importer.plan.import_plan import Action, Plan
 from importer.plan.stored import read_flags
 from projects.access import access_project, lock_projects
@@ -27,7 +27,7 @@ from projects.flags.archive.actions import archive_flags_of_projects
 from projects.history.diff import diff, summary
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment
 from releases.derive import ProposedChange, derive_changes
-from releases.needs_request import NeedsChangeRequest
+from releases.gate_refusal import NeedsChangeRequest
 from releases.requests.propose_once import propose_once
 
 Place = tuple[str, str]

@@ -23,7 +23,7 @@ from importer.as_code.actions import apply_directory, plan_directory
 from importer.as_code.documents import read_directory
 from importer.as_code.report import make_document
 from importer.as_code.schemas import SCHEMAS, DirectoryBody, make_json_schema, parse_directory
-from importer.isolation import run_isolated
+from importer.bulk_work import run_isolated
 from importer.openapi import inline_schema
 
 PLAN_DESCRIPTION = """\

@@ -9,7 +9,7 @@ from django.db.models import Q
 from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from importer.as_code.schemas import MAX_PROJECTS
-from importer.isolation import bulk_work
+from importer.bulk_work import bulk_work
 from projects.access import check_project
 from projects.export import export_flags
 from projects.models import ContextField, ProjectEnvironment, Segment

@@ -22,7 +22,7 @@ from importer.body.schemas import (
     Texts,
     strict,
 )
-from importer.isolation import bulk_work
+from importer.bulk_work import bulk_work
 
 MAX_PROJECTS = 100
 MAX_FLAGS = 50_000

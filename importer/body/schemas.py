@@ -16,7 +16,7 @@ from flagadmin.core.change_checks.comments import tidy_comment
 from flagadmin.core.http.json_bodies import parse_json
 from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, make_choice
 from importer.body.schema_errors import validate_by_parts
-from importer.isolation import bulk_work
+from importer.bulk_work import bulk_work
 from playground.engine.operators import OPERATORS
 from projects.strategies.variant_rules import PAYLOAD_TYPES, WEIGHT_TYPES
 

@@ -7,9 +7,9 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict
 from groups.access import Caller
 from importer.body.schemas import parse_body
+from importer.bulk_work import bulk_work
 from importer.converting.convert import Options
 from importer.converting.stored import StoredConversion, recognize_file
-from importer.isolation import bulk_work
 from importer.models import ImportRun
 from importer.runs import access_run, check_run, create_run, store_run
 

@@ -15,7 +15,7 @@ from flagadmin.core.lists.pages import make_csv_response
 from groups.access import Caller
 from groups.console import Breadcrumbs, ConsolePage
 from importer.apply.execute import describe_change
-from importer.isolation import bulk_work, run_isolated
+from importer.bulk_work import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.pages.naming import list_pages_above_part
 from importer.plan.build import plan_import

@@ -9,7 +9,7 @@ from django.urls import reverse
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from groups.console import ConsolePage
-from importer.isolation import run_isolated
+from importer.bulk_work import run_isolated
 from importer.promotion import MAX_FLAGS, Promotion
 from importer.runs import create_promotion
 from projects.access import access_project

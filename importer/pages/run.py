@@ -17,8 +17,8 @@ from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
 from importer.apply.undo import find_undoing, plan_undo, undo_import
+from importer.bulk_work import run_isolated
 from importer.converting.runs import change_conversion
-from importer.isolation import run_isolated
 from importer.models import ImportRun
 from importer.pages.conversion import make_conversion_context, read_options
 from importer.pages.flag_rows import FlagRow, list_csv_rows, make_listing

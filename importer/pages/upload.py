@@ -13,10 +13,10 @@ from groups.access import Caller
 from groups.console import FormPage
 from groups.permissions import Permission
 from groups.roles.subjects import name_permission
+from importer.bulk_work import run_isolated
 from importer.converting.files import ENDINGS
 from importer.converting.recognize import TITLES
 from importer.converting.runs import upload
-from importer.isolation import run_isolated
 from importer.runs import find_last_target
 from projects.models import Environment, Project
 

@@ -9,13 +9,13 @@ from django.db import connection
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.body.schemas import Body
-from importer.isolation import bulk_work
+from importer.bulk_work import bulk_work
 from importer.plan.dependencies import find_dependency_issues
 from importer.plan.desired_state import build_desired_document
 from importer.plan.entries import Entries, Entry, gather, list_notes_on_children
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import Issue, IssueKind
-from importer.plan.location import describe_location, find_location_issue, is_skipped
+from importer.plan.other_projects import describe_location, find_location_issue, is_skipped
 from importer.plan.permissions import change_permissions, find_missing_permissions, list_needed_permissions
 from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts

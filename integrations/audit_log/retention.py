@@ -17,7 +17,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import MaintenanceMode
 from groups.access import Caller
 from integrations.models import Delivery, WrittenLog
-from integrations.relay import read_settled_id
+from integrations.outbox import read_settled_id
 
 log = logging.getLogger("flagadmin.integrations")
 

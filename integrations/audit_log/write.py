@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from integrations.models import WrittenLog
-from integrations.relay import read_settled_id
+from integrations.outbox import read_settled_id
 from projects.history.serializers import make_event_record
 
 log = logging.getLogger("flagadmin.integrations")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from projects.history.past import Changed
+from projects.history.definitions_at import Changed
 
 
 class Forecast(NamedTuple):

@@ -23,7 +23,7 @@ from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import get_cached_snapshot, load_snapshot_at
 from projects.definitions import Definitions, read_definitions
-from projects.history.past import (
+from projects.history.definitions_at import (
     Changed,
     flags_then,
     is_in_future,

@@ -17,8 +17,8 @@ from playground.comparison.who_changes import WhoChanges, generate_users
 from playground.engine.definitions import FlagDefinition
 from projects.definition_parts import Document, read_segments
 from projects.definitions import Definitions, find_used_segments, read_all_definitions
-from projects.history.back import Back, PastEvent
 from projects.history.flag_parts import NOTHING, in_environments
+from projects.history.rewind import Back, PastEvent
 from projects.history.versions import FlagBack, FlagEvent, events_since, read_present_version
 from projects.models import Environment, Flag, OutsideChange
 

@@ -43,7 +43,7 @@ from playground.saved_contexts.actions import may_save
 from playground.snapshot_cache import load_snapshot_at
 from projects.access import describe_unknown_environment
 from projects.console import flag_url
-from projects.history.past import is_in_future
+from projects.history.definitions_at import is_in_future
 from projects.models import Flag
 
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}

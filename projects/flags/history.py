@@ -12,11 +12,11 @@ from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.console import flag_url
-from projects.history.back import TYPES
 from projects.history.changes import GroupedChange, change_page
+from projects.history.definitions_at import just_before
 from projects.history.descriptions import Part
-from projects.history.past import just_before
 from projects.history.queries import readable_events
+from projects.history.rewind import TYPES
 from projects.models import Flag
 from projects.reverts.offers import add_reverts
 from projects.reverts.parts import may_revert

@@ -10,9 +10,9 @@ from django.urls import reverse
 from flagadmin.core.audit.models import AuditEvents
 from flagadmin.core.http.timestamps import iso
 from projects.console import flag_url
-from projects.history.back import TYPES
 from projects.history.changes import Row
-from projects.history.past import just_before
+from projects.history.definitions_at import just_before
+from projects.history.rewind import TYPES
 from projects.models import Environment, Flag, ProjectEnvironment
 
 

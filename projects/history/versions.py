@@ -14,8 +14,8 @@ from django.db import connection
 from flagadmin.core.audit.events import EventType as E
 from playground.engine.definitions import FlagDefinition
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
-from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.history.flag_parts import NOTHING
+from projects.history.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.models import Flag, FlagEnvironment, Strategy
 
 DETAILS = ("description", "type", "owner")

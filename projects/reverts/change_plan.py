@@ -16,10 +16,10 @@ from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
 from projects.history.changes import change_of
+from projects.history.definitions_at import just_before
 from projects.history.flag_parts import find_differing_parts
-from projects.history.past import just_before
 from projects.history.queries import readable_events
-from projects.history.taken_back import TakenBack, find_versions_around
+from projects.history.without_change import TakenBack, find_versions_around
 from projects.models import Flag, Segment, StrategyType
 from projects.reverts.parts import PlannedPart, Target, format_moment, plan_parts
 from projects.segments.documents import make_segment_document

@@ -6,8 +6,8 @@ from typing import Any
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import ListOf
+from projects.history.definitions_at import is_in_future
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
-from projects.history.past import is_in_future
 from projects.reverts.change_plan import ChangePlan
 from projects.reverts.parts import PlannedPart, name_segments
 from projects.serializers import StrictSerializer

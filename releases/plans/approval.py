@@ -9,8 +9,8 @@ from flagadmin.core.change_checks import get_skipping_caller
 from groups.access import Caller
 from releases.applying import applying, is_applied_to, proposing
 from releases.derive import ProposedChange
+from releases.gate_refusal import SKIP, make_skip_event
 from releases.models import Milestone, ReleasePlan
-from releases.needs_request import SKIP, make_skip_event
 from releases.plans.access import FlagPath, get_flag_path
 from releases.plans.queries import find_following, find_preceding, needs_requests
 

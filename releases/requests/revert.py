@@ -7,7 +7,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation
 from groups.access import Caller
 from projects.definitions import Definitions
-from projects.history.past import flags_then, just_before
+from projects.history.definitions_at import flags_then, just_before
 from releases.derive import ProposedChange, derive_changes
 from releases.models import ChangeRequest
 from releases.requests.access import access_request, check_state

@@ -19,8 +19,8 @@ from projects.flags.environments.actions import disable_flag
 from projects.models import FlagEnvironment, Project
 from releases.applying import applying
 from releases.attempts import attempt, wait_briefly_for_locks
+from releases.gate_refusal import make_skip_event
 from releases.models import Safeguard
-from releases.needs_request import make_skip_event
 from releases.plans.access import FlagPath
 from releases.plans.queries import needs_requests
 from releases.plans.steps import LOOK_EVERY

@@ -12,8 +12,8 @@ from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from releases.derive import ProposedChange
+from releases.gate_refusal import Gated, NeedsChangeRequest
 from releases.models import Safeguard
-from releases.needs_request import Gated, NeedsChangeRequest
 from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.approval import is_let_through, record_skip
 from releases.plans.documents import safeguard_document

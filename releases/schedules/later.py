@@ -14,8 +14,8 @@ from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from releases.derive import EnvironmentChanges, ProposedChange, derive_changes
+from releases.gate_refusal import NeedsChangeRequest
 from releases.models import ChangeRequest
-from releases.needs_request import NeedsChangeRequest
 from releases.plans.in_steps import add_in_steps, save_in_steps
 from releases.requests.propose import send_changes
 from releases.schedules.actions import check_time, schedule_request

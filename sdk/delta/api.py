@@ -25,7 +25,7 @@ from sdk.delta.states import TRUSTED, states
 from sdk.features.api import EXAMPLE as FEATURES
 from sdk.features.api import FILTERS, ClientFeature, ClientSegment, read_query
 from sdk.features.cache import FeaturesQuery
-from sdk.poll_answers import Origin, delta_answers, mark_origin
+from sdk.poll_shortcuts import Origin, delta_answers, mark_origin
 from sdk.watcher.scopes import token_scope
 
 MAX_ID = 2**32 - 1

@@ -30,7 +30,7 @@ from playground.snapshot_cache import LOOKUPS, Key, cache, make_key
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import Answer, Prepared, prepare
 from sdk.evaluation.remembered import Remembered
-from sdk.poll_answers import Origin, known_state
+from sdk.poll_shortcuts import Origin, known_state
 from sdk.watcher.state import State, TokenState
 from sdk.watcher.watcher import Watcher
 

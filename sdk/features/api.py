@@ -15,9 +15,9 @@ from flagadmin.core.http.not_modified import is_known, not_modified, read_known_
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, token_of
-from sdk.features.answer import FeaturesAnswer
+from sdk.features.assembly import FeaturesAnswer
 from sdk.features.cache import FeaturesQuery, cache, get_answer, is_older, make_key_and_etag
-from sdk.poll_answers import Origin, features_answers, mark_origin
+from sdk.poll_shortcuts import Origin, features_answers, mark_origin
 from sdk.spec_header import HEADER, knows_segments
 from sdk.watcher.scopes import token_scope
 

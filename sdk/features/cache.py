@@ -18,7 +18,7 @@ from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import register_sampler
 from groups.models import ApiToken
 from projects.models import FlagTag
-from sdk.features.answer import FeaturesAnswer, make_flag_chunks, make_segments_chunk
+from sdk.features.assembly import FeaturesAnswer, make_flag_chunks, make_segments_chunk
 from sdk.features.chunks import Chunk
 from sdk.features.pieces import Piece, Place, read_pieces
 from sdk.token_scope import TokenScope, read_token_scope

@@ -27,7 +27,7 @@ from sdk.ofrep import openapi
 from sdk.ofrep.answers import answer_flag, answer_flags, event_streams
 from sdk.ofrep.request import read_body
 from sdk.ofrep.tickets import TicketAuthentication, ticket_of
-from sdk.poll_answers import Origin, mark_origin
+from sdk.poll_shortcuts import Origin, mark_origin
 from sdk.watcher.scopes import token_scope
 from sdk.watcher.token_streams import subscription
 

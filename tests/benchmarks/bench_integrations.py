@@ -108,7 +108,7 @@ def measure_deliveries(url: str, integrations: int, events: int) -> None:
     from integrations import sender
     from integrations.connections import Connection
     from integrations.models import Delivery
-    from integrations.relay import relay
+    from integrations.outbox import relay
     from tests.support.receiver import LOOPBACK, make_integration
 
     settings.INTEGRATION_NETWORKS = LOOPBACK

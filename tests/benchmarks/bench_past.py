@@ -102,7 +102,7 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
 
     from playground.comparison import past
     from playground.snapshot_cache import cache, load_snapshot_at
-    from projects.history.past import read_changed_since
+    from projects.history.definitions_at import read_changed_since
     from projects.revision import read_revisions
 
     load("shop", flags)

@@ -169,7 +169,7 @@ def test_a_large_file_is_read_in_a_process_of_its_own(
         works.append(work.__name__)
         return work(*args, **kwargs)
 
-    monkeypatch.setattr("importer.isolation.run_in_process", here)
+    monkeypatch.setattr("importer.bulk_work.run_in_process", here)
     settings.IMPORT_PROCESS_BYTES = 10
     assert "1 of 2 flags change" in page_text(ask(browser, run))
     assert works == ["read_planned_import"]

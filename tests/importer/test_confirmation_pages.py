@@ -111,7 +111,7 @@ def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, m
         apart.append(work.__name__)
         return pickle.loads(pickle.dumps(work(*args, **kwargs)))
 
-    monkeypatch.setattr("importer.isolation.run_in_process", run_in_process)
+    monkeypatch.setattr("importer.bulk_work.run_in_process", run_in_process)
     settings.IMPORT_PROCESS_BYTES = 0
     browser = browse("member")
     address, page = preview(browser, export("a", "b", "c"))

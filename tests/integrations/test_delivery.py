@@ -19,7 +19,7 @@ from integrations import sender
 from integrations.addons.actions import make_signing_key, send_again, send_test
 from integrations.connections import TIMEOUT, overdue
 from integrations.models import Delivery, Integration, Relay
-from integrations.relay import relay, settle
+from integrations.outbox import relay, settle
 from tests.support.receiver import deliver, later, make_integration, receiver
 
 __all__ = ["receiver"]

@@ -12,7 +12,7 @@ from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Project, ProjectEnvironment, Segment
 from releases.derive import find_differing
-from releases.needs_request import NeedsChangeRequest
+from releases.gate_refusal import NeedsChangeRequest
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from tests.support.cast import make_project, make_user

@@ -21,7 +21,7 @@ from sdk.delta.scope import Scope
 from sdk.delta.states import Events
 from sdk.features import body as features_body
 from sdk.features import chunks, pieces
-from sdk.features.answer import FeaturesAnswer
+from sdk.features.assembly import FeaturesAnswer
 from sdk.features.cache import FeaturesCache, FeaturesQuery, cache, get_answer
 from sdk.features.pieces import Piece, Place
 from tests.support.cast import make_project, make_token

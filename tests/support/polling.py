@@ -13,7 +13,7 @@ from flagadmin.core.server import loop_routes
 from flagadmin.core.server.ready_answers import ReadyAnswers
 from sdk.evaluation.shortcuts import add_shortcuts
 from sdk.features.cache import cache
-from sdk.poll_answers import PollAnswers, delta_answers, features_answers
+from sdk.poll_shortcuts import PollAnswers, delta_answers, features_answers
 from sdk.watcher import watcher
 from sdk.watcher.watcher import Watcher
 from tests.support import event_loop

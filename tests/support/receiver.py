@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from integrations import sender
 from integrations.models import Integration
-from integrations.relay import relay
+from integrations.outbox import relay
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 

@@ -67,7 +67,7 @@ class AuditEvent(models.Model):
     earlier = models.JSONField(
         null=True,
         blank=True,
-        help_text="What the past needs besides `before`. See projects.history.back.",
+        help_text="What the past needs besides `before`. See projects.history.rewind.",
     )
     request_id = models.CharField(max_length=64, blank=True)
     comment = models.TextField(blank=True, db_default="", help_text="Why, in the words of the person.")
@@ -99,7 +99,7 @@ class AuditEvent(models.Model):
                 "RAISE EXCEPTION 'audit events are append-only'; END IF; RETURN NULL;",
             ),
             # projects.revision notes changes of transactions that record no event. The transaction gets its id before
-            # its events get theirs: whoever reads them in the order of commits relies on it (integrations.relay).
+            # its events get theirs: whoever reads them in the order of commits relies on it (integrations.outbox).
             pgtrigger.Trigger(
                 name="audited",
                 level=pgtrigger.Statement,

@@ -13,8 +13,8 @@ from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.lists.charts import Slice, Timeline, make_slices, make_timeline
 from groups.access import Caller
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day, read_evaluations_by_hour
-from projects.history.back import TYPES
 from projects.history.queries import readable_events
+from projects.history.rewind import TYPES
 from projects.models import Flag
 
 MAX_MARKS = 40  # of the changes in an environment, the last ones

@@ -15,7 +15,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks import BrokenExpectations
 from projects.definitions import read_definitions
 from projects.models import Project, ProjectEnvironment
-from releases.needs_request import NeedsChangeRequest
+from releases.gate_refusal import NeedsChangeRequest
 from tests.playground.saved_contexts.changes import CHANGES
 from tests.playground.saved_contexts.guarded import cart, failing
 from tests.support.paths import ROOT

@@ -7,7 +7,7 @@ from django.db import connection
 from django.utils import timezone
 
 from projects.definitions import Definitions, read_definitions
-from projects.history.past import flags_then, read_changed_since
+from projects.history.definitions_at import flags_then, read_changed_since
 from projects.models import OutsideChange
 from tests.support.cast import make_project
 from tests.support.random_changes import NAMES, PROJECTS, RandomChanges

@@ -22,7 +22,7 @@ from projects.flags.copies import move
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments.actions import disable_flags, enable_flag, enable_flags
 from projects.flags.tags.actions import change_tags_of_many
-from projects.history.past import read_changed_since
+from projects.history.definitions_at import read_changed_since
 from projects.models import Flag
 from projects.reverts.actions import revert_flag
 from projects.reverts.parts import Target

@@ -9,8 +9,8 @@ from flagadmin.core.change_checks import skipping
 from groups.access import Caller
 from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.derive import ProposedChange
+from releases.gate_refusal import NeedsChangeRequest
 from releases.models import ChangeRequest, Milestone, ReleasePlan
-from releases.needs_request import NeedsChangeRequest
 from releases.plans import actions
 from releases.plans.due import look_at_due
 from releases.plans.edit import edit_milestone_strategy

@@ -9,8 +9,8 @@ from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
 from projects.models import ProjectEnvironment
 from releases.derive import ProposedChange
+from releases.gate_refusal import NeedsChangeRequest
 from releases.models import Milestone, ReleasePlan
-from releases.needs_request import NeedsChangeRequest
 from releases.plans import actions
 from releases.plans.due import has_own_strategies
 from releases.plans.edit import edit_milestone_strategy

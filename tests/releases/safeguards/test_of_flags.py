@@ -11,8 +11,8 @@ from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment
+from releases.gate_refusal import NeedsChangeRequest
 from releases.models import ChangeRequest, Safeguard
-from releases.needs_request import NeedsChangeRequest
 from releases.plans.due import look_at_due
 from releases.requests.propose import send_changes
 from releases.requests.states import set_state

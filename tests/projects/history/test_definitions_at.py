@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.history.past import read_outside_changes
+from projects.history.definitions_at import read_outside_changes
 from projects.models import Flag, Project
 from tests.projects.history.checked import check_history
 from tests.support.cast import make_project

@@ -17,7 +17,7 @@ from flagadmin.core.server.memory import collector_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definition_parts import read_segments
 from projects.definitions import Definitions, find_used_segments, read_all_definitions
-from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
+from projects.history.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.history.versions import events_since
 from projects.models import OutsideChange
 

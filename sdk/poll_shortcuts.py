@@ -16,7 +16,7 @@ from django.http import HttpResponse
 from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.server.loop_routes import Ready
 from flagadmin.core.server.ready_answers import Basis, ReadyAnswers
-from sdk.features.answer import FeaturesAnswer
+from sdk.features.assembly import FeaturesAnswer
 from sdk.spec_header import HEADER
 from sdk.token_scope import TokenScope
 from sdk.watcher.state import State

@@ -15,7 +15,7 @@ from flagadmin import rsgi
 from flagadmin.core.server.loop_routes import Ready
 from groups.models import ApiToken, ApiTokenProject
 from projects.models import Flag
-from sdk import poll_answers
+from sdk import poll_shortcuts
 from sdk.delta.states import TRUSTED
 from sdk.features.cache import cache, is_older
 from tests.support.event_loop import Pairs, Protocol, in_thread, scope
@@ -103,7 +103,7 @@ def test_deltas_without_changes_come_from_memory(polled_secret: str, monkeypatch
         later = *headers, ("If-None-Match", dict(answered)["ETag"])
         await server.warm_up(*later, path=DELTA)
         much_later = SimpleNamespace(time=lambda: time.time() + TRUSTED)
-        monkeypatch.setattr(poll_answers, "time", much_later)
+        monkeypatch.setattr(poll_shortcuts, "time", much_later)
         assert (await server.ask(DELTA, *later))[0] == 304
         assert not server.from_memory  # the id is looked up again
 
@@ -121,7 +121,7 @@ def test_an_expired_token_is_refused_between_two_reads(
         await server.warm_up(*headers)
         state = server.watcher._state
         monkeypatch.setattr(timezone, "now", lambda: expires_at)
-        monkeypatch.setattr(poll_answers, "time", SimpleNamespace(time=expires_at.timestamp))
+        monkeypatch.setattr(poll_shortcuts, "time", SimpleNamespace(time=expires_at.timestamp))
         answer = await server.ask(FEATURES, *headers)
         assert (answer[0], server.from_memory) == (401, False)
         assert server.watcher._state is state
@@ -208,7 +208,7 @@ def test_bodies_are_those_of_the_features_cache(polled_secret: str) -> None:
 
 
 def test_answers_are_bounded(polled_secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poll_answers.PollAnswers, "max_answers", 3)
+    monkeypatch.setattr(poll_shortcuts.PollAnswers, "max_answers", 3)
 
     async def work(server: Server) -> int:
         headers = (HOST, ("Authorization", polled_secret), SPEC)
