@@ -47,10 +47,10 @@ def access_project_for_update(
 ) -> Project:
     """The project, locked until the end of the transaction. Raises NotFound, NoAccess.
 
-    Every change in a project takes this lock, so changes to one project happen one after the other. Deletion
-    takes a stronger lock, which also waits for transactions that insert rows referring to the project. An
-    archived project raises NotFound unless ``archived`` is true. With ``permission`` None, the action checks what it
-    needs once it knows what it changes. ``flags`` are those that change, if nothing else in the project does.
+    Every change in a project takes this lock, so changes to one project happen one after the other. Deletion takes a
+    stronger lock, which also waits for transactions that insert rows referring to the project. An archived project
+    raises NotFound unless ``archived`` is true. With ``permission`` None, the action checks what it needs once it
+    knows what it changes. ``flags`` are those that change, if only flags change.
     """
     if not caller.can_read(project_id):
         raise project_not_found(project_id)
@@ -76,7 +76,7 @@ def begin_checks(
 ) -> list[Project]:
     """Locks the projects in the order of their ids, and begins the checks of those that refuse changes.
 
-    ``flags`` are those of each project that change, if nothing else does.
+    ``flags`` are those of each project that change, if only flags change.
     """
     locked = list(projects.with_checks().select_for_update(no_key=True).order_by("id"))
     for project in locked:
@@ -112,7 +112,7 @@ def lock_projects(
 ) -> dict[str, Project]:
     """Projects by id, locked in id order, without those that the caller cannot read. Checks no permission.
 
-    ``flags``: see `begin_checks`.
+    `flags`: see `begin_checks`.
     """
     ids = {project_id for project_id in project_ids if caller.can_read(project_id)}
     return {project.id: project for project in begin_checks(Project.objects.filter(id__in=ids), flags)}

@@ -53,7 +53,7 @@ SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%(segments)s)
 
 @dataclass(frozen=True, slots=True)
 class FlagParts:
-    """What flags have in an environment, by their ids, without those that have nothing.
+    """The parts of flags in an environment, by their ids, without those that have nothing.
 
     ``states`` are whether the flag is enabled, and its variants as JSON. ``strategies`` have their ids.
     """

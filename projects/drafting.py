@@ -13,7 +13,7 @@ from projects.drafts import FlagEdit, NewFlagEdit
 
 
 class DraftingPage(ConsolePage):
-    """A page with a form. ``unchanged`` says that there is nothing which saving it could change.
+    """A page with a form. ``unchanged`` explains that saving it would change nothing.
 
     ``shown_by`` is the method that shows the form again with the same values.
     """
@@ -22,7 +22,7 @@ class DraftingPage(ConsolePage):
     shown_by: Literal["get", "post"]
 
     def get_edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
-        """What saving the form would change. Raises whatever saving would raise."""
+        """Returns what saving the form would change. Raises whatever saving would raise."""
         raise NotImplementedError
 
 
@@ -36,7 +36,7 @@ def drafting_path(route: str, page: type[DraftingPage], *, name: str) -> URLPatt
 
 
 def describe_refusal(error: AppError) -> list[str]:
-    """Why a draft cannot be saved: what is wrong with each of its values, or the rule that it breaks."""
+    """Explains why a draft cannot be saved: what is wrong with each of its values, or the rule that it breaks."""
     problems = error.details if isinstance(error, ValidationError) else ()
     return [problem.message for problem in problems] or [error.message]
 

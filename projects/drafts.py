@@ -81,7 +81,7 @@ class FlagEdit(NamedTuple):
 
 
 class NewFlagEdit(NamedTuple):
-    """What a flag that does not exist would be, before and after an edit."""
+    """A flag that does not exist, as it would be before and after an edit."""
 
     project: str
     environment: str

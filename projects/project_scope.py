@@ -66,7 +66,7 @@ def name_is_free(message: str) -> Iterator[None]:
 
 
 def find_first_permission(caller: Caller, project_id: str, *permissions: Permission) -> Permission:
-    """The first of the permissions that the caller has in the project, or else the first of them all.
+    """The first of the permissions that the caller has in the project, or the first of them all.
 
     The error message names it.
     """

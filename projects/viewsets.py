@@ -11,7 +11,7 @@ from projects.project_scope import check_scope
 
 
 class InProjectViewSet(ViewSet):
-    """For URLs below ``projects/<str:project_id>``. A project that the caller cannot read is not found."""
+    """A base for URLs below ``projects/<str:project_id>``. A project that the caller cannot read is not found."""
 
     project: Project
 
@@ -21,7 +21,7 @@ class InProjectViewSet(ViewSet):
 
 
 class OnFlagViewSet(InProjectViewSet):
-    """For URLs below ``projects/<str:project_id>/features``.
+    """A base for URLs below ``projects/<str:project_id>/features``.
 
     Loads the active flag and environment that the URL names.
     """
@@ -49,7 +49,7 @@ class OnFlagViewSet(InProjectViewSet):
 
 
 class ScopedViewSet(ViewSet):
-    """For models that are global or belong to one project.
+    """A base for models that are global or belong to one project.
 
     ``permission_in_project`` allows all changes there.
     """

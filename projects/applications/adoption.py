@@ -40,7 +40,7 @@ SELECT %(key)s::bigint AS application_id, NULL::text[] AS environments, CASE WHE
 
 
 class Adoption(dict[str, list[tuple[str, int, bool]]]):
-    """For each SDK: (version, instances, whether it is the oldest of several), the newest first.
+    """The versions of each SDK: (version, instances, whether it is the oldest of several), the newest first.
 
     ``sampled``: how many instances were counted, if there are too many to count all; otherwise 0.
     """
@@ -99,7 +99,7 @@ def _make_lines(numbers: dict[str, int]) -> list[tuple[str, int, bool]]:
 def _sum_others(
     rows: Sequence[tuple[str, int, int, int, bool]], numbers: dict[str, dict[str, int]], shown_sdks: list[str]
 ) -> tuple[str, int, bool] | None:
-    """What is left: the versions that were not read, and those of SDKs without a chart."""
+    """Sums up the versions that were not read, and those of SDKs without a chart."""
     _, _, instances, versions, _ = rows[0]
     left = [number for name in numbers if name not in shown_sdks for number in numbers[name].values()]
     unread = versions - len(rows)

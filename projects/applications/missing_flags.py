@@ -31,7 +31,7 @@ class MissingFlag:
 
 
 def list_missing_flags(caller: Caller, application: Application | None = None) -> list[MissingFlag]:
-    """By name, those of one application or of all that the caller may read. At most five queries.
+    """Lists by name the missing flags of one application or of all that the caller may read. At most five queries.
 
     A flag is created in the project whose flags its application uses, otherwise in the default project or the first in
     which the caller may create one.

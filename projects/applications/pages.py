@@ -96,7 +96,7 @@ class ApplicationsPage(InProjectPage, ListPage):
         lines = documents.read_page(self.project.pk, self.shown.all_rows[start : start + self.per_page])
         return super().get_context_data(
             **make_project_head(self.project, "project-applications", caller=self.caller),
-            # Of the whole project, not of what the filters leave.
+            # For the whole project, not for the filtered rows.
             adoption={} if self.shown.is_filtered or start else read_sdk_adoption(self.project.pk),
             rows=list_application_rows(self.project.pk, lines),
             list_url=f"{project_url(self.project.pk, 'project-applications')}?q=",

@@ -25,7 +25,7 @@ UNKNOWN_FLAG = "unknown flag"
 
 
 class Subject(NamedTuple):
-    """What a limit applies to: a token (by id) or an application (by name)."""
+    """The subject of a limit: a token (by id) or an application (by name)."""
 
     kind: str
     token: int = 0

@@ -28,7 +28,7 @@ class StoredUsage:
 
 @dataclass(slots=True)
 class Writes:
-    """What to write of a report.
+    """The rows to write for a report.
 
     ``changed`` are the applications whose rows in the applications lists change.
     """

@@ -48,7 +48,7 @@ def store_report(
     lock_wait: timedelta | None = None,
     skip_locked: bool = False,
 ) -> None:
-    """Writes what is new in a report. Of unknown flags, only their names are stored.
+    """Writes what is new in a report. Unknown flags are stored by name only.
 
     Waiting for a lock longer than ``lock_wait`` raises OperationalError with LOCK_NOT_AVAILABLE. With
     ``skip_locked``, raises FlagsLocked at once for flags that another transaction has locked.

@@ -53,13 +53,13 @@ def read_unknown_flags(application: Application) -> dict[str, list[str]]:
 
 
 def find_unknown_flags() -> QuerySet[UnknownFlag]:
-    """Without flags that have been created since."""
+    """Finds unknown flags, without those that have been created since."""
     exists = Exists(Flag.objects.filter(name=OuterRef("name")))
     return UnknownFlag.objects.filter(~exists, seen_at__gt=timezone.now() - HOURS_KEPT)
 
 
 def _read_last_events(caller: Caller, names: Collection[str]) -> dict[str | None, datetime]:
-    """When something last happened to flags of these names, which have been deleted."""
+    """Reads when something last happened to flags of these names, which have been deleted."""
     events = readable_events(caller).filter(feature__in=names).order_by()
     return dict(events.values("feature").annotate(last=Max("created_at")).values_list("feature", "last"))
 

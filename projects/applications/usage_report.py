@@ -30,7 +30,7 @@ class FlagUse(NamedTuple):
 
 @dataclass(slots=True)
 class Instance:
-    """What an SDK reports about itself; "" for what it does not report."""
+    """An SDK's report about itself; "" for what it does not report."""
 
     sdk_version: str = ""
     sdk_type: str = ""

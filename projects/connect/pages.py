@@ -63,7 +63,7 @@ class ConnectAnywherePage(ConsolePage):
 
 
 class Choices(ConsolePage):
-    """What the address of both pages says."""
+    """The choices in the address of both pages."""
 
     @cached_property
     def project(self) -> Project:
@@ -120,7 +120,7 @@ class Choices(ConsolePage):
 
     @cached_property
     def since(self) -> datetime:
-        """When the waiting began, in the address in milliseconds: not before yesterday."""
+        """The time when the waiting began, in the address in milliseconds: not before yesterday."""
         now, text = timezone.now(), self.chosen.get("since", "")
         is_time = text.isascii() and text.isdigit() and len(text) < 15
         seconds = int(text) / 1000 if is_time else now.timestamp()
@@ -299,7 +299,7 @@ class ConnectPage(InProjectPage, ShowsSecretOnce, Choices, FormPage):
 
 
 class LivePage(Choices):
-    """The line that waits, as the page asks for it: 204 while there is nothing else to say."""
+    """The line that waits, as the page asks for it: 204 while there is nothing new to say."""
 
     template_name = "connect/live.html"
 
@@ -322,7 +322,7 @@ def free_name(project: Project, name: str) -> str:
 
 
 def make_token(new: NewToken, caller: Caller) -> tuple[ApiToken, str]:
-    """With the root permission, or that in the project. Raises NoAccess, ValidationError."""
+    """Makes the token with the root permission, or that in the project. Raises NoAccess, ValidationError."""
     if caller.can(find_permission("CREATE", new.kind)):
         return create_token(new, caller=caller)
     assert new.projects

@@ -36,7 +36,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What somebody connects: where, with which token (None: not known), asking for which flag, and since when."""
+    """An attempt to connect: where, with which token (None: not known), asking for which flag, and since when."""
 
     project: Project
     environment: str
@@ -48,7 +48,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What has been seen of an attempt.
+    """The observed progress of an attempt.
 
     ``token_used_at``: when its token was last used since then. ``instance``: the SDK that registered since then, if its
     application may be read; with a token that is used, only if there is one application, since an SDK does not say
@@ -71,7 +71,7 @@ class Connection:
 
     @property
     def times(self) -> int:
-        """How often the flag was asked for."""
+        """The number of times that the flag was asked for."""
         return sum(self.counts or ())
 
     @property
@@ -87,7 +87,7 @@ class Connection:
 
     @property
     def state(self) -> str:
-        """Another text whenever the page has to say something else."""
+        """A text that differs whenever the page has to say something different."""
         parts = (
             self.is_late,
             self.token_used_at is not None,
@@ -206,7 +206,7 @@ def who_creates_tokens(project: Project) -> list[str]:
     return [person.display_name for person in people or admins[:MAX_PEOPLE]]
 
 
-# What there is to connect to --------------------------------------------------------------------------------
+# Environments and applications ------------------------------------------------------------------------------
 
 
 def environments_of(project: Project) -> list[str]:

@@ -76,7 +76,7 @@ class Refusal:
 
 
 class Refusals:
-    """Those of a worker that are not stored yet. Thread-safe."""
+    """The refusals of a worker that are not stored yet. Thread-safe."""
 
     def __init__(self) -> None:
         self._noted: dict[Refusal, datetime] = {}
@@ -113,7 +113,7 @@ class Refusals:
 
 
 def describe(request: Any, secret: str | None, error: AppError) -> Refusal:
-    """What is known of the request. ``secret`` is what was sent as a token."""
+    """Describes what is known of the request. ``secret`` is what was sent as a token."""
     secret = secret or ""
     headers = request.headers
     sdk = headers.get("Unleash-Sdk") or headers.get("X-Unleash-Sdk") or headers.get("User-Agent", "")

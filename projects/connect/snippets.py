@@ -24,7 +24,7 @@ _ROW = re.compile(r"^\| ([^|]+) \| ([^|]*) \| ([^|]*) \| `([^|]+)` \| (backend|f
 _SECTION = re.compile(r"^### ([^\n]+)\n\n```\w+\n([^`]+(?:`(?!``)[^`]*)*)```$", re.MULTILINE)
 _PROVIDER = re.compile(r"`((?:npm|pip) install [^`\n]+)`[^\n]*\n\n```\w+\n([^`]+)```$", re.MULTILINE)
 _CODE = re.compile(r"`([^`]+)`")
-# How a program reads the token, by language.
+# Code that reads the token, by language.
 _READS_TOKEN = re.compile(
     r"process\.env\.UNLEASH_TOKEN"
     r'|(?:System\.getenv|os\.Getenv|ENV\.fetch|Environment\.GetEnvironmentVariable)\("UNLEASH_TOKEN"\)'

@@ -216,7 +216,7 @@ class EditContextField(EditPage, ContextFieldPage):
 
 
 def list_consequences(name: str, uses: Uses) -> list[str]:
-    """What deleting the field changes for the objects that use it."""
+    """Lists the effects of deleting the field on the objects that use it."""
     effects = []
     if any(uses.values()):
         effects.append(

@@ -22,7 +22,7 @@ class Dependant:
 
 @dataclass(frozen=True, slots=True)
 class Blockers:
-    """What must change before the project can be deleted. ``active``: the names of its active flags by id."""
+    """The obstacles to deleting the project. ``active``: the names of its active flags by id."""
 
     project: Project
     active: Mapping[int, str]
@@ -30,7 +30,7 @@ class Blockers:
 
     @property
     def errors(self) -> list[AppError]:
-        """What deletion raises, the first of them."""
+        """The errors of a deletion, which raises the first of them."""
         errors = collect_errors(partial(check_not_default, self.project, "deleted"))
         if self.active:
             errors.append(make_active_flags_error(self.project, list(self.active.values()), "deleted"))

@@ -54,7 +54,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionPlan:
-    """What deleting a project would remove, and what blocks it.
+    """The losses from deleting a project, and what blocks the deletion.
 
     ``deleted_tokens`` can access this project alone; ``narrowed_tokens`` keep the other projects in their
     scope. ``blockers`` are the error messages that deletion would raise.

@@ -14,7 +14,7 @@ def join_words(parts: Sequence[str]) -> str:
 
 
 def describe_loss(plan: DeletionPlan) -> str:
-    """For example ``project shop, its 4 archived flags, 2 API tokens, and the access of 1 group``."""
+    """Describes the losses, such as ``project shop, its 4 archived flags, 2 API tokens, and the access of 1 group``."""
     flags = len(plan.archived) + len(plan.active)
     state = "" if plan.active else "archived "
     parts = [
@@ -30,7 +30,7 @@ def describe_loss(plan: DeletionPlan) -> str:
 
 
 def count_holders(plan: DeletionPlan) -> str:
-    """For example ``1 group and 3 people``; a holder of several roles counts once."""
+    """Counts the holders, such as ``1 group and 3 people``; a holder of several roles counts once."""
     numbers = [
         pluralize(_count_people(plan.groups), "group") if plan.groups else "",
         pluralize(_count_people(select_people(plan)), "person", "people") if select_people(plan) else "",
@@ -48,7 +48,7 @@ def select_services(plan: DeletionPlan) -> list[Access]:
 
 
 def list_losses(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
-    """What would be deleted, as [(label, names), …], without empty entries."""
+    """Lists what would be deleted, as [(label, names), …], without empty entries."""
     named = [
         ("Archived flags", plan.archived),
         ("Active flags", plan.active_names),
@@ -64,7 +64,7 @@ def list_losses(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
 
 
 def explain_block(plan: DeletionPlan) -> str:
-    """Why the delete button is disabled; "" if nothing blocks deletion."""
+    """Explains why the delete button is disabled; "" if nothing blocks deletion."""
     if plan.is_default:
         return "The default project cannot be deleted."
     if plan.active:
@@ -86,7 +86,7 @@ def _count_people(accesses: Iterable[Access]) -> int:
 
 
 def _name_with_roles(accesses: Iterable[Access]) -> list[str]:
-    """For example ``Maria Olsen (Owner, Member)``, sorted by name."""
+    """Names the holders with their roles, such as ``Maria Olsen (Owner, Member)``, sorted by name."""
     names: dict[int, str] = {}
     roles: dict[int, list[str]] = {}
     for access in accesses:

@@ -103,7 +103,7 @@ def delete_environment(name: str, *, expected: Expected = None, caller: Caller) 
 
 
 def _read_configured(environment: str) -> dict[str, Any]:
-    """What flags have in an environment, by name, without those that have nothing."""
+    """Reads the settings of flags in an environment, by name, without those that have none."""
     return {
         flag["name"]: {
             "enabled": flag["enabled"],

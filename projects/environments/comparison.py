@@ -27,7 +27,7 @@ KINDS = {
     CONDITION: "Condition",
     VARIANTS: "Variants",
 }
-"""What can differ, in the order of the page."""
+"""The kinds of differences, in the order of the page."""
 
 _STATES = """
 SELECT flag_id, environment_id, enabled, variants FROM projects_flagenvironment
@@ -88,7 +88,7 @@ class Configuration:
 
     @property
     def strategies(self) -> list[StrategyDefinition]:
-        """Without sort orders: what counts is the place in the list."""
+        """The strategies without sort orders: what counts is the place in the list."""
         return [
             from_row(values, id="", segments=segments) | {"sortOrder": 0} for values, segments in self.rows
         ]
@@ -98,7 +98,7 @@ Pair = tuple[Configuration, Configuration]
 
 
 def read_configurations(flag_ids: Sequence[int], environments: tuple[str, str]) -> dict[int, Pair]:
-    """What these flags have in both environments, by id. Three statements for BATCH flags."""
+    """Reads the settings of these flags in both environments, by id. Three statements for BATCH flags."""
     read: dict[int, Pair] = {flag_id: (Configuration(), Configuration()) for flag_id in flag_ids}
     with connection.cursor() as cursor:
         for start in range(0, len(flag_ids), BATCH):
@@ -128,7 +128,7 @@ def _read_strategies(cursor: Any, where: dict[str, Any], first: str, read: Mappi
 
 
 def find_differences(pair: Pair) -> tuple[str, ...]:
-    """What differs, of KINDS and in their order. Nothing is parsed of what is the same."""
+    """Finds the kinds of differences, in the order of KINDS. Nothing equal is parsed."""
     source, target = pair
     kinds = set()
     if source.enabled != target.enabled:
@@ -167,7 +167,7 @@ def _is_rollout(strategy: StrategyDefinition) -> bool:
 def read_last_changes(
     flags: Collection[str], environments: tuple[str, str]
 ) -> dict[str, dict[str, datetime]]:
-    """When each flag was last changed in these environments, by name and environment. One query."""
+    """Reads when each flag was last changed in these environments, by name and environment. One query."""
     changed: dict[str, dict[str, datetime]] = defaultdict(dict)
     with connection.cursor() as cursor:
         where = {"flags": list(flags), "environments": list(environments), "types": _CHANGES}

@@ -14,7 +14,7 @@ ALL, DIFFERS, SAME = "all", "", "same"
 
 
 def choose_environments(names: Sequence[str], source: str, target: str) -> tuple[str, str]:
-    """Those given, else into production, from the first other one. Raises ValidationError."""
+    """Chooses the given environments, otherwise into production, from the first other one. Raises ValidationError."""
     for path, name in (("from", source), ("to", target)):
         if name and name not in names:
             raise ValidationError.at(path, f"{name} is not an environment of this project")
@@ -38,7 +38,7 @@ def compare_flags(project: Project, environments: tuple[str, str], *, text: str 
 
 
 def select_flags(flags: Iterable[ComparedFlag], *, show: str, kind: str) -> list[ComparedFlag]:
-    """Those that the page lists with these filters."""
+    """Selects the flags that the page lists with these filters."""
     if show == SAME:
         return [flag for flag in flags if not flag.kinds]
     if show == ALL:
@@ -47,6 +47,6 @@ def select_flags(flags: Iterable[ComparedFlag], *, show: str, kind: str) -> list
 
 
 def select_matching(project: Project, environments: tuple[str, str], query: QueryDict) -> list[ComparedFlag]:
-    """Those that the page with this query string lists, on all its pages."""
+    """Selects the flags that the page with this query string lists, on all its pages."""
     flags = compare_flags(project, environments, text=query.get("q", "").strip())
     return select_flags(flags, show=query.get("show", DIFFERS), kind=query.get("in", ""))

@@ -21,7 +21,7 @@ NO_STRATEGIES = "No strategies."
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a sentence, and whether the other environment has something else there."""
+    """A part of a sentence, and whether the other environment differs there."""
 
     text: str
     differs: bool = False

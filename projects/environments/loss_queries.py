@@ -11,7 +11,8 @@ from projects.models import Environment, FlagEnvironment, Project, ProjectEnviro
 
 
 def describe_losses(environment: Environment) -> Iterator[str]:
-    """What deleting it removes. Projects that no longer use it have kept their flags' settings there. Four queries."""
+    """Describes the losses from deleting the environment, in four queries. Projects that no longer use it have kept
+    their flags' settings there."""
     yield f"Environment {environment.name} ({environment.type})"
     strategies = Strategy.objects.filter(environment=environment)
     states = FlagEnvironment.objects.filter(environment=environment)

@@ -28,7 +28,7 @@ ENVIRONMENTS = ("Environments", reverse_lazy("environments"))
 
 
 class EnvironmentsPage(ListPage):
-    """In their order, which no column changes."""
+    """The environments in their order, which no column changes."""
 
     template_name = "environments/environments.html"
     title = "Environments"

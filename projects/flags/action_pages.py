@@ -106,7 +106,7 @@ class AsksFirst(DraftingPage, FlagAction):
         return super().post(request, *args, **kwargs)
 
     def may_ask(self) -> bool:
-        """Whether to ask first. What cannot be saved is refused at once."""
+        """Whether to ask first. Changes that cannot be saved are refused at once."""
         try:
             return self.asks()
         except ValidationError:
@@ -149,7 +149,7 @@ class Parents(AsksFirst):
         return super().get(request, *args, **kwargs)
 
     def asks(self) -> bool:
-        """What is added is asked for in a form that says it already."""
+        """Asks only before a removal: the form that adds a parent says it already."""
         return self.removes and self.parent() in self.stored(self.find_flag()) and super().asks()
 
     @property

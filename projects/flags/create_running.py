@@ -13,7 +13,7 @@ from projects.strategies.actions import add_strategy
 def create_running_flag(
     project_id: str, new: NewFlag, environment: str, rollout: float | None, *, caller: Caller
 ) -> Flag:
-    """Creates a flag and turns it on for so many per cent of users, or with the default strategy (None).
+    """Creates a flag and turns it on for a percentage of users, or with the default strategy (None).
 
     Without an ``environment`` it is off in every one. Raises the errors of ``create_flag``, ``add_strategy`` and
     ``enable_flag``.

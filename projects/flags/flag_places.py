@@ -141,7 +141,7 @@ def make_splits(document: Document, evaluations: Mapping[str, Evaluations]) -> l
 
 
 def _limit_split(split: Split) -> Split:
-    """With the variants that count most, and one line for the others."""
+    """Limits a split to the variants that count most, and one line for the others."""
     names = sorted(
         split.weights.keys() | split.measured.keys(),
         key=lambda name: (-split.measured.get(name, 0), -split.weights.get(name, 0), name),

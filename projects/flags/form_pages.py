@@ -150,7 +150,7 @@ class NewFlagPage(InProjectPage, FormPage):
 
     @cached_property
     def environments(self) -> list[str]:
-        """Those in which the caller may turn the new flag on, with a strategy."""
+        """The environments in which the caller may turn the new flag on, with a strategy."""
         needed = (Permission.CREATE_FEATURE_STRATEGY, Permission.UPDATE_FEATURE_ENVIRONMENT)
         used = {*self.project.environments.values_list("name", flat=True)}
         return [

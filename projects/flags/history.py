@@ -119,7 +119,7 @@ def _make_versions_url(flag: Flag, versions: Collection[Version]) -> str:
 
 
 def _list_own_events(changes: Sequence[GroupedChange], events: AuditEvents) -> Iterator[list[AuditEvent]]:
-    """Of each change, newest first, the flag's events that may evaluate to something else: it may be of many flags."""
+    """Yields for each change, newest first, the flag's events that may change results: it may be of many flags."""
     requests = {change.event.request_id for change in changes if change.event.request_id}
     of_requests = events.filter(request_id__in=requests, type__in=TYPES)
     listed = list(

@@ -15,7 +15,7 @@ def make_owner_columns(kind: str | None, owner_id: int | None) -> Columns:
 
 
 def owner_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Those of the columns among the values."""
+    """Yields the problems of the owner's columns among the values."""
     user, group = values.get("owner_user_id"), values.get("owner_group_id")
     if user is not None and not User.objects.people().filter(pk=user).exists():
         yield Problem("owner", f"Person with id {user} not found.")

@@ -48,7 +48,7 @@ def _find_last_events(change: AuditEvents, names: set[str]) -> set[int]:
 
 
 def make_comparison_url(change: AuditEvents) -> str:
-    """Of the page that compares the flags before a change with the flags after it. "" unless all are in one project.
+    """Links to the page that compares the flags before a change with those after it. "" unless all are in one project.
 
     Five queries at most.
     """
@@ -73,7 +73,7 @@ def make_comparison_url(change: AuditEvents) -> str:
 
 
 def _choose_environment(events: AuditEvents, project: str) -> str:
-    """Of the environments that the change names, or else of the project's, the first; production before others."""
+    """Chooses the first of the environments that the change names, or of the project's; production before others."""
     named = set(events.exclude(environment=None).values_list("environment", flat=True).distinct())
     used = set(ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True))
     return next((name for name in Environment.objects.names() if name in (named & used or used)), "")

@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who made a change. ``robot``: a service account, an API token or the system."""
+    """The author of a change. ``robot``: a service account, an API token or the system."""
 
     name: str
     initials: str
@@ -202,7 +202,7 @@ def _match_same_change(request: str, actor: str, hour: datetime) -> Q:
 def _list_keys_shown_before(
     events: AuditEvents, before: int, keys: Sequence[tuple[int, object]]
 ) -> set[object]:
-    """Which of these changes began on an earlier page."""
+    """Finds which of these changes began on an earlier page."""
     requests = {key[0] for _, key in keys if isinstance(key, tuple)}
     newer = events.not_older_than(before).filter(~Q(request_id=""), request_id__in=requests).order_by()
     hours = newer.annotate(hour=TruncHour("created_at", tzinfo=UTC))

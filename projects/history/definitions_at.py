@@ -22,7 +22,7 @@ from projects.history.versions import events_since
 from projects.models import OutsideChange
 
 # A flag that has left a project since has its later events in others. Segments of other projects may have been global.
-# Of a flag that was created since, all that came later is superseded: only that it has changed matters.
+# If a flag was created since, everything later is superseded: it only matters that it has changed.
 _EVENTS = """
 SELECT c.id IS NOT NULL, e.id > c.id, e.type, e.environment, e.feature,
        CASE WHEN e.id > c.id THEN NULL ELSE e.before END,
@@ -48,7 +48,7 @@ _ANYWHERE = [
 
 
 def is_in_future(moment: datetime) -> bool:
-    """By this server's clock and by the database's, which events have their times from."""
+    """Whether it is later than now by this server's clock and by the database's, from which events have their times."""
     if moment <= timezone.now():
         return False
     with connection.cursor() as cursor:
@@ -63,7 +63,7 @@ def just_before(moment: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What has changed since a moment: the ``names`` of flags, and of those that were there the ``flags`` as they were.
+    """The changes since a moment: the ``names`` of flags, and the ``flags`` that existed then, as they were.
 
     ``segments`` are as they were: all that have changed, and all that these flags used.
     """
@@ -83,7 +83,7 @@ class Changed:
 
 @collector_paused
 def read_changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
-    """What flags of these projects were at a moment, if anything about them has changed since.
+    """Reads flags of these projects as they were at a moment, if anything about them has changed since.
 
     The projects are those of that moment; some may no longer exist. Seven statements in one transaction.
     """

@@ -79,7 +79,7 @@ def _choose_template(event: AuditEvent) -> str:
 
 
 def _describe_share_change(event: AuditEvent) -> tuple[str, str] | None:
-    """The percentages before and after, if nothing else changed."""
+    """The percentages before and after, if only they changed."""
     before, after = event.before, event.after
     if not (isinstance(before, dict) and isinstance(after, dict)) or before.get("name") != after.get("name"):
         return None
@@ -94,7 +94,7 @@ def _describe_share_change(event: AuditEvent) -> tuple[str, str] | None:
 
 
 def _make_values(event: AuditEvent, names: Names) -> dict[str, Part]:
-    """What the placeholders of the sentence stand for."""
+    """Returns the values of the sentence's placeholders."""
     before, after = document_of(event.before), document_of(event.after)
     document = after or before
     old, new = _describe_share_change(event) or ("", "")

@@ -32,7 +32,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What events refer to by id: the places of strategies that still exist, and segments."""
+    """The names that events refer to by id: the places of strategies that still exist, and segments."""
 
     strategies: Mapping[str, int]
     segments: Mapping[int, str]
@@ -64,7 +64,7 @@ def _shorten_changes(changes: Iterable[FieldChange]) -> list[FieldChange]:
 
 
 def _compare_documents(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
-    """Field by field. What was created or deleted is in the sentence."""
+    """Yields the changes field by field. Creation and deletion are in the sentence."""
     before, after = event.before, event.after
     if isinstance(before, dict) and isinstance(after, dict):
         for key in before | after:
@@ -97,7 +97,7 @@ def _format_weight(variant: VariantDefinition | None, other: VariantDefinition |
     return f"{variant.get('weight', 0) / 10:g} %"
 
 
-# What a difference of strategies is made of. An event of another origin may have only what changed.
+# Members of which a difference of strategies is made. An event of another origin may have only the changed ones.
 _WHOLE = ("title", "disabled", "parameters", "constraints", "variants", "segments")
 
 

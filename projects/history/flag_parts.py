@@ -10,7 +10,7 @@ Document = dict[str, Any]
 DETAILS, DEPENDENCIES, ENVIRONMENT = "details", "dependencies", "environment"
 DETAIL_MEMBERS = ("description", "type", "owner", "stale", "impressionData")
 NOTHING: Document = {"enabled": False, "variants": [], "strategies": []}
-"""What a flag has in an environment in which nothing has been set."""
+"""A flag's settings in an environment in which nothing has been set."""
 _EMPTY: Document = {
     **dict.fromkeys(DETAIL_MEMBERS),
     "archived": None,
@@ -37,7 +37,7 @@ class FlagPart(NamedTuple):
         return f"{self.kind}:{self.environment}" if self.environment else self.kind
 
     def changes(self, segments: Mapping[int, str]) -> list[Change]:
-        """What differs, as text. ``segments`` are names by id."""
+        """Lists the differences as text. ``segments`` are names by id."""
         return diff(_EMPTY | _as_for_diff(self.before), _EMPTY | _as_for_diff(self.after), segments)
 
     def used_segments(self) -> set[int]:

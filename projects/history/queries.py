@@ -85,7 +85,7 @@ def _match_mentions(text: str) -> Q:
 
 
 def archived_by(names: Collection[str]) -> dict[str, str]:
-    """Who archived these flags last, by the flag's name. Two queries."""
+    """Returns who archived these flags last, by the flag's name. Two queries."""
     events = AuditEvent.objects.filter(feature__in=list(names), type=EventType.FEATURE_ARCHIVED)
     last = events.order_by("feature", "-id").distinct("feature")
     rows = list(last.values_list("feature", "actor_id", "actor_name"))

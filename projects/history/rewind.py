@@ -269,7 +269,7 @@ IN_ONE_ENVIRONMENT = [
     E.FEATURE_STRATEGY_ORDER_CHANGED.value,
     E.ENVIRONMENT_DELETED.value,
 ]
-"""Those of them that change nothing in other environments."""
+"""The types among them that change nothing in other environments."""
 
 
 # Documents ---------------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def _find_flag_in_environment(before: Mapping[str, Any], environment: str) -> Any:
-    """What an event that has a flag in all environments says about one of them."""
+    """Extracts one environment from an event that has a flag in all environments."""
     places = [place for place in before["environments"] if place["name"] == environment]
     settings: Any = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
     return {
@@ -301,7 +301,7 @@ def _find_flag_in_environment(before: Mapping[str, Any], environment: str) -> An
 
 
 def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> StrategyDefinition:
-    """With its members in the order in which definitions have them. Old events may lack some."""
+    """Returns the strategy with its members in the order in which definitions have them. Old events may lack some."""
     strategy: Any = {
         **{member: document.get(member, _DEFAULTS.get(member)) for member in MEMBERS},
         "id": document.get("id", "") if identifier is None else identifier,

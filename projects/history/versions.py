@@ -58,7 +58,7 @@ def read_present_version(flag: Flag) -> Document:
 
 
 def make_seen_version(document: Document, environments: Iterable[str]) -> Document:
-    """What is the same in a flag's version and in its `GET`, which shows the environments that its project uses."""
+    """Returns the parts that a flag's version shares with its `GET`, which shows its project's environments."""
     places = {place["name"]: place for place in document["environments"]}
     return {
         **{member: document.get(member) for member in _MEMBERS},
@@ -70,7 +70,7 @@ def make_seen_version(document: Document, environments: Iterable[str]) -> Docume
 
 
 def version_of(flag: Flag, *, event: int = 0, at: datetime | None = None) -> Document | None:
-    """What the flag was after one of its events, or at a moment; None if there was no flag. Five queries."""
+    """Returns the flag as it was after one of its events, or at a moment; None if there was no flag. Five queries."""
     back = FlagBack(read_present_version(flag), events := events_since([flag.name], event=event, at=at))
     for flag_event in events:
         back.undo(flag_event.event)
@@ -85,7 +85,7 @@ class FlagEvent(NamedTuple):
 def events_since(
     flags: Iterable[str], *, event: int = 0, at: datetime | None = None, segments: bool = False
 ) -> list[FlagEvent]:
-    """What has changed these flags after an event, or after a moment, newest first. One query.
+    """Lists what has changed these flags after an event, or after a moment, newest first. One query.
 
     With ``segments``, changes of all segments are among them.
     """

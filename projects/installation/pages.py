@@ -16,7 +16,7 @@ from groups.permissions import Permission
 from projects.installation import actions
 from projects.installation.statistics import flatten_statistics, read_statistics
 
-# What the page shows of the statistics, by their names in the API.
+# Labels of the statistics that the page shows, by their names in the API.
 COUNTS = {
     "Flags": (
         ("Projects", "projects"),

@@ -54,7 +54,7 @@ class VersionInfo(serializers.Serializer):
 
 
 class UiConfig(serializers.Serializer):
-    """What a console needs to know of the server."""
+    """The server's settings that a console needs."""
 
     name = serializers.CharField()
     environment = serializers.CharField(help_text="Always Open Source.")

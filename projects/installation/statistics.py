@@ -43,7 +43,7 @@ SELECT count(*) FILTER (WHERE yes + no > 0), coalesce(sum((SELECT count(*) FROM 
 
 
 def read_statistics(caller: Caller) -> dict[str, Any]:
-    """In the reference server's shape, without what has no meaning here. Raises NoAccess."""
+    """Reads the statistics in the reference server's shape, without what has no meaning here. Raises NoAccess."""
     caller.check(Permission.ADMIN)
     now = timezone.now()
     installation = Installation.objects.filter(pk=ROW).first()

@@ -141,7 +141,7 @@ ROLE_USAGE_EXAMPLE = {
 
 
 class ProjectRoleUsage(serializers.Serializer):
-    """How many users, service accounts and groups hold a role in one project directly."""
+    """The number of users, service accounts and groups that hold a role in one project directly."""
 
     project = serializers.CharField(help_text="Project identifier.")
     role = serializers.IntegerField(help_text="Role identifier.")

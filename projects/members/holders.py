@@ -11,7 +11,7 @@ GROUP_PREFIX = "group: "
 
 
 def name_holder(holder: User | Group | None) -> str:
-    """What ``find_holder`` reads as this one; "" for None."""
+    """Names the holder as ``find_holder`` reads it; "" for None."""
     return f"{GROUP_PREFIX}{holder}" if isinstance(holder, Group) else str(holder or "")
 
 

@@ -35,7 +35,7 @@ def make_project_access_document(project: Project) -> Document:
 
 
 def describe_environments_of_roles(roles: Collection[int]) -> dict[int, str]:
-    """Where the permissions of project roles apply that are held per environment: ``all``, or ``development, test``.
+    """Lists where the per-environment permissions of project roles apply: ``all``, or ``development, test``.
 
     A role without such permissions is left out. One query.
     """

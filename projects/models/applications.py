@@ -135,7 +135,7 @@ class UsageTotal(models.Model):
 
 
 class UnknownFlag(models.Model):
-    """When an application last reported a flag that does not exist. Kept for two days."""
+    """A flag that does not exist, and when an application last reported it. Kept for two days."""
 
     pk = models.CompositePrimaryKey("application_id", "environment", "name")
     application_id = models.BigIntegerField()
@@ -148,7 +148,7 @@ class UnknownFlag(models.Model):
 
 
 class IgnoredReport(models.Model):
-    """How many reported items of an hour exceeded a limit and were not stored.
+    """The number of reported items of an hour that exceeded a limit and were not stored.
 
     See ``projects.applications.report_limits``. Counted for a token or for an application. The column that
     does not apply is 0 or empty.
@@ -189,7 +189,7 @@ class ImpactSeries(models.Model):
 
 
 class ImpactPoint(models.Model):
-    """What a series of an impact metric reported in a minute, or in an hour of which the minutes are added up.
+    """The values of an impact metric's series in a minute, or in an hour of which the minutes are added up.
 
     A gauge's ``value`` is the last one of the minute, or the mean of the hour.
     """
@@ -250,9 +250,9 @@ class ProjectApplication(models.Model):
 
 
 class RefusedRequest(models.Model):
-    """What an SDK sent that was refused, for whoever connects one. Kept for a quarter of an hour, at most 200 rows.
+    """A refused request of an SDK, for whoever connects one. Kept for a quarter of an hour, at most 200 rows.
 
-    Of the token there is what is no secret: the project and environment that it begins with, and its last four
+    Of the token, only what is no secret is kept: the project and environment that it begins with, and its last four
     characters.
     """
 

@@ -134,7 +134,7 @@ class Dependency(models.Model):
 
 
 class FlagLastSeen(models.Model):
-    """When metrics last reported a flag in an environment.
+    """The time when metrics last reported a flag in an environment.
 
     This is a separate table so that usage changes no revision. Usage advances the flag's lifecycle stage
     (``projects.flags.lifecycle.triggers``).
@@ -187,7 +187,7 @@ class FlagLink(models.Model):
 
 
 class LifecycleStage(models.Model):
-    """When a flag entered a lifecycle stage.
+    """A lifecycle stage of a flag, and when the flag entered it.
 
     Its current stage is the last one that it has, in the order below.
     """

@@ -82,10 +82,10 @@ class Project(models.Model):
 class ProjectEnvironment(models.Model):
     """An environment enabled in a project, with the default strategy for flags that have none there.
 
-    ``required_approvals``: a change of what it answers needs a change request with so many approvals. None: no request.
-    ``approval_rules``: how many approvals it needs instead, by what it does (`projects/projects/approval_rules.py`).
-    ``approver_groups``: ids of the groups whose members may approve; [] for everybody with the permission. The id of a
-    deleted group stays, so that a deletion lets nobody else approve.
+    `required_approvals`: a change of its answers needs a change request with this many approvals. None: no request.
+    `approval_rules`: how many approvals it needs instead, depending on its effect
+    (`projects/projects/approval_rules.py`). `approver_groups`: ids of the groups whose members may approve; [] for
+    everybody with the permission. The id of a deleted group stays, so that a deletion lets nobody else approve.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="environment_links")

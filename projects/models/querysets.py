@@ -19,7 +19,7 @@ class ArchivableQuerySet(QuerySet[M]):
 
 
 class SharedQuerySet(QuerySet[M]):
-    """Of rows that are global or belong to one project."""
+    """Rows that are global or belong to one project."""
 
     def readable_by(self, caller: Caller) -> Self:
         """Global rows, and rows of projects that the caller may read."""

@@ -32,5 +32,5 @@ class Relay(models.Model):
 
     @property
     def flags_read_at(self) -> datetime:
-        """When its oldest flags were last known to be right."""
+        """The time when its oldest flags were last known to be right."""
         return self.heard_at - timedelta(seconds=self.flags_age)

@@ -45,7 +45,7 @@ _NAMES = ", ".join(f"'{kind.name}'" for kind in STRATEGY_TYPES.values() if kind.
 
 
 def _make_number_sql(text: str) -> str:
-    """A percentage in SQL. What is not a whole number counts as 0, as it does in SDKs."""
+    """A percentage in SQL. Anything but a whole number counts as 0, as it does in SDKs."""
     return f"CASE WHEN {text} ~ '^[+]?[0-9]{{1,18}}$' THEN least({text}::numeric, 100) ELSE 0 END"
 
 

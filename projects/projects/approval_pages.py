@@ -72,7 +72,7 @@ class ApprovalsForm(forms.Form):
         ]
 
     def rules(self) -> list[tuple[int, Rule]]:
-        """With the numbers of their lines. Raises ValidationError for a percentage that is no number."""
+        """Lists the rules with their line numbers. Raises ValidationError for a percentage that is no number."""
         data = self.cleaned_data
         return [
             (

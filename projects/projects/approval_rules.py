@@ -1,7 +1,7 @@
-"""Rules that say how many approvals a change request needs, by what it does. The first that holds counts.
+"""Rules that say how many approvals a change request needs, by its effect. The first that holds counts.
 
-A rule is stored as ``{condition, requiredApprovals}``, with ``percent`` or ``tag`` where its condition takes one. What
-no rule holds for needs ``ProjectEnvironment.required_approvals``.
+A rule is stored as ``{condition, requiredApprovals}``, with ``percent`` or ``tag`` where its condition takes one.
+Changes for which no rule holds need ``ProjectEnvironment.required_approvals``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

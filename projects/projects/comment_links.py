@@ -13,7 +13,7 @@ from projects.history.descriptions import Part
 from projects.models import Project
 
 MATCH = "{match}"
-"""In a URL: what the pattern has matched, or its first group if it has one."""
+"""Stands in a URL for what the pattern has matched, or its first group if it has one."""
 MAX_LINKS = 5
 """Patterns of a project."""
 MAX_PATTERN_LENGTH = 200

@@ -67,7 +67,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
 
     @property
     def kept(self) -> StrategyDefinition:
-        """The configured strategy, or else one that is on for everyone."""
+        """The configured strategy, or one that is on for everyone."""
         return make_strategy(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
 
     @property

@@ -83,7 +83,7 @@ class FlagListPage(ListPage):
                 )
 
     def list_context(self, listing: Listing) -> dict[str, Any]:
-        """What templates/flags/list_filters.html and list_table.html need."""
+        """Returns what templates/flags/list_filters.html and list_table.html need."""
         return {
             "rows": make_flag_rows(list(listing.rows), self.scope.environments, caller=self.caller),
             "places": self.scope.environments,

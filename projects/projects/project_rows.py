@@ -39,7 +39,7 @@ class ProjectState:
 
 
 def read_project_states(ids: Sequence[str]) -> dict[str, ProjectState]:
-    """By project, in two queries."""
+    """Reads the states by project, in two queries."""
     counts = count_flags(ids)
     since = timezone.now() - timedelta(hours=24)
     return {

@@ -13,7 +13,7 @@ from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, find_differin
 from projects.models import ProjectEnvironment, Strategy
 
 EVERYWHERE = ""
-"""In place of the name of an environment: all of the project."""
+"""Stands for all of the project in place of an environment's name."""
 _IN_ALL_ENVIRONMENTS = frozenset(
     {E.FEATURE_ARCHIVED, E.FEATURE_DEPENDENCY_ADDED, E.FEATURE_DEPENDENCY_REMOVED, E.FEATURE_PROJECT_CHANGE}
 )

@@ -35,9 +35,9 @@ POLICIES = {
     "": "No change request",
     **{str(n): f"Request, {pluralize(n, 'approval')}" for n in range(MAX_APPROVALS + 1)},
 }
-"""What a change of an environment's answers can need, by the value of the form."""
+"""The possible requirements for a change of an environment's answers, by the value of the form."""
 
-# What the buttons of an environment send, by whether its changes then need a comment.
+# Values that the buttons of an environment send, by whether its changes then need a comment.
 COMMENTS = {
     "require-comment": (True, "Changes in {} now need a comment."),
     "allow-no-comment": (False, "Changes in {} no longer need a comment."),

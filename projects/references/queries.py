@@ -32,7 +32,7 @@ class InRepository:
 
 
 def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
-    """By flag, the repositories that have it. One query."""
+    """Reads the repositories that have each flag. One query."""
     references: dict[int, list[InRepository]] = defaultdict(list)
     rows = CodeReference.objects.filter(flag__in=flag_ids).select_related("report")
     for row in rows.order_by("report__repository"):

@@ -39,7 +39,7 @@ def revert_flag(
     """Makes the chosen parts of the flag what they were, and returns those that changed.
 
     A strategy that still exists keeps its row; one that was removed comes back with its id. Segments, tags and links
-    stay as they are. ``expected`` refers to the flag's present version, or to what its `GET` shows of that.
+    stay as they are. `expected` refers to the flag's present version, or to what its `GET` shows of that.
 
     Raises NotFound, NoAccess naming the environments in which a permission is missing, EditConflict, and Conflict
     naming all that cannot be restored.

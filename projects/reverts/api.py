@@ -57,7 +57,7 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
     conditional = frozenset({"create"})
 
     def check_permission(self, *, project: str | None = None, environment: str | None = None) -> None:
-        """What it needs in which environment depends on what differs; none of it is enough for nothing."""
+        """Checks whether the caller may revert at all. Further permissions needed depend on what differs."""
         if self.needed_permissions and project is not None and not may_revert(self.caller, project):
             raise missing(self.needed_permissions, project=project)
 

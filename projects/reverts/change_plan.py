@@ -1,4 +1,4 @@
-"""What reverting a change would do: which flags and other subjects become what they were, and what prevents it.
+"""Plans reverting a change: which flags and other subjects become what they were, and what prevents it.
 
 A change is what one person did with one request. Taking it back keeps what has been changed since; where the same has
 been changed again, it is refused.

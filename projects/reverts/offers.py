@@ -1,4 +1,4 @@
-"""Which changes are offered to be reverted, and the URL of the page that does it, for lists of changes."""
+"""Finds changes that lists of changes offer to revert, and the URL of the page that does it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def add_reverts(
 
 
 def find_offered(changes: Mapping[int, Sequence[AuditEvent]], caller: Caller) -> set[int]:
-    """Which of these changes (their events, by any key) pages offer to revert: the details are the preview's to check.
+    """Finds which of these changes (their events, by any key) pages offer to revert; the preview checks the details.
 
     One query.
     """
@@ -63,7 +63,7 @@ _BACK: Mapping[str, Permission] = {
     E.FEATURE_DEPENDENCY_ADDED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
     E.FEATURE_DEPENDENCY_REMOVED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
 }
-"""What taking back an event of this type needs; for all others of flags, it is to update the flag."""
+"""The permission that taking back an event of this type needs; all others of flags need that to update the flag."""
 
 
 def _may_revert(event: AuditEvent, caller: Caller) -> bool:

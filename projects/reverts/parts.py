@@ -56,12 +56,12 @@ class Target:
     event: int | None = None
 
     def events_since(self, events: "QuerySet[AuditEvent]") -> "QuerySet[AuditEvent]":
-        """Those of the events that are later than the version."""
+        """Selects the events that are later than the version."""
         return events.filter(pk__gt=self.event) if self.event else events.filter(created_at__gt=self.at)
 
 
 class Note(Problem):
-    """What will not be quite what it was, and does not prevent a revert."""
+    """A part that will not be quite what it was, which does not prevent a revert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def plan_parts(
     lock: bool = False,
     caller: Caller,
 ) -> list[PlannedPart]:
-    """What each of these parts needs.
+    """Plans what each of these parts needs.
 
     With ``lock``, the segments that they would restore stay as they are until the end of the transaction.
     """
@@ -147,7 +147,7 @@ def _is_id(text: str) -> bool:
 
 
 class _Check:
-    """What the parts of one flag need. Reads the names that they may use once, when they are needed."""
+    """Checks the needs of the parts of one flag. Reads the names that they may use once, when they are needed."""
 
     def __init__(self, flag: Flag, target: Target, caller: Caller) -> None:
         self.flag, self.target, self.caller = flag, target, caller

@@ -49,7 +49,7 @@ class FlagRevertRecord(serializers.Serializer):
 
 
 class ChangeRevert(serializers.Serializer):
-    """What reverting a change would do, or has done."""
+    """The effects that reverting a change would have, or has had."""
 
     event = serializers.IntegerField(help_text="The newest event of the change.")
     features = FlagRevertRecord(many=True)

@@ -28,7 +28,7 @@ def show_part(planned: PlannedPart, segments: Mapping[int, str]) -> ShownPart:
 
 
 def list_part_edits(flag: Flag, parts: Iterable[FlagPart]) -> Iterator[FlagEdit]:
-    """What writing these parts edits, in the order of the environments."""
+    """Lists the edits that writing these parts makes, in the order of the environments."""
     changes: dict[str, dict[str, Any]] = {}
     common: dict[str, Any] = {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a flag has become since one of its versions. Reverting it takes back all of that, whoever changed it."""
+"""Plans reverting a flag to one of its versions: takes back all changes since, whoever made them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from projects.reverts.parts import Document, PlannedPart, Target, format_moment,
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which parts to revert. ``environments`` None: all."""
+    """The choice of parts to revert. ``environments`` None: all."""
 
     environments: frozenset[str] | None = None
     dependencies: bool = True

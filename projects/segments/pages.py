@@ -146,7 +146,7 @@ class SegmentForm(ConsolePage):
         return False
 
     def describe_change(self) -> dict[str, Any]:
-        """What the question before saving says."""
+        """Describes the change for the question before saving."""
         return {}
 
     def try_to_save(self) -> HttpResponseBase:

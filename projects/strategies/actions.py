@@ -59,7 +59,7 @@ Edit = Callable[[StrategyDefinition], Mapping[str, Any]]
 
 
 class StrategyEdit(NamedTuple):
-    """What is made of a strategy of a flag."""
+    """The edit of a strategy of a flag."""
 
     flag: str
     strategy: str
@@ -123,7 +123,7 @@ def edit_strategy(
     expected: Expected = None,
     caller: Caller,
 ) -> StrategyDefinition:
-    """Replaces a strategy with the result of ``edit`` and returns the new document. See `edit_strategies`."""
+    """Replaces a strategy with the result of `edit` and returns the new document. See `edit_strategies`."""
     edits = [StrategyEdit(name, strategy_id, edit, expected)]
     [after] = edit_strategies(project_id, environment, edits, caller=caller)
     return after
@@ -136,8 +136,8 @@ def edit_strategies(
     """Replaces strategies, each once, with the results of their ``edit``, all or none. Returns the new documents.
 
     Missing members get their defaults, except ``sortOrder``, which stays. A flag whose last enabled strategy is
-    disabled is turned off in the environment, because a flag without enabled strategies is on for everyone. Beside the
-    rows of the strategies, the number of statements does not depend on how many there are.
+    disabled is turned off in the environment, because a flag without enabled strategies is on for everyone. Apart from
+    the rows of the strategies, the number of statements does not depend on how many there are.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """

@@ -54,7 +54,7 @@ def check_room_for_strategy(flag: Flag, environment: str) -> None:
 
 
 def check_number_of_strategies(flag: Flag, environment: str, number: int) -> None:
-    """Raises ValidationError if a flag with so many strategies can get no other."""
+    """Raises ValidationError if a flag with this many strategies cannot get another."""
     limit = Limits.from_settings().strategies
     if number >= limit:
         raise ValidationError(f"{flag.name} has {limit} strategies in {environment}, the maximum.")

@@ -77,7 +77,7 @@ def constraint_problems(
 def _list_operands(constraint: ConstraintDefinition, path: str) -> Iterator[tuple[str, str]]:
     """(value, path) pairs of what the operator reads.
 
-    A ``value`` beside ``values`` is kept but ignored.
+    A ``value`` that comes with ``values`` is kept but ignored.
     """
     if OPERATORS[constraint["operator"]].takes == "values":
         yield from ((value, f"{path}.values[{index}]") for index, value in enumerate(constraint["values"]))

@@ -34,7 +34,7 @@ def keep_value(value: Any) -> Any:
 
 
 def _is_disabled(form: Mapping[str, Any]) -> bool:
-    """From a switch "enabled"; browsers send nothing for one that is off, but its companion "switch"."""
+    """Reads a switch "enabled"; browsers send nothing for one that is off, but its companion "switch"."""
     return "disabled" in form or ("switch" in form and "enabled" not in form)
 
 

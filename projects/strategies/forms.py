@@ -200,7 +200,7 @@ def _split_items(text: str) -> list[str]:
 
 
 def list_parameter_kinds(name: str) -> list[tuple[str, str]]:
-    """(name, kind) of a strategy type's parameters, from its definition or else from the engine."""
+    """Lists the (name, kind) of a strategy type's parameters, from its definition, or from the engine without one."""
     defined = StrategyType.objects.filter(pk=name).values_list("parameters", flat=True).first() or []
     kinds = [(item["name"], item["type"]) for item in defined]
     if not kinds and name in STRATEGY_TYPES:

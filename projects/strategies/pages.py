@@ -220,7 +220,7 @@ class NewStrategyPage(StrategyPage):
 
     @cached_property
     def kept(self) -> StrategyDefinition:
-        """The strategy to copy, or else the default strategy of the project environment."""
+        """The strategy to copy, or the default strategy of the project environment."""
         if copied := self.request.GET.get("copy"):
             strategy = access_strategy(self.flag, self.request.GET.get("from", ""), copied)
             return read_strategy_documents([strategy])[0]
@@ -236,7 +236,7 @@ class NewStrategyPage(StrategyPage):
         return [*strategies, self.entered() | {"id": ""}]
 
     def get_stored_document(self) -> StrategyDefinition:
-        """What the form begins with, or an empty strategy of the chosen type."""
+        """Returns what the form begins with, or an empty strategy of the chosen type."""
         name = self.request.POST.get("name") or self.request.GET.get("name")
         if name and name != self.kept["name"]:
             return make_strategy({"name": name}, self.defaults)

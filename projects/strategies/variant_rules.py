@@ -146,7 +146,7 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
 
 
 def find_json_fault(text: str) -> str:
-    """What is wrong with a JSON text, "" if nothing is."""
+    """Finds what is wrong with a JSON text, "" if nothing is."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:

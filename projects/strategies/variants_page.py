@@ -112,7 +112,7 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
         return asks and changed and "confirmed" not in self.request.POST
 
     def describe_change(self) -> dict[str, Any]:
-        """What the question before saving says."""
+        """Describes the change for the question before saving."""
         after = make_variants(self.variants, self.stored)
         texts = [
             describe_variants(variants).removeprefix("Variants: ") or None

@@ -32,6 +32,6 @@ def change_policy(context: Mapping[str, Any], project_id: str, environment: str)
 
 @register.simple_tag
 def next_hour() -> str:
-    """In UTC, at least half an hour ahead."""
+    """The next full hour in UTC, at least half an hour ahead."""
     ahead = timezone.now() + timedelta(minutes=90)
     return f"{ahead.replace(minute=0, second=0):%Y-%m-%dT%H:%M:%S}"

@@ -20,7 +20,7 @@ _NAMES = {Kind.BACKEND: "CLIENT", Kind.FRONTEND: "FRONTEND"}
 
 
 def find_permission(verb: Verb, kind: str) -> Permission:
-    """For example ``CREATE_CLIENT_API_TOKEN`` for a backend token; always ADMIN for an admin token."""
+    """Finds the permission: ``CREATE_CLIENT_API_TOKEN`` for a backend token; always ADMIN for an admin token."""
     name = _NAMES.get(Kind(kind))
     return Permission[f"{verb}_{name}_API_TOKEN"] if name else Permission.ADMIN
 
@@ -96,7 +96,7 @@ def read_listed_tokens(caller: Caller) -> QuerySet[ApiToken]:
 
 
 def describe_automation(user: User) -> str:
-    """What a service account's own roles give it: ``checkout · production``, ``Editor``."""
+    """Describes what a service account's own roles give it: ``checkout · production``, ``Editor``."""
     words = [user.root_role.name] if user.root_role else []
     grants = list(user.grants.all())
     if grants:
@@ -118,7 +118,7 @@ def list_scope_projects(token: ApiToken) -> list[str]:
 
 
 def describe_scope(token: ApiToken, caller: Caller) -> str:
-    """For example ``all projects · production``. Projects that the caller may not read are only counted."""
+    """Describes the scope: ``all projects · production``. Projects that the caller may not read are only counted."""
     project_ids = list_scope_projects(token)
     readable = sorted(project for project in project_ids if caller.can_read(project))
     if hidden := len(project_ids) - len(readable):

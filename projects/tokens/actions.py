@@ -70,7 +70,7 @@ def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
 def create_token(new: NewToken, *, caller: Caller, credential: str | None = None) -> tuple[ApiToken, str]:
     """Creates a token and returns it with its secret, which is not stored.
 
-    A caller that sends ``credential`` again can read the secret again (`groups.tokens.recover_secret`).
+    A caller that sends `credential` again can read the secret again (`groups.tokens.recover_secret`).
     Raises NoAccess, ValidationError.
     """
     check_any_kind(caller, "CREATE")
@@ -87,7 +87,7 @@ def create_token(new: NewToken, *, caller: Caller, credential: str | None = None
 def create_project_token(
     project_id: str, new: NewToken, *, caller: Caller, credential: str | None = None
 ) -> tuple[ApiToken, str]:
-    """Creates a token for this project alone, as `create_token`; other values of ``new.projects`` are invalid.
+    """Creates a token for this project alone, as `create_token`; other values of `new.projects` are invalid.
 
     Raises NotFound, NoAccess, ValidationError.
     """

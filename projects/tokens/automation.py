@@ -22,7 +22,7 @@ from projects.access import describe_unknown_environment
 from projects.members.actions import Holders, add_roles
 from projects.models import Environment
 
-# What a token may change: its words, and the permissions it takes.
+# Changes that a token may make: in words, and the permissions needed.
 CHANGES: dict[str, tuple[str, tuple[Permission, ...]]] = {
     "toggle": ("turn flags on and off", (Permission.UPDATE_FEATURE_ENVIRONMENT,)),
     "strategies": (

@@ -133,7 +133,7 @@ class TokenForm(forms.Form):
         )
 
     def new_automation(self) -> NewAutomation:
-        """What to create for a program that changes flags. Raises ValidationError."""
+        """Returns what to create for a program that changes flags. Raises ValidationError."""
         data = self.cleaned_data
         return NewAutomation(
             name=data["tokenName"].strip(),

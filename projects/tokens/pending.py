@@ -36,7 +36,7 @@ class Places:
         return cls(frozenset(Environment.objects.values_list("name", flat=True)), frozenset(projects))
 
     def describe_missing(self, scope: dict[str, Any]) -> str:
-        """What a token with this scope waits for, for example ``environment qa and project pay``, or nothing."""
+        """Describes what a token with this scope waits for, such as ``environment qa and project pay``, or nothing."""
         parts = []
         if scope["environment"] not in self.environments | {EVERY}:
             parts.append(f"environment {scope['environment']}")
@@ -48,7 +48,7 @@ class Places:
 
 
 def describe_missing(tokens: Iterable[ApiToken]) -> dict[int, str]:
-    """What each pending token waits for, by its id. No query if none is pending, otherwise two."""
+    """Describes what each pending token waits for, by its id. No query if none is pending, otherwise two."""
     scopes = {token.pk: token.pending_scope for token in tokens if token.pending_scope is not None}
     if not scopes:
         return {}

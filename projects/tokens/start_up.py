@@ -29,9 +29,9 @@ VARIABLES = {
 def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     """Creates the tokens that were never created before and returns their number.
 
-    A token for what does not exist yet is created as pending. Existing tokens are never changed or removed
-    (except that a pending one takes the scope and expiry it has now), and a revoked token stays revoked. What
-    cannot be taken is logged by variable and position, never with the secret.
+    A token for an environment or project that does not exist yet is created as pending. Existing tokens are never
+    changed or removed (except that a pending one takes the scope and expiry it has now), and a revoked token stays
+    revoked. Entries that cannot be taken are logged by variable and position, never with the secret.
     """
     environ = os.environ if environ is None else environ
     lock_pending_tokens()

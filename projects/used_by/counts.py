@@ -56,7 +56,7 @@ _IN_SEGMENTS = f"""
       FROM (%s) l JOIN projects_segment s ON s.id = l.segment_id
      CROSS JOIN LATERAL jsonb_array_elements({_LIST.format("s.constraints")}) c WHERE jsonb_typeof(c) = 'object'
 """  # noqa: S608 - our own text
-# What active flags use changes with the revisions of their projects only.
+# The fields that active flags use change with the revisions of their projects only.
 _FIELDS_OF_FLAGS = f"""
     SELECT field AS name, f.id AS flag_id, f.project_id
       FROM projects_strategy s JOIN {_FLAG.format("s")} CROSS JOIN LATERAL ({_OF_STRATEGY}) n (field)
@@ -91,7 +91,7 @@ UNUSED = {"usedInFeatures": 0, "usedInProjects": 0}
 
 @dataclass(frozen=True, slots=True)
 class FieldCounts:
-    """How many active flags of a project use each context field, by its name, at a revision."""
+    """The number of active flags of a project that use each context field, by its name, at a revision."""
 
     revision: int
     flags: Mapping[str, int]
@@ -102,7 +102,7 @@ class FieldCounts:
 
 
 cache: ByteCache[str, FieldCounts] = ByteCache()
-"""By project, as counting reads every strategy: a second for 100,000 flags."""
+"""Counts by project, since counting reads every strategy: a second for 100,000 flags."""
 CACHE_BYTES = 16_000_000
 _counting = Lock()
 

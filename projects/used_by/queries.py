@@ -30,7 +30,7 @@ def find_default_strategies(segment_id: int) -> QuerySet[ProjectEnvironment]:
 
 
 def list_segment_uses(segment_id: int, caller: Caller) -> Uses:
-    """What uses the segment, as far as the caller may read it: ``strategies`` of active flags and
+    """Lists what uses the segment, as far as the caller may read it: ``strategies`` of active flags,
     ``defaultStrategies``."""
     return {
         "strategies": _list_strategies(Strategy.objects.filter(segments=segment_id), caller),
@@ -39,7 +39,7 @@ def list_segment_uses(segment_id: int, caller: Caller) -> Uses:
 
 
 def list_context_field_uses(name: str, caller: Caller) -> Uses:
-    """What uses the field, as far as the caller may read it: ``strategies`` and ``variants`` of active flags,
+    """Lists what uses the field, as far as the caller may read it: ``strategies`` and ``variants`` of active flags,
     ``defaultStrategies``, ``segments``, and ``projects`` that have it as default stickiness."""
     segments = Segment.objects.filter(constraints__contains=[{"contextName": name}]).order_by("name")
     ids = list(segments.values_list("pk", flat=True))

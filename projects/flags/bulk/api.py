@@ -24,7 +24,7 @@ ACTIVATE = OpenApiParameter(
 
 
 class ArchiveCheck(serializers.Serializer):
-    """What prevents these flags from being archived together."""
+    """The reasons why these flags cannot be archived together."""
 
     parentsWithChildFeatures = serializers.ListField(
         child=serializers.CharField(), help_text="Flags that an active flag outside the list depends on."

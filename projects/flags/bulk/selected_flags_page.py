@@ -58,7 +58,7 @@ class SelectedFlags(ConsolePage):
         return select_flags(scope, form, archived=self.archived)
 
     def allowed(self, flags: Sequence[Flag]) -> list[Flag]:
-        """Those that the caller may change. Raises NothingSelected if there are none."""
+        """Selects the flags that the caller may change. Raises NothingSelected if there are none."""
         refused: dict[str, str] = {}
         for project_id in {flag.project_id for flag in flags}:
             try:

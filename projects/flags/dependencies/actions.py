@@ -65,7 +65,7 @@ def check_parent(flag: Flag, values: Mapping[str, Any], *, caller: Caller) -> De
 def parents_problems(
     flag: Flag, parents: Sequence[str], among: QuerySet[Flag], path: str
 ) -> Iterator[Problem]:
-    """What is wrong with these as all parents of the flag. ``among`` are the flags that the caller may read."""
+    """Yields what is wrong with these as all parents of the flag. ``among`` are the flags that the caller may read."""
     names = {flag.name, *parents}
     rows = among.filter(name__in=names).values_list("name", "project_id", "archived_at")
     states = {name: FlagState(project, archived_at is not None) for name, project, archived_at in rows}

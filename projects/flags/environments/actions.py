@@ -82,12 +82,12 @@ def disable_flags(project_id: str, names: Iterable[str], environment: str, *, ca
 
 
 def make_switch_draft(flag: Flag, project_environment: ProjectEnvironment, enabled: bool) -> Draft:
-    """What turning the flag on or off would change, with the strategy that it may get."""
+    """Makes the draft of turning the flag on or off, with the strategy that it may get."""
     return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, project_environment))
 
 
 def plan_added_strategy(flag: Flag, project_environment: ProjectEnvironment) -> StrategyDefinition:
-    """What a flag without an enabled strategy gets when it is turned on."""
+    """Plans the strategy that a flag without an enabled one gets when it is turned on."""
     defaults = StrategyDefaults(flag.name, project_environment.project.default_stickiness)
     document = make_default_strategy(project_environment.default_strategy, defaults)
     return document | {"sortOrder": None, "disabled": False}

@@ -41,7 +41,7 @@ NO_EVALUATIONS = {"yes": 0, "no": 0}
 
 
 def read_environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
-    """For each flag, one summary per environment of its project, in sort order. Four queries."""
+    """Reads for each flag one summary per environment of its project, in sort order. Four queries."""
     ids = [flag.pk for flag in flags]
     with connection.cursor() as cursor:
         switches, counts, seen = (
@@ -70,7 +70,7 @@ def read_environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document
 
 
 def count_evaluations(ids: Sequence[int]) -> dict[Place, Document]:
-    """How often SDKs evaluated each flag in each environment in the last hour, and the results."""
+    """Counts how often SDKs evaluated each flag in each environment in the last hour, and the results."""
     rows = UsageHour.objects.filter(flag_id__in=ids, hour__gt=timezone.now() - timedelta(hours=1))
     summed = rows.order_by().values("flag_id", "environment").annotate(yes_sum=Sum("yes"), no_sum=Sum("no"))
     return {

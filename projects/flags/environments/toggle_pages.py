@@ -68,7 +68,7 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         return f"{self.request.path}?{urlencode(query)}"
 
     def asks_first(self) -> bool:
-        """In production, and where changes need a request."""
+        """Whether to ask first: in production, and where changes need a request."""
         production = Environment.objects.production().filter(name=self.environment)
         return production.exists() or needs_request(self.kwargs["project_id"], [self.environment])
 
@@ -81,7 +81,7 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         return f"Turned {self.turned} {name} in {self.environment}."
 
     def tell(self, done: str) -> None:
-        """With an Undo button, unless somebody else was first: it would undo their change."""
+        """Tells what was done, with an Undo button unless somebody else was first: it would undo their change."""
         if self.changed:
             super().tell(done)
         else:

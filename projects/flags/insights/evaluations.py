@@ -73,7 +73,7 @@ class Evaluations:
 
     @property
     def percent_on(self) -> float | None:
-        """How many of them were on, in per cent; None without any."""
+        """The percentage of them that were on; None without any."""
         return self.yes / self.total * 100 if self.total else None
 
 
@@ -124,7 +124,7 @@ def _make_moment(at: datetime | date) -> datetime:
 
 
 def read_last_evaluations(flag_ids: Iterable[int]) -> dict[int, dict[str, datetime]]:
-    """When SDKs last reported each flag, by environment. One query.
+    """Reads when SDKs last reported each flag, by environment. One query.
 
     ``max(times[flag_id].values(), default=None)`` is the last time in any environment.
     """

@@ -21,7 +21,7 @@ MAX_MARKS = 40  # of the changes in an environment, the last ones
 MAX_PARTS = 12  # applications or variants; the others are added up
 OTHERS = "others"
 PERIODS = {"24h": ("24 hours", 24), "30d": ("30 days", 30), "90d": ("90 days", 90)}
-"""By their name in the URL: the label, and the number of hours or days."""
+"""The periods by their name in the URL: the label, and the number of hours or days."""
 _APPLICATIONS = """
 SELECT h.environment, coalesce(a.name, 'deleted application'), sum(h.yes + h.no)::bigint
   FROM projects_usagehour h LEFT JOIN projects_application a ON a.id = h.application_id
@@ -44,7 +44,7 @@ class Insight:
 
 
 def read_insights(flag: Flag, environments: Sequence[str], period: str, *, caller: Caller) -> list[Insight]:
-    """For each environment, in three queries and one for each environment. ``period``: a key of PERIODS."""
+    """Reads each environment's insights, in three queries and one per environment. ``period``: a key of PERIODS."""
     now, (_, number) = timezone.now(), PERIODS[period]
     evaluations: Mapping[str, Evaluations]
     if period == "24h":

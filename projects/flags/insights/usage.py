@@ -96,9 +96,8 @@ def read_raw_usage(flag: Flag, *, hours_back: int) -> Document:
 
 
 def describe_usage(flag: int, environment: str) -> dict[str, Any]:
-    """For the question before saving: ``users``, the names of the applications that evaluate the flag there, and
-    ``last_evaluation`` if none is known.
-    """
+    """Describes the flag's usage for the question before saving: ``users``, the names of the applications that evaluate
+    it there, and ``last_evaluation`` if none is known."""
     users = read_users([flag]).get(flag, [])
     names = sorted({user.application for user in users if user.environment == environment})
     return {"users": names, "last_evaluation": None if names else find_last_evaluation([flag], environment)}

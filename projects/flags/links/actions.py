@@ -61,7 +61,7 @@ def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> 
 
 
 def add_first_links(flag: Flag, *, caller: Caller) -> None:
-    """Those of its project's templates, for a new flag. Within its creation."""
+    """Adds the links of the project's templates to a new flag. Within its creation."""
     for url, title in make_links(flag.project.link_templates, project=flag.project_id, feature=flag.name):
         link = FlagLink.objects.create(flag=flag, url=url, title=title)
         _record(EventType.FEATURE_LINK_ADDED, flag, after=link, caller=caller)

@@ -20,7 +20,7 @@ SELECT s.flag_id, s.environment_id, count(*) FILTER (WHERE NOT s.disabled),
   FROM projects_strategy s WHERE s.flag_id = ANY(%s) GROUP BY 1, 2
 """  # noqa: S608 - constants
 _NONE = (None, 100.0, False)
-"""Without strategies, a flag is on for everyone."""
+"""The cell without strategies: the flag is on for everyone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def read_flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
 
 
 def read_texts_when_on(ids: Sequence[int], environment: str) -> dict[int, str | None]:
-    """What the cells of these flags would say if they were on; None without an enabled strategy. One query."""
+    """Reads what the cells of these flags would say if they were on; None without an enabled strategy. One query."""
     strategies = _read_strategies(ids)
     texts: dict[int, str | None] = {}
     for flag_id in ids:

@@ -187,7 +187,7 @@ def never_evaluated() -> Q:
 
 
 def rolled_out(state: str) -> Q:
-    """How far flags are in the environments of their projects.
+    """Finds flags by their rollout in the environments of their projects.
 
     ``off``: off everywhere. ``full``: on for everyone in all production environments, where nothing of them has
     changed for 30 days. ``differs``: on in some environments only, or with other strategies or variants there.

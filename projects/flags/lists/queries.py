@@ -207,7 +207,7 @@ def list_environment_names(project: Project) -> list[str]:
 
 
 def annotate_for_sort(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:
-    """Adds what ``sort`` (a key of ``list_columns``, descending with "-") sorts by, and nothing else.
+    """Adds only what ``sort`` (a key of ``list_columns``, descending with "-") sorts by.
 
     In an environment that is the largest share of the flag's strategies, or -1 if it is off there.
     """

@@ -95,9 +95,9 @@ def make_strategy_lines(
 
 
 def calculate_share(name: str, parameters: Mapping[str, str]) -> float | None:
-    """For which share of requests it is on where its conditions hold, in per cent.
+    """Calculates the percentage of requests for which it is on where its conditions hold.
 
-    None if it names users or addresses, or is custom. What is not a whole number counts as 0, as in SDKs.
+    None if it names users or addresses, or is custom. Anything but a whole number counts as 0, as in SDKs.
     """
     kind = STRATEGY_TYPES.get(name)
     if kind is None or kind.lists:
