@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) -> list[Checked]:
-    """What would be expected after the import, in the `projects` and `environments` given. Raises ValidationError."""
+    """Checks the expectations after the import, in the `projects` and `environments` given. Raises ValidationError."""
     planned = _make_saved_contexts(plan, lambda planned_context: planned_context.after["expectations"])
     stored = SavedContext.objects.readable_by(caller).exclude(expectations=[]).exclude(name__in=list(planned))
     among = sorted([*stored, *planned.values()], key=lambda saved: saved.name)
@@ -33,7 +33,7 @@ def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) 
 
 
 def find_broken_if_imported(plan: Plan, results: Sequence[Checked], *, caller: Caller) -> list[Checked]:
-    """Those of `check_if_imported` that are met now, or that only the file expects, and would not be met."""
+    """Finds those of `check_if_imported` that are met now, or that only the file expects, and would not be met."""
     failing = [result for result in results if not result.met]
     now = (
         check_expectations(caller, [result.expectation for result in failing], reasons=False)
@@ -68,7 +68,7 @@ def predict_saved_contexts(plan: Plan) -> dict[str, SavedContext]:
 
 
 def find_unmet_of_file(states: PlannedStates, *, caller: Caller) -> list[Checked]:
-    """What only the file expects of the project's flags, and they would not give."""
+    """Finds what only the file expects of the project's flags and they would not return."""
     plan = states.plan
     contexts = [
         saved for saved in _make_saved_contexts(plan, _list_new_expectations).values() if saved.expectations
@@ -112,12 +112,12 @@ def _make_saved_contexts(
 
 
 def _map_projects(plan: Plan) -> dict[str, str]:
-    """The project of each flag that there is after the import."""
+    """Maps each flag that exists after the import to its project."""
     return {flag.name: plan.project for flag in plan.flags.values() if flag.after is not None}
 
 
 def _check_after(states: PlannedStates, expectations: Sequence[Expectation], caller: Caller) -> list[Checked]:
-    """Those of the import's project and environment with its flags afterwards, the others as stored."""
+    """Checks the import's project and environment with its flags afterwards, the others as stored."""
     plan, after = states.plan, states.pair.after
     touched = [
         expectation.environment == plan.environment

@@ -15,7 +15,7 @@ from projects.export import Document, export_flags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What to export. For an import into flagadmin, ``full_segments`` adds the constraints of segments, and
+    """The selection to export. For an import into flagadmin, ``full_segments`` adds the constraints of segments, and
     ``saved_contexts`` the member ``savedContexts``. Other importers refuse them."""
 
     environment: str

@@ -85,7 +85,7 @@ class ImportRun(models.Model):
 
 
 class FlagReport(models.Model):
-    """What an import will do, or did, to one flag. Ids ascend in the order of the file.
+    """The effect of an import, planned or done, on one flag. Ids ascend in the order of the file.
 
     ``changes`` is ``[{part, before, after}]``; ``is_here`` is whether the project already had the flag.
     """

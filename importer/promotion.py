@@ -12,7 +12,7 @@ from projects.models import ProjectEnvironment
 
 STRATEGIES, VARIANTS, ENABLED = "strategies", "variants", "enabled"
 PARTS = (STRATEGIES, VARIANTS, ENABLED)
-"""What can be copied: the strategies and variants of the environment, and whether the flag is on."""
+"""The parts that can be copied: the strategies and variants of the environment, and whether the flag is on."""
 DEFAULT_PARTS = frozenset({STRATEGIES, VARIANTS})
 NEVER_SET = {VARIANTS: [], ENABLED: False}
 """The state of a flag in an environment in which nobody has changed it."""
@@ -23,7 +23,7 @@ BYTES_OF_A_FLAG = 800
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Which ``parts`` of which flags go from environment ``source`` to ``target``."""
+    """A copy of ``parts`` of flags from environment ``source`` to ``target``."""
 
     project: str
     source: str

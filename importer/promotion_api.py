@@ -176,7 +176,7 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
 
 
 def plan_promotion(promotion: Promotion, *, caller: Caller) -> dict[str, Any]:
-    """What the promotion would do now. Raises NotFound for a project that is archived."""
+    """Plans what the promotion would do now. Raises NotFound for a project that is archived."""
     plan = plan_import(read_promotion(promotion), caller=caller)
     if plan.target is None:
         plan.check_issues()

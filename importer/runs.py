@@ -138,7 +138,7 @@ def create_promotion(promotion: Promotion, *, caller: Caller) -> ImportRun:
 
 
 def get_promotion(run: ImportRun) -> Promotion:
-    """What a pending run is to promote. Raises Conflict for any other run."""
+    """Returns what a pending run is to promote. Raises Conflict for any other run."""
     if run.body is None:
         raise Conflict(f"This promotion is {run.get_state_display().lower()} and no longer pending.")
     return Promotion.load(zlib.decompress(bytes(run.body)), project=run.project, target=run.environment)
@@ -179,7 +179,7 @@ def load_body(run: ImportRun) -> Body:
 
 
 def _make_reader(run: ImportRun) -> Callable[[], Body]:
-    """What reads the body once the project is locked. That of an import is parsed before."""
+    """Makes a function that reads the body once the project is locked. That of an import is parsed before."""
     if not run.promoted_from:
         body = load_body(run)
         return lambda: body

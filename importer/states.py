@@ -16,10 +16,10 @@ from projects.revision import read_revisions
 
 @dataclass(frozen=True)
 class ImportState(State):
-    """What an import would leave in its environment.
+    """The state that an import would leave in its environment.
 
-    ``names`` are the flags of the ``project`` that would be something else, ``definitions`` those of them that there
-    would be, with their segments.
+    ``names`` are the flags of the ``project`` that would differ, ``definitions`` those of them that would exist, with
+    their segments.
     """
 
     project: str

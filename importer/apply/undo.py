@@ -78,7 +78,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What undoing an import does, or has done: the names of flags. ``event`` and ``actor``: of what has been done."""
+    """The effects of undoing an import, planned or done, as names of flags. If done: its ``event`` and ``actor``."""
 
     restored: Sequence[str]
     deleted: Sequence[str]
@@ -101,7 +101,7 @@ def plan_undo(run: ImportRun, *, caller: Caller) -> Undoing:
 
 
 def find_undoing(run: ImportRun, *, caller: Caller) -> Undoing | None:
-    """What undoing the import has done. None if the caller may not read that."""
+    """Finds what undoing the import has done. None if the caller may not read that."""
     undone = EventType.PROMOTION_UNDONE if run.promoted_from else EventType.IMPORT_UNDONE
     events = readable_events(caller).filter(project=run.project, type=undone.value)
     event = events.filter(feature=None, after__import=str(run.id)).newest_first().first()

@@ -43,13 +43,13 @@ class OutdatedPlan(Conflict):
 
 @dataclass(frozen=True)
 class Held:
-    """What waits for change requests: the environments, and with ``shared`` also what is of all environments."""
+    """The parts that wait for change requests: environments, and with ``shared`` what is of all environments."""
 
     places: tuple[Place, ...] = ()
     shared: bool = False
 
     def with_place(self, key: Place) -> "Held | None":
-        """What waits as well if changes of this place are refused. None: nothing else can."""
+        """Adds what waits as well if changes of this place are refused. None: nothing more can wait."""
         if key not in self.places:
             return replace(self, places=(*self.places, key))
         return None if self.shared else replace(self, shared=True)
@@ -60,7 +60,7 @@ class Held:
 
 @dataclass
 class Written:
-    """What was written, and the environments that answer something else since: before, and after."""
+    """The written changes, and the environments whose answers changed: before, and after."""
 
     fingerprint: str = ""
     lines: list[Document] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Written:
 
 @bulk_work
 def plan_directory(directory: Directory, *, caller: Caller) -> Written:
-    """What applying it would write now. Raises what applying it would raise, but for a missing comment."""
+    """Plans what applying it would write now. Raises what applying it would raise, except for a missing comment."""
 
     def attempt(held: Held) -> Written:
         return run_and_roll_back(lambda: _write(directory, held, caller=caller))
@@ -105,7 +105,7 @@ def apply_directory(directory: Directory, *, caller: Caller) -> Written:
 
 
 def _widen_until_accepted(attempt: Callable[[Held], Written], directory: Directory) -> Written:
-    """Tries again with what needs a change request held back, until nothing else needs one."""
+    """Tries again, holding back what needs a change request, until nothing more needs one."""
     held = Held()
     with skipping(get_skipping_caller() if directory.skips_requests else None):
         for _ in range(MAX_TRIES):
@@ -144,7 +144,7 @@ def _write(directory: Directory, held: Held, *, caller: Caller) -> Written:
     before = _read(answering)
     _write_parts(directory, written, places, held, caller)
     for number, index in enumerate(held.places):
-        # What is of all environments is proposed once.
+        # Parts of all environments are proposed once.
         shared = held.shared and number == 0
         if request := _propose(directory, index, places, shared, caller):
             written.requests.append(request)
@@ -230,7 +230,7 @@ def _propose(
 
 
 def take_fingerprint(directory: Directory) -> str:
-    """Of what is wanted, and of what is stored of it now."""
+    """Hashes the wanted state, and the state stored now."""
     names = {
         project: {flag["name"] for _, flag in directory.list_flags_of(project)}
         for project in directory.projects

@@ -46,7 +46,7 @@ need by itself.
 
 
 class Entries(serializers.Serializer[Any]):
-    """What a directory has. The members of a flag, segment and context field are those of their files' schemas."""
+    """The entries of a directory. Flags, segments and context fields have the members of their files' schemas."""
 
     flags = serializers.ListField(child=serializers.DictField(), help_text="`{project, flag}`")
     segments = serializers.ListField(child=serializers.DictField())
@@ -118,7 +118,7 @@ class AsCodeViewSet(ViewSet):
         responses={200: Entries},
     )
     def list(self, request: ApiRequest) -> Response:
-        """Without members that are empty. Of segments and context fields, those that the projects can use."""
+        """Empty members are left out. Segments and context fields are those that the projects can use."""
         projects = request.query_params.getlist("project")
         if not projects:
             raise ValidationError.at("project", "is required: the project whose flags to read")
@@ -154,7 +154,7 @@ def apply_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
 
 
 class FileSchemaView(OpenView):
-    """For editors, which send no token. It says nothing about the installation."""
+    """Schemas for editors, which send no token. They say nothing about the installation."""
 
     tags = ("Import and export",)
 

@@ -25,7 +25,7 @@ class Part:
     paths: dict[str, str] = field(default_factory=dict)
 
     def translate_problem(self, problem: Problem) -> Problem:
-        """With the path in the directory instead of that in the import."""
+        """Gives the problem its path in the directory instead of that in the import."""
         match = _PLACE.fullmatch(problem.path)
         if match is None or match[1] not in self.paths:
             return Problem(self.paths.get(problem.path, problem.path), problem.message)
@@ -40,7 +40,7 @@ class Part:
 def split_flags(
     flags: Iterable[Placed], environments: list[str], held: Container[str]
 ) -> dict[str, list[tuple[Placed, bool]]]:
-    """By environment, the flags that are imported there, and whether with what they have there.
+    """Splits the flags by the environment in which they are imported, and says whether with their settings there.
 
     A flag that has nothing in an environment that is not ``held`` is imported once all the same: it has a description.
     """
@@ -120,7 +120,7 @@ class PartBuilder:
     def _pair_strategies(
         self, name: str, strategies: list[Mapping[str, Any]], path: str
     ) -> Iterator[tuple[dict[str, Any], str]]:
-        """With the stored places if there are as many: these say nothing but the order."""
+        """Pairs strategies with the stored places if there are as many: these say nothing but the order."""
         stored = self.strategies.get(name, [])
         orders = [strategy["sortOrder"] for strategy in stored]
         if len(orders) != len(strategies):

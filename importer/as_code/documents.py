@@ -62,7 +62,7 @@ def _read_project(project: str, used: dict[str, set[str]]) -> list[Document]:
 
 
 def _list_flags(exported: Document) -> Iterator[Document]:
-    """What flags are in all environments."""
+    """Yields the parts of flags that are the same in all environments."""
     tags: dict[str, list[str]] = {}
     for tag in exported["featureTags"]:
         tags.setdefault(tag["featureName"], []).append(f"{tag['tagType']}:{tag['tagValue']}")
@@ -88,7 +88,7 @@ def _list_flags(exported: Document) -> Iterator[Document]:
 
 
 def read_states(exported: Document) -> dict[str, Document]:
-    """What flags have in the environment of an export, by name."""
+    """Reads the settings of flags in the environment of an export, by name."""
     names = {segment["id"]: segment["name"] for segment in exported["segments"]}
     states = {state["featureName"]: _make_state(state) for state in exported["featureEnvironments"]}
     strategies: dict[str, list[Document]] = {}
@@ -121,7 +121,7 @@ def _make_strategy(strategy: Document, segments: Mapping[int, str]) -> Document:
 
 
 def keep_spelling(constraints: Iterable[Any], stored: Iterable[Any]) -> list[Any]:
-    """Those that say what stored ones say, as these say it: with members that are empty, or without."""
+    """Keeps the spelling of stored constraints that mean the same: with members that are empty, or without."""
     spellings = {orjson.dumps(_make_constraint(constraint)): constraint for constraint in stored}
     return [
         spellings.get(orjson.dumps(_make_constraint(constraint)), constraint) for constraint in constraints
@@ -167,7 +167,7 @@ def make_field_entry(field: ContextField) -> Document:
 
 
 def _drop_empty(entry: Mapping[str, Any], *keys: str, drop: tuple[str, ...] = ()) -> Document:
-    """Without those of the members that say nothing, and without ``drop``."""
+    """Drops the members that say nothing, and those of ``drop``."""
     return {
         key: value
         for key, value in entry.items()

@@ -1,4 +1,4 @@
-"""Says what flags as code change, and who gets something else, as the API answers it."""
+"""Says what flags as code change, and which users get a different result, as the API answers it."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -45,7 +45,7 @@ def make_document(written: Written, *, now: datetime, caller: Caller) -> Documen
 def _measure(
     environment: str, before: Definitions, after: Definitions, now: datetime, caller: Caller
 ) -> Document:
-    """For the same generated users whoever asks, and whenever."""
+    """Measures with the same generated users for everybody, at any time."""
     states = _narrow(before, after)
     old, new = compile_definitions(environment, *states)
     names = find_differing(old, new)

@@ -43,7 +43,7 @@ class StrategyEntry(TypedDict, total=False):
 
 @strict
 class EnvironmentEntry(TypedDict, total=False):
-    """What a flag has in an environment: all of its strategies, in their order, and all of its variants."""
+    """A flag's settings in an environment: all of its strategies, in their order, and all of its variants."""
 
     enabled: Required[Boolean]
     strategies: Inner[StrategyEntry]
@@ -52,7 +52,7 @@ class EnvironmentEntry(TypedDict, total=False):
 
 @strict
 class FlagFile(TypedDict, total=False):
-    """A flag. What is left out is empty, but environments that are left out stay as they are."""
+    """A flag. Omitted members are empty, but omitted environments stay as they are."""
 
     name: Required[Text]
     type: Text
@@ -139,7 +139,7 @@ _BODY: TypeAdapter[DirectoryBody] = TypeAdapter(DirectoryBody)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What a directory wants to be stored. ``archive`` are flags to archive, by project.
+    """The state that a directory wants to be stored. ``archive`` are flags to archive, by project.
 
     ``same`` are places of flags that are stored as they are here: nothing is done about them.
     """
@@ -157,7 +157,7 @@ class Directory:
         return sorted({entry["project"] for entry in self.flags} | self.archive.keys())
 
     def list_flags_of(self, project: str) -> list[tuple[int, FlagFile]]:
-        """With their places in the body, without those that are stored as they are here."""
+        """Lists the project's flags with their places in the body, without those that are stored as they are here."""
         return [
             (index, entry["flag"])
             for index, entry in enumerate(self.flags)
@@ -165,7 +165,7 @@ class Directory:
         ]
 
     def find_same(self, stored: Mapping[tuple[str, str], Any]) -> frozenset[int]:
-        """Places of the flags that are stored like this. What is listed twice is neither."""
+        """Finds the places of the flags that are stored like this. A flag that is listed twice is not among them."""
         listed = Counter(entry["flag"]["name"] for entry in self.flags)
         return frozenset(
             index

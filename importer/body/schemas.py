@@ -33,7 +33,7 @@ Stage = Annotated[str, make_choice("initial", "pre-live", "live", "completed", "
 strict = with_config(ConfigDict(extra="forbid"))
 
 MAX_ENTRIES = 2_000_000
-"""In all lists of a body together, which bounds the memory for plans and reports."""
+"""The maximum number of objects in all lists of a body together, which bounds the memory for plans and reports."""
 
 
 @strict

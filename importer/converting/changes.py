@@ -41,7 +41,7 @@ BUDGET = Budget()
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Those who are counted, by context field. All ``identifiers`` are kept, if today's users are."""
+    """The users who are counted, by context field. All ``identifiers`` are kept, if today's users are."""
 
     contexts: Sequence[Context]
     identifiers: Mapping[str, Sequence[str]]
@@ -50,7 +50,7 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Of so many ``users``, how many get something else, and the share that has the flag before and after."""
+    """The number of ``users``, how many of them get a different result, and the flag's share before and after."""
 
     users: int
     changed: int
@@ -106,7 +106,7 @@ def generate_users(conversion: Conversion, count: int) -> Users:
 
 
 def count_changes(conversion: Conversion, users: Users | None = None) -> dict[str, Change]:
-    """By flag with percentages, how many of the users get something else. Raises ValidationError for too many."""
+    """Counts the users whose result changes, for each flag with percentages. Raises ValidationError for too many."""
     flags = [flag for flag in conversion.flags if flag.has_percentages and flag.strategies][:MAX_COUNTED]
     if not flags:
         return {}

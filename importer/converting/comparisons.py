@@ -30,7 +30,7 @@ def compare_time(relation: str, seconds: float) -> Test:
 
 
 def compare_with_moment(*, before: bool, moment: datetime, field: str = "currentTime") -> Test:
-    """Before a moment, or at it and later."""
+    """Makes a test for times before a moment, or at it and later."""
     text = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return Test(field, "DATE_BEFORE", value=text, inverted=not before)
 

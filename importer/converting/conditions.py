@@ -82,7 +82,7 @@ def match_any(field: str, values: Iterable[str]) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many values one constraint of a strategy may have, and all constraints of a segment together."""
+    """The limits on the values of one constraint of a strategy, and of all constraints of a segment together."""
 
     constraint: int = 250
     segment: int = 1_000

@@ -23,7 +23,7 @@ BUILT_IN = frozenset({"userId", "sessionId", "environment", "appName", "currentT
 
 
 class Missing(StrEnum):
-    """What becomes of a flag of which something has no equal."""
+    """The treatment of a flag of which some part has no equal here."""
 
     OFF = "off"
     LEAVE_OUT = "leave-out"
@@ -51,7 +51,7 @@ class Options:
 
 @dataclass(slots=True)
 class ConvertedFlag:
-    """What became of a flag. ``has_percentages``: a choice can be made for it."""
+    """The result of converting a flag. ``has_percentages``: a choice can be made for it."""
 
     source: Flag
     exactness: Exactness

@@ -206,7 +206,7 @@ class _FlagReader:
         return Split(shares, _find_field(variable), pick)
 
     def _read_bucket(self, expression: Any) -> tuple[str, str]:
-        """What is hashed before the variable, and the variable."""
+        """Reads what is hashed before the variable, and the variable."""
         operator, arguments = split_operation(expression) if isinstance(expression, Mapping) else ("", [])
         parts = arguments if operator == "cat" else [expression]
         *texts, last = parts or [None]

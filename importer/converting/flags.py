@@ -11,7 +11,7 @@ from importer.converting.conditions import ALWAYS, Condition
 
 
 class Result(Enum):
-    """What a rule gives that is not one of the flag's variants."""
+    """An outcome of a rule that is not one of the flag's variants."""
 
     OFF = "off"
     ON = "on, without a variant"
@@ -109,7 +109,7 @@ class Source:
 
 
 def find_outcome(name: str, value: Any, *, is_boolean: bool) -> Outcome:
-    """What a variation gives: that a boolean flag is on or off, or the variant."""
+    """Finds the outcome of a variation: that a boolean flag is on or off, or the variant."""
     if is_boolean:
         return Result.ON if value else Result.OFF
     return name

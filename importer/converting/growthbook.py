@@ -233,7 +233,7 @@ def _limit_coverage(coverage: float | None) -> float:
 
 
 def _compute_bucket(seed: str, identifier: str, version: int) -> float:
-    """From 0 to 1."""
+    """Computes a bucket from 0 to 1."""
     hashed = (
         hash_fnv1a_32(identifier + seed)
         if version == 1

@@ -44,7 +44,7 @@ class Logic:
     _depth: int = 0
 
     def read_condition(self, rule: Any) -> Condition:
-        """When a rule is true. Raises Unsupported."""
+        """Reads the condition under which a rule is true. Raises Unsupported."""
         self._depth += 1
         try:
             if self._depth > MAX_DEPTH:

@@ -66,7 +66,7 @@ class Clauses:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What applications must do."""
+        """The instructions for applications."""
         return tuple(f"Send {field} as a date-time like 2026-11-21T09:00:00Z." for field in self._dates)
 
     def find_field(self, kind: str, attribute: str) -> str:

@@ -148,7 +148,7 @@ class _FlagReader:
         flag.rules.append(Rule(self._read_served(targeting.get("fallthrough") or {}), title="Default"))
 
     def _read_off(self) -> None:
-        """What it gives while it is off. A flag here is nothing then, and applications take their own default."""
+        """Reads the result while it is off. A flag here is nothing then, and applications take their own default."""
         index = self.targeting.get("offVariation")
         outcome = Result.OFF if index is None else _get_outcome(self.outcomes, index)
         if outcome is Result.OFF:

@@ -15,7 +15,7 @@ from importer.converting.flags import Flag, Outcome, Result, Rule, Share, Split
 
 
 class Choice(StrEnum):
-    """What to do with the percentages of a flag."""
+    """The ways of treating the percentages of a flag."""
 
     NEW = "new"
     KEEP = "keep"

@@ -61,7 +61,7 @@ def _find_custom(hidden: Hidden) -> list[RoleRow]:
 def _read_permissions(
     row: RoleRow, hidden: Hidden, environments: set[str]
 ) -> tuple[list[HeldPermission], list[str]]:
-    """Those that such a role can have here, and the names of the others."""
+    """Reads the permissions that such a role can have here, and the names of the others."""
     permissions, left = [], []
     for held in hidden.permissions.get(row.id, []):
         permission = Permission.__members__.get(held.permission or "")
@@ -114,7 +114,7 @@ def _read_group(row: GroupRow, members: set[int], roles: dict[int, int]) -> NewG
 
 
 def move_access(installation: Installation, hidden: Hidden, edits: Edits) -> Iterator[Line]:
-    """Gives people and groups the roles in projects that they have there, beside those that they have here."""
+    """Gives people and groups the roles in projects that they have there, in addition to those that they have here."""
     wanted = _find_grants({project.id for project in installation.projects}, hidden)
     for (project, holder), roles in wanted.items():
         held = Grant.objects.filter(project=project, user=holder.user, group=holder.group)

@@ -21,7 +21,7 @@ Flags = dict[str, dict[str, Any]]
 
 
 class Client(Shape):
-    """An answer for SDKs. What flags are is checked as they are read."""
+    """An answer for SDKs. Its flags are checked as they are read."""
 
     features: list[dict[str, Any]]
     segments: list[dict[str, Any]] = []
@@ -50,7 +50,7 @@ class _Strategy(Shape):
 
 
 class _ClientFlag(Shape):
-    """What SDKs evaluate of a flag."""
+    """The parts of a flag that SDKs evaluate."""
 
     name: str
     project: str
@@ -96,7 +96,7 @@ def read_flags(address: str, answer: Client) -> Flags:
 
 
 def read_flags_here(token: ApiToken) -> Flags:
-    """What the token gets here."""
+    """Reads the flags that the token gets here."""
     body = get_answer(token, FeaturesQuery(knows_segments=True), using=DEFAULT_DB_ALIAS).body
     return read_flags("", Client.model_validate_json(body))
 
@@ -107,7 +107,7 @@ def sort_by_name(strategy: _Strategy, written: Mapping[int, Mapping[str, Any]]) 
 
 
 def _make_constraints(constraints: Iterable[Constraint]) -> list[dict[str, Any]]:
-    """Without what the operator does not read."""
+    """Leaves out what the operator does not read."""
     documents = []
     for constraint in constraints:
         document = constraint.model_dump()

@@ -57,7 +57,7 @@ def write_files(folder: Path, bodies: Iterable[Document]) -> Iterator[Line]:
 
 
 def move_back(target: Source, projects: Iterable[str], *, write: bool) -> Report:
-    """Raises SourceError. What was written until then stays there; a second run writes the rest."""
+    """Moves back. Raises SourceError; everything written until then stays there, and a second run writes the rest."""
     read_version(target)
     report = Report()
     bodies = list(read_bodies(projects))
@@ -99,7 +99,7 @@ def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:
 def _add(
     target: Source, noun: str, path: str, member: str | None, documents: Iterable[Document], write: bool
 ) -> Iterator[Line]:
-    """What is missing there."""
+    """Adds what is missing there."""
     known = {row.name for row in _list(target, path, member)}
     for document in documents:
         if document["name"] in known:
@@ -115,7 +115,7 @@ _OURS = {"id", "createdAt", "createdBy", "displayName", "editable", "project"}
 
 
 def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
-    """Those of a project become segments of all projects if the server there does not have it."""
+    """Writes segments. Those of a project become segments of all projects if the server there does not have it."""
     path = "/api/admin/segments"
     known = {row.name: row for row in _list(target, path, "segments")}
     for segment in Segment.objects.order_by("id"):
@@ -133,7 +133,7 @@ def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
 
 
 def _list_written(constraints: Iterable[Document]) -> list[Document]:
-    """Without what is as if it were not there."""
+    """Leaves out what is as if it were missing."""
     return [
         {key: value for key, value in constraint.items() if value not in (None, False, [], "")}
         for constraint in constraints
@@ -141,7 +141,7 @@ def _list_written(constraints: Iterable[Document]) -> list[Document]:
 
 
 def _find_environments(target: Source, project: str) -> set[str] | None:
-    """Those of the project there. None: it is not there."""
+    """Finds the environments of the project there. None: it is not there."""
     path = f"/api/admin/projects/{quote(project, safe='')}/overview"
     raw = target.find(path)
     if raw is None:

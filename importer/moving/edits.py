@@ -48,7 +48,7 @@ def _find_latest(times: Mapping[Any, datetime], keys: Iterable[Any]) -> datetime
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What others did last, and what moves did last."""
+    """The latest changes of others, and of moves."""
 
     others: Latest = field(default_factory=Latest)
     moves: Latest = field(default_factory=Latest)
@@ -73,12 +73,12 @@ def _is_later(edited: datetime | None, moved: datetime | None) -> bool:
 
 
 def comment_on_move(address: str, by: str = "") -> str:
-    """Which also tells events of moves from others."""
+    """Returns the comment, which also distinguishes events of moves from others."""
     return f"Moved from {address}{f' by {by}' if by else ''}"
 
 
 def read_edits(address: str) -> Edits:
-    """Nothing before the first move counts: whoever moves first sees what would change."""
+    """Reads the edits. Nothing before the first move counts: whoever moves first sees what would change."""
     moves = AuditEvent.objects.filter(type=EventType.INSTALLATION_MOVED.value, subject=address)
     first = moves.order_by("created_at").values_list("created_at", flat=True).first()
     if first is None:

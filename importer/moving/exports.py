@@ -36,7 +36,7 @@ PARTS = (
     "dependencies",
     "links",
 )
-"""What is taken of exports."""
+"""The members that are taken from exports."""
 MOVED_AS_SUCH = ("contextFields", "tagTypes")
 Document = dict[str, Any]
 
@@ -164,7 +164,7 @@ def _keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> N
 
 @cache
 def _list_members(shape: Any) -> dict[str, Any]:
-    """By member the TypedDict that it is or lists, None if it is something else."""
+    """Maps each member to the TypedDict that it is or lists, None if it is neither."""
     return {member: _find_typed_dict(hint) for member, hint in get_type_hints(shape).items()}
 
 

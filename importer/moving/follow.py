@@ -60,7 +60,7 @@ class Changes:
         return len(new) == len(events) or any(event.type not in OUR_OWN for event in new)
 
     def forget(self) -> None:
-        """What was found was not moved."""
+        """Forgets what was found, since it was not moved."""
         self._newest = None
 
 
@@ -72,7 +72,7 @@ def follow(
     every: float,
     stopping: threading.Event,
 ) -> Iterator[Round]:
-    """A round every so many seconds until ``stopping`` is set. A round that was begun is completed."""
+    """Yields a round every `every` seconds until `stopping` is set. A round that was begun is completed."""
     changes = Changes(source)
     while not stopping.is_set():
         current = Round()

@@ -141,7 +141,7 @@ class Hidden:
     roles: dict[int, RoleRow]
     permissions: dict[int, list[RolePermissionRow]]
     held: list[HeldRole]
-    """Of people and groups. Those in a project are of type ``project`` or ``custom``."""
+    """The roles of people and groups. Those in a project are of type ``project`` or ``custom``."""
     groups: list[GroupRow]
     members: dict[int, list[int]]
     tokens: dict[str, TokenRow]

@@ -56,7 +56,7 @@ class Installation:
     projects: list[SourceProject] = field(default_factory=list)
     left: list[Line] = field(default_factory=list)
     segment_names: dict[int, str] = field(init=False)
-    """By their ids there, of those too that are left out."""
+    """The segments' names by their ids there, including those that are left out."""
 
     def __post_init__(self) -> None:
         self.segment_names = {segment.id: segment.name for segment in self.segments}

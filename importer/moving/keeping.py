@@ -1,4 +1,4 @@
-"""Creates what is missing and updates what differs, and says what has become of it."""
+"""Creates what is missing and updates what differs, and reports the result."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ DELETED = "was deleted here since the last move, and stays away"
 
 
 class Refused(Exception):
-    """Nothing is written. Its lines say why."""
+    """The move is refused: nothing is written. Its lines say why."""
 
     def __init__(self, lines: list[Line]) -> None:
         super().__init__(lines)
@@ -59,7 +59,7 @@ def change_line(subject: str, changes: str, project: str, *, is_edited: bool, fl
 def try_alone(
     subject: str, work: Callable[[], Iterable[Line]], project: str = "", *, choice: str = ""
 ) -> list[Line]:
-    """What the work says. If it is not possible, nothing of it remains, and it is left to be done by hand.
+    """Returns the lines of the work. If it is not possible, nothing of it remains, and it is left to be done by hand.
 
     With a ``choice`` it is refused instead, until the reader chooses to leave that out.
     """

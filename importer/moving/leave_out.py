@@ -19,7 +19,7 @@ LISTS = {
     "strategy-type": "strategy_types",
     "tag-type": "tag_types",
 }
-"""What can be left out beside flags, and where it is in an installation."""
+"""The kinds of things that can be left out besides flags, and where each is in an installation."""
 
 
 class Choice(NamedTuple):
@@ -48,7 +48,7 @@ def read_choices(texts: Iterable[str], path: str) -> list[Choice]:
 
 
 def leave_out(installation: Installation, chosen: Collection[Choice]) -> None:
-    """Takes it out of what was read, with a line for each thing. What is here already stays as it is."""
+    """Takes it out of what was read, with a line for each thing. Existing things here stay as they are."""
     for choice in chosen:
         if not _drop(installation, choice):
             installation.left.append(Line(Kind.NOTE, choice.subject, "is to be left out, and is not there"))
@@ -64,7 +64,7 @@ def leave_out(installation: Installation, chosen: Collection[Choice]) -> None:
             ]
 
 
-# What is not a flag ----------------------------------------------------------------------------------------
+# Other than flags ------------------------------------------------------------------------------------------
 
 
 def _drop(installation: Installation, choice: Choice) -> bool:
@@ -103,7 +103,7 @@ def _drop_of_project(project: SourceProject, choice: Choice) -> bool:
 
 
 class Missing:
-    """What is chosen and not here, so that whatever needs it is left out too."""
+    """The chosen parts that are not here, so that whatever needs them is left out too."""
 
     def __init__(self, chosen: Iterable[Choice]) -> None:
         names: dict[str, set[str]] = {kind: set() for kind in (FLAG, *LISTS)}
@@ -115,7 +115,7 @@ class Missing:
         self.types = types - {*StrategyType.objects.filter(name__in=types).values_list("name", flat=True)}
 
     def find_flags(self, project: SourceProject) -> dict[str, str]:
-        """Those of the project to leave out, and why."""
+        """Finds the flags of the project to leave out, and why."""
         reasons = {flag.name: "as you chose" for flag in project.listed if flag.name in self.flags}
         for data in project.flags.values():
             segments = {each.get("id"): each.get("name", "") for each in data["segments"]}
@@ -129,7 +129,7 @@ class Missing:
         return reasons
 
     def find_among(self, there: Flags, here: Flags) -> set[str]:
-        """Those that an SDK gets there and does not get here, or not as they are there."""
+        """Finds those that an SDK gets there and does not get here, or not as they are there."""
         reasons = {name: "" for name, flag in there.items() if self._has(flag)}
         parents = [(name, each["feature"]) for name in there for each in there[name]["dependencies"]]
         _add_children(reasons, here, parents)
@@ -150,7 +150,7 @@ class Missing:
         return environment in self.environments or (bool(projects) and {*projects} <= self.projects)
 
     def explain(self, strategy_type: str, segments: Iterable[str]) -> str:
-        """Why a strategy cannot be without what is left out; "" if it can."""
+        """Explains why a strategy cannot be without what is left out; "" if it can."""
         if strategy_type in self.types:
             return f"its strategy type {strategy_type} is left out"
         return next((f"its segment {name} is left out" for name in segments if name in self.segments), "")
@@ -167,7 +167,7 @@ def _read_parents(project: SourceProject) -> Iterator[tuple[str, str]]:
 
 
 def _read_segments(strategy: Mapping[str, Any]) -> list[Any]:
-    """Their ids. What else may stand there, imports refuse."""
+    """Reads the segments' ids. Imports refuse anything else that may stand there."""
     ids = strategy.get("segments")
     return [key for key in ids if isinstance(key, int)] if isinstance(ids, list) else []
 
@@ -183,7 +183,7 @@ def _add_children(reasons: dict[str, str], here: Container[str], parents: Sequen
 
 
 def _drop_flags(project: SourceProject, names: Collection[str]) -> None:
-    """With the segments that only they use."""
+    """Drops the flags, with the segments that only they use."""
     if not names:
         return
     project.listed = [flag for flag in project.listed if flag.name not in names]

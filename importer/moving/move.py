@@ -37,9 +37,9 @@ from projects.strategies.known_names import without_legal_values
 
 
 def move(installation: Installation, *, write: bool, overwrite: bool = False, by: str = "") -> Report:
-    """Writes what is new or changed, or only says what that would be. What exists here only stays as it is.
+    """Writes what is new or changed, or only says what that would be. Things that exist only here stay as they are.
 
-    If anything is refused, nothing is written. What was edited here since the last move stays, unless ``overwrite``.
+    If anything is refused, nothing is written. Edits made here since the last move stay, unless ``overwrite``.
     """
     with _in_one_change(comment_on_move(installation.address, by)):
         return run_with_retries(partial(_move_in_transaction, installation, write=write, overwrite=overwrite))

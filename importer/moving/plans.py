@@ -22,7 +22,7 @@ from releases.plans.queries import find_plan
 MAX_KEY = 26  # characters of a ULID
 PAUSED = "Moved here, where its next milestone would start by itself. Let it go on once it has ended there."
 UNNAMED = ("createdAt", "createdByUserId", "reason")
-"""What is new here with each move."""
+"""Members whose values are new here with each move."""
 
 
 def move_plans(installation: Installation, edits: Edits) -> Iterator[Line]:
@@ -98,7 +98,7 @@ def _read(plan: SourcePlan, ids: SegmentIds, template: str) -> BegunPlan:
 
 
 def _make_document(plan: ReleasePlan) -> dict[str, object]:
-    """What is the same after a move that changes nothing: the strategies that the active milestone has, too."""
+    """Returns what is the same after a move that changes nothing: the strategies that the active milestone has, too."""
     document = plan_document(find_plan(plan.flag, plan.environment_id, plan.pk))
     milestones = [{**milestone, "pausedAt": None} for milestone in document["milestones"]]
     kept = {member: value for member, value in document.items() if member not in UNNAMED}

@@ -83,7 +83,7 @@ class ProjectMove:
         return [*self.left, *lines]
 
     def _keep_valid(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Without what is not possible here, which is left to be done by hand."""
+        """Keeps what is possible here; the rest is left to be done by hand."""
         try:
             run_and_roll_back(lambda: update_project(self.id, values, caller=SYSTEM))
         except ValidationError as error:
@@ -193,7 +193,7 @@ class ProjectMove:
             raise Refused([self._explain(problem, data, where) for problem in error.details]) from None
 
     def _explain(self, problem: Problem, data: dict[str, Any], where: str) -> Line:
-        """Which flag an entry that cannot be read is of."""
+        """Explains which flag an unreadable entry belongs to."""
         flag = ""
         if place := ENTRY.match(problem.path):
             part, number = place.groups()

@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Difference:
-    """A flag that is not the same. ``users`` are those of ``of`` contexts who get something else."""
+    """A flag that is not the same. ``users`` are those of ``of`` contexts who get a different result."""
 
     flag: str
     reason: str
@@ -26,7 +26,7 @@ class Difference:
 
 @dataclass(slots=True)
 class TokenProof:
-    """What one token gets. ``differences`` change a result, ``spellings`` none of those compared.
+    """The results that one token gets. ``differences`` change a result, ``spellings`` none of those compared.
 
     ``problem`` says why nothing could be compared. Flags that are ``left_out`` of the move are not compared.
     """
@@ -45,7 +45,7 @@ class TokenProof:
         return not self.problem and not self.differences
 
     def take_results(self, other: "TokenProof") -> None:
-        """Of another token that gets the same."""
+        """Takes over the results of another token that gets the same."""
         self.flags, self.left_out = other.flags, other.left_out
         self.differences, self.spellings = other.differences, other.spellings
 

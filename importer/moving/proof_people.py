@@ -17,7 +17,7 @@ MAX_USERS = 100_000
 
 @dataclass(slots=True)
 class People:
-    """Those who are compared: saved contexts and users of a file, and generated users."""
+    """The contexts that are compared: saved contexts and users of a file, and generated users."""
 
     given: list[Context]
     users: int

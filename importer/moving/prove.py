@@ -34,9 +34,9 @@ def prove(
     projects: Sequence[str] = (),
     left_out: Sequence[Choice] = (),
 ) -> Iterator[TokenProof]:
-    """A proof for each SDK token there, or for those of some projects only.
+    """Returns a proof for each SDK token there, or for those of some projects only.
 
-    ``csv`` are users of one's own, with a header of context fields. What is ``left_out`` of the move is not compared.
+    ``csv`` are users of one's own, with a header of context fields. Anything ``left_out`` of the move is not compared.
     Raises SourceError, ValidationError.
     """
     read_version(source)
@@ -68,7 +68,7 @@ class _Prover:
     backends: Sequence[SourceToken]
     seen: dict[bytes, TokenProof] = field(default_factory=dict)
     frontends: dict[tuple[str, ...], TokenProof] = field(default_factory=dict)
-    """By the environment and projects of a token."""
+    """Proofs of frontend tokens, by the environment and projects of a token."""
     left_out: set[str] = field(default_factory=set)
 
     def prove(self, token: SourceToken, new: NewToken) -> TokenProof:

@@ -30,7 +30,7 @@ PATH = "/api/frontend"
 SAMPLE = 20
 """Users, each of whom is a request. At most half of them are saved contexts and users of a file."""
 LOWEST, HIGHEST = 0.0, 0.999999
-"""What chance decides is not the same for both."""
+"""Two draws of chance, for which results that chance decides differ."""
 
 
 class _Variant(Shape):
@@ -50,7 +50,7 @@ class _Answer(Shape):
 
 
 Variants = dict[str, str]
-"""By flag that is on, its variant in words."""
+"""The variant of each flag that is on, in words."""
 
 
 def prove_frontend(
@@ -84,7 +84,7 @@ def prove_frontend(
 
 
 def _write_query(context: Context, number: int) -> dict[str, str]:
-    """With ids, so that nothing but a flag's own choice is left to chance, and with an address, as servers add one."""
+    """Writes the query with ids, so that chance decides only a flag's own choice, and an address, as servers do."""
     given = {
         "sessionId": f"session-{number}",
         "remoteAddress": f"192.0.2.{number}",
@@ -99,7 +99,7 @@ def _write_query(context: Context, number: int) -> dict[str, str]:
 def _evaluate_here(
     token: ApiToken, queries: Collection[Mapping[str, str]], now: datetime
 ) -> Iterator[tuple[Variants, Variants]]:
-    """What frontends get for each query, with the lowest and the highest numbers that chance can draw."""
+    """Yields what frontends get for each query, with the lowest and the highest numbers that chance can draw."""
     scope = read_token_scope(token, using=DEFAULT_DB_ALIAS)
     prepared = prepare(load_snapshot_at(scope.revisions, scope.environment), scope.revisions)
     for query in queries:

@@ -23,7 +23,7 @@ from importer.moving.shapes import SourcePerson
 
 
 def list_projects(database: SourceDatabase) -> list[str]:
-    """Those that are not archived."""
+    """Lists the projects that are not archived."""
     return [row.id for row in database.read("projects", ProjectRow) if row.archived_at is None]
 
 

@@ -76,7 +76,7 @@ def add_releases(installation: Installation, database: SourceDatabase) -> None:
 def _read_milestones(
     installation: Installation, database: SourceDatabase
 ) -> dict[str, list[SourceMilestone]]:
-    """By the template or plan that has them."""
+    """Reads the milestones by the template or plan that has them."""
     strategies: dict[str, list[Any]] = defaultdict(list)
     segments = _read_segments(installation, database)
     for row in database.read("milestone_strategies", MilestoneStrategyRow):

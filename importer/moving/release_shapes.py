@@ -20,7 +20,7 @@ class MilestoneStrategy(Shape):
 
 
 class Transition(Shape):
-    """What the next milestone waits for."""
+    """The condition for starting the next milestone."""
 
     minutes: int = Field(alias="intervalMinutes")
 

@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(slots=True)
 class Report:
-    """What was done, or would be. ``same`` flags need nothing."""
+    """The report of a move, done or planned. ``same`` flags need nothing."""
 
     lines: list[Line] = field(default_factory=list)
     same: int = 0
@@ -67,7 +67,7 @@ class Report:
 
     @property
     def choices(self) -> list[str]:
-        """What is to be left out so that everything else moves."""
+        """The choices that have to be left out so that everything else moves."""
         return list(dict.fromkeys(line.choice for line in self.lines if line.choice))
 
     @property
@@ -106,7 +106,7 @@ class Report:
 
 
 def plain(text: str) -> str:
-    """Without line ends and what controls a terminal: the words may be those of another server."""
+    """Strips line ends and what controls a terminal: the words may be those of another server."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -16,7 +16,7 @@ from importer.moving.source import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be moved: some projects or all, what the database at a URL has too, what was edited here too.
+    """The wanted move: some projects or all, what the database at a URL has too, what was edited here too.
 
     ``left_out`` stays there.
     """
@@ -26,7 +26,7 @@ class Wanted:
     left_out: Sequence[Choice] = ()
     overwrite: bool = False
     by: str = ""
-    """Who asks for it, if that is no operator of this machine."""
+    """The person who asks for it, if it is no operator of this machine."""
 
 
 def move_from(source: Source, wanted: Wanted, *, write: bool) -> tuple[Installation, Report]:

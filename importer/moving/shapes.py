@@ -25,7 +25,7 @@ Text = Annotated[str, BeforeValidator(lambda value: format_scalar(value) if is_s
 
 
 class Shape(BaseModel):
-    """What an answer must have. Other members are ignored, and null is the same as a member that is not there."""
+    """The members that an answer must have. Others are ignored, and null counts as missing."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
@@ -115,7 +115,7 @@ class SourceTag(Shape):
 
 
 class SourceSettings(Shape):
-    """Of the whole server."""
+    """The settings of the whole server."""
 
     version: str | None = None
     origins: list[str] = Field(["*"], alias="frontendApiOrigins")
@@ -185,7 +185,7 @@ class ListedProject(Shape):
 
 
 class Statistics(Shape):
-    """How many there are, whether or not this edition lists them. None: the server does not say."""
+    """The counts of what exists, whether or not this edition lists it. None: the server does not say."""
 
     projects: int | None = None
     flags: int | None = Field(None, alias="featureToggles")
@@ -244,7 +244,7 @@ class ExportedSegment(Shape):
 
 
 class Export(Shape):
-    """What is read of an export here. Imports check the rest of it."""
+    """The parts of an export that are read here. Imports check the rest of it."""
 
     features: list[ExportedFlag]
     strategies: list[ExportedPart] = Field(alias="featureStrategies")
@@ -266,7 +266,7 @@ def read_shape(address: str, path: str, raw: Any, shape: type[V]) -> V:
 def read_list(
     source: Source, path: str, member: str | None, shape: type[V], *, optional: bool = False
 ) -> list[V]:
-    """What is ``optional`` is empty if the server does not have it, or not for this token."""
+    """Reads a list. An ``optional`` one is empty if the server does not have it, or not for this token."""
     raw = source.find(path) if optional else source.get(path)
     if optional and raw is None:
         return []

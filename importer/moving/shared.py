@@ -111,7 +111,7 @@ def _move_strategy_type(kind: SourceStrategyType, edits: Edits) -> Iterator[Line
 
 
 def _move_flag_type(flag_type: SourceFlagType, edits: Edits) -> Iterator[Line]:
-    """There is a fixed number of them. Their expected lifetime can be set."""
+    """Moves a flag type. There is a fixed number of them. Their expected lifetime can be set."""
     subject = f"flag type {flag_type.id}"
     present = FlagType.objects.filter(pk=flag_type.id).first()
     if present is None:
@@ -188,7 +188,7 @@ def _move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
 
 
 def move_tags(installation: Installation, edits: Edits) -> Iterator[Line]:
-    """Those that no flag has."""
+    """Moves the tags that no flag has."""
     known = {*list_known_tags(SYSTEM)}
     for tag in installation.tags:
         subject = f"tag {tag.type}:{tag.value}"

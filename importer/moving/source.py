@@ -47,7 +47,7 @@ class UnexpectedStatus(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one answer. ``only_allowed``: addresses are checked as those of integrations, and no proxies are used."""
+    """Limits of an answer. ``only_allowed``: addresses are checked as integrations' are, and no proxies are used."""
 
     attempts: int = ATTEMPTS
     seconds: float = MAX_SECONDS
@@ -103,7 +103,7 @@ class Source:
         return self._ask(method, path, body=body, absent=(409,), writes=True)
 
     def for_each(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """What ``ask`` returns for each item, a few at once. The first error ends it."""
+        """Returns what ``ask`` returns for each item, a few at once. The first error ends it."""
         with ThreadPoolExecutor(AT_ONCE) as threads:
             waiting = [threads.submit(ask, item) for item in items]
             try:

@@ -40,7 +40,7 @@ def move_tokens(installation: Installation) -> Iterator[Line]:
 
 
 def read_token(token: SourceToken) -> NewToken | Malformed:
-    """What it would be here, or why it cannot be taken."""
+    """Reads what the token would be here, or why it cannot be taken."""
     kind = KINDS.get(token.type.lower())
     if kind is None or kind == ApiToken.Kind.ADMIN:
         return Malformed(f"is of type {token.type}: create one here for each script that needs it")

@@ -28,7 +28,7 @@ Lines = Iterator[Line]
 
 
 def move_traces(installation: Installation, database: SourceDatabase) -> Lines:
-    """Of flags, only those that move: another one here may have the name of one that does not."""
+    """Moves the traces. Flags that do not move are left out: another one here may have the name of one of them."""
     names = installation.flag_names
     yield from _move_dates(database, names)
     yield from _move_stages(database, names)
@@ -38,7 +38,7 @@ def move_traces(installation: Installation, database: SourceDatabase) -> Lines:
 
 
 def move_listed_dates(installation: Installation) -> Lines:
-    """Those that lists of flags have. A database has them too."""
+    """Moves the dates that lists of flags have. A database has them too."""
     flags = [flag for project in installation.projects for flag in project.listed]
     yield from _write_dates(
         (flag.name, flag.created_at, flag.archived_at) for flag in flags if flag.created_at
@@ -75,7 +75,7 @@ def _write_dates(rows: Iterable[Sequence[Any]]) -> Lines:
 
 
 def _move_stages(database: SourceDatabase, names: Collection[str]) -> Lines:
-    """When flags entered their stages. Where both sides have a stage, the earlier moment counts."""
+    """Moves when flags entered their stages. Where both sides have a stage, the earlier moment counts."""
     if database.has("feature_lifecycles", "feature", "stage", "created_at", "status", "status_value"):
         query = """SELECT feature, stage, created_at, left(status, 16), left(status_value, 255)
                      FROM feature_lifecycles WHERE created_at IS NOT NULL AND stage = ANY(%s)"""
@@ -97,7 +97,7 @@ def _move_stages(database: SourceDatabase, names: Collection[str]) -> Lines:
 
 
 def _move_last_seen(database: SourceDatabase, names: Collection[str]) -> Lines:
-    """Of flags, tokens and accounts."""
+    """Moves the last uses of flags, tokens and accounts."""
     if database.has("last_seen_at_metrics", "feature_name", "environment", "last_seen_at"):
         rows = database.stream("SELECT feature_name, environment, last_seen_at FROM last_seen_at_metrics")
         yield from _write_last_seen(row for row in rows if row[0] in names)

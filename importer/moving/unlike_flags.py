@@ -58,7 +58,7 @@ def compare(
 
 
 def _count_changes(flag: FlagChanges) -> str:
-    """By change how many users, or edge cases, get something else. Of what only an SDK can tell, nothing is known."""
+    """Counts the users, or edge cases, with each change. Unknown where only an SDK can tell."""
     everyone = {change: flag.for_everyone.count(change) for change in COUNTED}
     return ", ".join(f"{number:,} {WORDS[change]}" for change, number in everyone.items() if number)
 
@@ -78,7 +78,7 @@ def _find_unlike(there: Flags, here: Flags) -> set[str]:
 def _prepare(
     environment: str, there: Flags, here: Flags, names: Sequence[str], people: People
 ) -> Callable[[Sequence[str]], Mapping[str, tuple[FlagChanges, WhoChanges]]]:
-    """Returns a function that evaluates some of the flags, and returns those that somebody gets something else of."""
+    """Returns a function that evaluates some of the flags, and returns those that change for somebody."""
     definitions = [make_definitions(side) for side in (there, here)]
     before, after = compile_definitions(environment, *definitions)
     wanted = {
@@ -113,7 +113,7 @@ def _make_example(who: WhoChanges, flag: FlagChanges) -> str:
 
 
 def _find_reason(there: Mapping[str, Any] | None, here: Mapping[str, Any] | None) -> str:
-    """What is not the same, in words: ``strategies[0].parameters.rollout is 50 there and 25 here``"""
+    """Describes the difference in words: ``strategies[0].parameters.rollout is 50 there and 25 here``"""
     if there is None or here is None:
         return "is not there" if there is None else "is not here"
     found = list(_unlike(there, here, ""))

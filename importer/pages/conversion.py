@@ -39,7 +39,7 @@ class ConvertedRow:
 
 
 class ConversionForm(forms.Form):
-    """What becomes of percentages, and of flags that cannot be converted."""
+    """The choices for percentages, and for flags that cannot be converted."""
 
     percentages = forms.ChoiceField(
         label="Percentages",

@@ -72,7 +72,7 @@ class HistoryPage(ListPage):
 
 
 def list_counts(run: ImportRun) -> Iterator[tuple[int, str, str]]:
-    """The number of flags for each result that there is, with its label and the class of its pill."""
+    """The number of flags for each result that occurs, with its label and the class of its pill."""
     for key, (label, mark) in ACTIONS.items():
         if run.counts.get(key):
             yield run.counts[key], label, mark

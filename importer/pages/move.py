@@ -162,7 +162,7 @@ def find_run(key: str) -> InstallationMove | None:
 
 
 def _read_choices(run: InstallationMove) -> list[str]:
-    """What is to be left out so that everything else moves."""
+    """Reads the choices that have to be left out so that everything else moves."""
     lines = (run.report or {}).get("lines", ())
     return list(dict.fromkeys(choice for line in lines if (choice := line.get("leaveOut"))))
 
@@ -260,7 +260,7 @@ def _counts(report: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
 
 
 class SourceHistoryPage(ListPage):
-    """What the other installation had recorded before its flags came here."""
+    """The history that the other installation had recorded before its flags came here."""
 
     template_name = "importer/source_history.html"
     title = "History of the source"

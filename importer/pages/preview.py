@@ -73,7 +73,7 @@ def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
 
 
 def count_written_contexts(preview: dict[str, Any]) -> int:
-    """How many saved contexts the import creates or changes."""
+    """Counts the saved contexts that the import creates or changes."""
     saved = preview.get("savedContexts", {})
     return sum(len(saved.get(action, ())) for action in ("create", "change"))
 
@@ -83,7 +83,7 @@ def _join_names(names: list[str]) -> str:
 
 
 def explain_block(run: ImportRun) -> str:
-    """Why nothing can be imported, whichever flags are excluded; "" if something can."""
+    """Explains why nothing can be imported, whichever flags are excluded; "" if something can."""
     if refusal := run.preview.get("refusal"):
         return refusal
     if run.preview.get("general"):

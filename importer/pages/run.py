@@ -124,12 +124,12 @@ class RunPage(ConsolePage):
         return self.run.state == State.PENDING and bool(self.run.converted_from)
 
     def copied_parts(self) -> Iterator[tuple[str, str, bool]]:
-        """What a promotion can copy: its key, its name, and whether it is copied."""
+        """Yields the parts that a promotion can copy: the key, the name, and whether it is copied."""
         copied = get_promotion(self.run).parts
         return ((part, label, part in copied) for part, label in PART_NAMES.items())
 
     def undoing(self, may_undo: bool) -> dict[str, Any]:
-        """What undoing would do, why it is not possible, or what it has done."""
+        """Returns what undoing would do, why it is not possible, or what it has done."""
         if self.run.state == State.UNDONE:
             return {"undone": find_undoing(self.run, caller=self.caller)}
         if self.run.state != State.DONE or not may_undo:

@@ -81,7 +81,7 @@ class UploadPage(FormPage):
     schema_errors: Sequence[Problem] = ()
 
     def get_initial(self) -> dict[str, Any]:
-        """Where the address says, or where the caller imported last."""
+        """Returns the target that the address names, or where the caller imported last."""
         named = {
             name: self.request.GET[name] for name in ("project", "environment") if name in self.request.GET
         }

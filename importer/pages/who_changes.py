@@ -1,4 +1,4 @@
-"""/import/ID/who-changes/: how many generated users get something else after the import, who, and why."""
+"""/import/ID/who-changes/: how many generated users get a different result after the import, which, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -48,7 +48,7 @@ def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
 
 
 def _select_evaluated(flag: FlagDefinition | None) -> dict[str, Any] | None:
-    """What evaluations depend on."""
+    """Selects what evaluations depend on."""
     if flag is None:
         return None
     strategies = [{**strategy, "id": ""} for strategy in flag["strategies"]]

@@ -101,7 +101,7 @@ def _set_variants(entry: Entry, document: Document, references: References, issu
         return
     path, variants = entry.variants
     issues += _convert_problems(entry, _note_unreadable(entry, variants_problems(variants, path), references))
-    # What is copied stays as it is, in its order and with its weights.
+    # Copied variants stay as they are, in their order and with their weights.
     document["variants"] = make_variants(variants, variants if entry.parts else document["variants"])
 
 

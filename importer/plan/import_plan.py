@@ -50,7 +50,7 @@ class FlagPlan:
 
     @property
     def earlier(self) -> Document | None:
-        """What the audit event keeps besides ``before``: ids, and whether an archived flag was on."""
+        """The members that the audit event keeps besides ``before``: ids, and whether an archived flag was on."""
         if self.stored is None or self.before is None:
             return None
         return {"strategyIds": self.stored.strategy_ids, "enabled": self.stored.switched_on}

@@ -30,7 +30,7 @@ class IssueKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Why something cannot be imported. ``flag`` is the affected flag, ``item`` the name that ``validate`` lists.
+    """The reason why something cannot be imported. ``flag`` is affected, ``item`` is the name that ``validate`` lists.
 
     ``users`` are the flags that cannot be imported because they use the invalid item, such as a segment.
     """

@@ -36,10 +36,10 @@ def list_needed_permissions(
 
 
 def change_permissions(flags: Iterable[FlagPlan], *, switch: bool = True) -> list[Permission]:
-    """The permissions that these changes in one environment need, each made by itself.
+    """Returns the permissions that these changes in one environment need, each made separately.
 
-    Of strategies that differ, as many as there are on both sides are changed, the others added or removed. Without
-    ``switch``, flags are turned off only as they are when they lose their last strategy, which needs no permission.
+    If strategies differ, as many as exist on both sides are changed, the others added or removed. Without ``switch``,
+    flags are turned off only as they are when they lose their last strategy, which needs no permission.
     """
     pairs = [(flag.before, flag.after) for flag in flags if flag.before and flag.after]
     removed_and_added = [
@@ -62,7 +62,7 @@ def change_permissions(flags: Iterable[FlagPlan], *, switch: bool = True) -> lis
 
 
 def _count_differing(before: Sequence[Any], after: Sequence[Any]) -> tuple[int, int]:
-    """How many of the strategies are removed, and how many added."""
+    """Counts the strategies that are removed, and those added."""
     removed, added = list(before), []
     for strategy in after:
         if strategy in removed:

@@ -203,7 +203,7 @@ def _note_unreadable_values(
 
 
 def _resolve_tag_types(references: References, tag_types: Sequence[Any], used: set[str]) -> None:
-    """Adds the missing tag types that tags in the file use. Of several with the same name, the last wins."""
+    """Adds the missing tag types that tags in the file use. If several have the same name, the last wins."""
     missing = used - references.known.tag_types
     unused = {tag_type["name"] for tag_type in tag_types} - used - references.known.tag_types
     references.notes += [f"Tag type {name} is not created because no tag uses it." for name in sorted(unused)]

@@ -30,7 +30,7 @@ NOTHING: Document = {"context": {}, "note": "", "expectations": []}
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What the entries are compared with. ``flags`` are those that the file is about."""
+    """The data with which the entries are compared. ``flags`` are those that the file is about."""
 
     target: Target
     stored: Mapping[str, SavedContext]
@@ -59,7 +59,7 @@ def plan_saved_contexts(plan: Plan, entries: Sequence[Any], target: Target, call
 
 
 def _find_known_names(plan: Plan, entries: Iterable[Any], caller: Caller) -> Known:
-    """The flags that there are after the import."""
+    """Finds the flags that exist after the import."""
     named = {expectation["flag"] for entry in entries for expectation in entry.get("expectations", ())}
     flags = Flag.objects.active().readable_by(caller).filter(name__in=named)
     projects: dict[str, str] = dict(flags.values_list("name", "project_id"))
@@ -95,7 +95,7 @@ def _read_expectations(entry: Any, environment: str) -> list[Document]:
 
 
 def _merge_expectations(entry: Any, before: Document, around: _Around) -> Iterator[Document]:
-    """Those of other environments and other flags stay as they are."""
+    """Merges the expectations; those of other environments and other flags stay as they are."""
     environment = around.target.environment
     incoming = {expectation["flag"]: expectation for expectation in _read_expectations(entry, environment)}
     for expectation in before["expectations"]:

@@ -47,7 +47,7 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
 
 
 def make_promotion_document(promotion: Promotion, plan: Plan) -> dict[str, Any]:
-    """What a promotion would do, as the API answers it. It changes whenever the plan does."""
+    """Makes the document of what a promotion would do, as the API answers it. It changes whenever the plan does."""
     return {
         "project": plan.project,
         "from": promotion.source,

@@ -248,7 +248,7 @@ def _suggest(report: Report) -> str:
 
 
 def _read_users(values: list[str]) -> tuple[int, bytes]:
-    """How many users are generated, and the file of one's own."""
+    """Reads how many users to generate, and the file of one's own."""
     users, csv = (10_000 if not values else 0), b""
     for value in values:
         if value.isdecimal():
