@@ -89,7 +89,7 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
 
 
 def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
-    """In the environments of the integration. None if it is not known: then the event is sent without."""
+    """Finds the effect in the integration's environments. None if it is not known: then the event is sent without."""
     try:
         effect = find_effect(event)
     except DatabaseError:
@@ -145,7 +145,7 @@ def _send_request(
 
 
 def _send_mail(request: Mail, delivery: Delivery) -> Outcome:
-    """With the same Message-ID in all attempts."""
+    """Sends the mail with the same Message-ID in all attempts."""
     delivery.details = request.details
     if not settings.EMAIL_HOST:
         return Outcome(State.FAILED, "Email was not sent: this installation has no FLAGADMIN_SMTP_URL.")
@@ -176,7 +176,7 @@ def _judge_refusal(error: smtplib.SMTPRecipientsRefused, delivery: Delivery) -> 
 
 
 def _make_message_headers(delivery: Delivery, keys: list[str], body: bytes) -> dict[str, str]:
-    """Those of Standard Webhooks. The id is the same in all attempts."""
+    """Makes the headers of Standard Webhooks. The id is the same in all attempts."""
     message_id, moment = f"msg_{delivery.pk}", int(time.time())
     headers = {"webhook-id": message_id, "webhook-timestamp": str(moment)}
     return headers | ({"webhook-signature": sign(keys, message_id, moment, body)} if keys else {})
@@ -214,7 +214,7 @@ def _read_asked_delay(answer: Answer) -> float:
 
 
 def make_test_event() -> AuditEvent:
-    """What a test delivery says."""
+    """Makes the event that a test delivery reports."""
     return AuditEvent(
         id=0,
         type="integration-test",

@@ -23,7 +23,7 @@ class Answer:
 
 
 class Connection:
-    """To one receiver, kept open between requests."""
+    """A connection to one receiver, kept open between requests."""
 
     def __init__(self) -> None:
         self._place: tuple[str, str, int] | None = None
@@ -87,7 +87,7 @@ class Overdue:
         for one in late:
             try:
                 one.shutdown(socket.SHUT_RDWR)
-            except OSError:  # it has just ended by itself
+            except OSError:  # it has just ended
                 continue
 
 

@@ -29,7 +29,7 @@ class Effect:
     more: int = 0
 
     def within(self, environments: Collection[str] | None) -> "Effect":
-        """In these environments only; None means all."""
+        """Returns the effect in these environments only; None means all."""
         if environments is None:
             return self
         return Effect(tuple(place for place in self.places if place.environment in environments), self.more)

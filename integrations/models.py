@@ -18,7 +18,7 @@ class SecretKeyChanged(Exception):
 
 
 class Integration(models.Model):
-    """Where events are sent to, and which. Without projects or environments (or with "*"): those of all.
+    """A destination of events, and which events. Without projects or environments (or with "*"): those of all.
 
     With ``tags`` (``type:value``), only events of flags that have one of them. An event that has no environment does
     not fail for ``environments`` and ``production_only``.
@@ -107,10 +107,10 @@ class Delivery(models.Model):
 
 
 class Relay(models.Model):
-    """How far the audit log has been read. One row. See `integrations.outbox`.
+    """The position up to which the audit log has been read. One row. See `integrations.outbox`.
 
-    All events up to ``settled_id`` have been read. So will be those up to ``mark_id``, once all transactions before
-    ``mark_xid`` have ended.
+    All events up to `settled_id` have been read. So will be those up to `mark_id`, once all transactions before
+    `mark_xid` have ended.
     """
 
     settled_id = models.BigIntegerField()
@@ -122,7 +122,8 @@ class Relay(models.Model):
 
 
 class WrittenLog(models.Model):
-    """How far the audit log has been written to FLAGADMIN_AUDIT_LOG. One row. See `integrations.audit_log.write`."""
+    """The position up to which the audit log has been written to FLAGADMIN_AUDIT_LOG. One row. See
+    `integrations.audit_log.write`."""
 
     written_id = models.BigIntegerField(default=0)
     claimed_until = models.DateTimeField(db_default=Now())
@@ -151,7 +152,7 @@ class SignalSource(models.Model):
 
 
 class SignalRule(models.Model):
-    """What a signal that has all of ``match`` does to a flag, with the rights of ``author``, who saved the rule last.
+    """The effect on a flag of a signal that has all of ``match``, with the rights of ``author``, who saved it last.
 
     ``match`` has values by path (``labels.severity``); ``*`` is any. Names may be of what has gone since.
     """
@@ -198,7 +199,7 @@ class Signal(models.Model):
 
 
 class SignalDone(models.Model):
-    """What a rule has done already: alerts are repeated as long as they last, and act once."""
+    """An act of a rule that is done already: alerts are repeated as long as they last, and act once."""
 
     rule = models.ForeignKey(SignalRule, models.CASCADE, related_name="+")
     key = models.CharField(max_length=300)

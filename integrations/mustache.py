@@ -17,7 +17,7 @@ from typing import Any
 _TAG = re.compile(r"\{\{\{([^{}]*)\}\}\}|\{\{([#^/!&]?)([^{}]*)\}\}")
 
 MAX_PARTS, MAX_LENGTH, MAX_DEPTH = 20_000, 500_000, 20
-"""Of what a template makes: texts, values and items of lists; characters. And sections in each other."""
+"""Limits of what a template makes: texts, values and items of lists; characters. And of sections in each other."""
 
 Node = str | tuple[str, str, Any]  # text, or (kind, name, nodes of a section)
 

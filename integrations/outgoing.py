@@ -19,7 +19,7 @@ from integrations.providers import MASK
 DATADOG_URL = "https://api.datadoghq.com/api/v1/events"
 TITLE = "Unleash notification update"
 
-# What the connection decides, or what proves that the request is from here.
+# Headers that the connection decides, or that prove that the request is from here.
 _OUR_HEADERS = frozenset(
     {
         "host",
@@ -78,7 +78,7 @@ def sign(keys: list[str], message_id: str, moment: int, body: bytes) -> str:
 
 
 def list_valid_keys(keys: list[dict[str, Any]]) -> list[str]:
-    """Without those that a newer one has replaced long enough ago."""
+    """Lists the valid keys, without those that a newer one has replaced long enough ago."""
     return [key["key"] for key in keys if key["until"] is None or key["until"] > time.time()]
 
 

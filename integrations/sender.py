@@ -165,6 +165,6 @@ def _list_events(deliveries: list[Delivery]) -> Events:
 
 
 def delete_old_deliveries() -> None:
-    """Those that are done. One that is pending stays until it has been sent or given up."""
+    """Deletes deliveries that are done. One that is pending stays until it has been sent or given up."""
     old = Delivery.objects.exclude(state=State.PENDING).filter(sent_at__lt=timezone.now() - KEPT)
     old.delete()

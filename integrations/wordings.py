@@ -71,7 +71,7 @@ class Link(NamedTuple):
 
 
 def links(event: AuditEvent) -> list[Link]:
-    """What the event is about first; then the change, and how to undo it."""
+    """Lists the links: first the subject of the event; then the change, and how to undo it."""
     listed = [_link_subject(event)]
     if event.feature and event.project and event.pk and event.type in TYPES:
         if changes := make_comparison_url(AuditEvent.objects.filter(pk=event.pk)):

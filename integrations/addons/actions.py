@@ -28,7 +28,7 @@ from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
 
 OLD_KEY_SECONDS = 24 * 3600
-"""For how long requests are signed with the replaced key too."""
+"""The time for which requests are signed with the replaced key too."""
 _KEY_BYTES = 32
 
 
@@ -65,7 +65,7 @@ def update_integration(
 
 @transactional
 def delete_integration(integration_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """With its deliveries. Raises NotFound, NoAccess, EditConflict."""
+    """Deletes an integration with its deliveries. Raises NotFound, NoAccess, EditConflict."""
     integration = access_for_update(caller, integration_id, Permission.DELETE_ADDON)
     before = make_integration_document(integration)
     check_expected(expected, before)

@@ -9,7 +9,7 @@ from integrations.providers import MASK, Parameter, Provider
 
 _RECORDED = frozenset(kind.value for kind in EventType)
 PARAMETER = "parameter_"
-"""Before the names of parameters, so that none is that of another field."""
+"""Placed before the names of parameters, so that none is that of another field."""
 
 
 class NamesField(forms.CharField):
@@ -59,7 +59,7 @@ class IntegrationForm(forms.Form):
         self.fields = {"description": self.fields.pop("description"), **parameters, **self.fields}
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
-        """Where it sends to, and of what."""
+        """Groups the fields: where it sends to, and what."""
         selects = [name for name in IntegrationForm.base_fields if name not in ("description", "enabled")]
         return [
             ("Where it sends", [self[name] for name in self.fields if name not in selects]),
@@ -85,7 +85,7 @@ class IntegrationForm(forms.Form):
 
 
 def list_offered_events(provider: Provider) -> list[str]:
-    """Those of the provider that happen here."""
+    """Lists the events of the provider that happen here."""
     return sorted(_RECORDED.intersection(provider.events))
 
 

@@ -17,7 +17,7 @@ def list_integrations() -> QuerySet[Integration]:
 
 
 def find_attempted_deliveries(integration_id: int) -> QuerySet[Delivery]:
-    """Those that were sent at least once, newest first."""
+    """Finds the deliveries that were sent at least once, newest first."""
     return Delivery.objects.filter(integration=integration_id, sent_at__isnull=False)
 
 

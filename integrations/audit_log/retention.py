@@ -1,5 +1,5 @@
-"""Removes old events that only say who did what to accounts and the like. What flags, projects and segments were stays
-known: their history, reverts and the past are made of their events, which are never removed."""
+"""Removes old events that only say who did what to accounts and the like. The states of flags, projects and segments
+stay known: their history, reverts and the past are made of their events, which are never removed."""
 
 import logging
 from collections import Counter
@@ -36,7 +36,7 @@ REMOVABLE = [kind.value for kind in E if kind.value.startswith(_ABOUT_ACCOUNTS)]
 
 
 def prune() -> int:
-    """What is older than FLAGADMIN_AUDIT_DAYS. Returns the number of removed events."""
+    """Removes what is older than FLAGADMIN_AUDIT_DAYS. Returns the number of removed events."""
     if not settings.AUDIT_DAYS:
         return 0
     try:

@@ -99,7 +99,7 @@ def write_batch(handler: logging.Handler) -> bool:
 
 
 def _claim(settled_id: int) -> int | None:
-    """How far the log has been written, if this server may go on."""
+    """Claims the log: returns how far it has been written, if this server may go on."""
     WrittenLog.objects.get_or_create(pk=1)
     with connection.cursor() as cursor:
         cursor.execute(

@@ -21,7 +21,7 @@ LENGTH = timedelta(minutes=15)
 
 
 def find_caller(token_hash: str) -> Caller | None:
-    """Whose calendar it is. None if there is none, or the person may no longer log in."""
+    """Finds the caller whose calendar it is. None if there is none, or the person may no longer log in."""
     feed = CalendarFeed.objects.select_related("user").filter(token_hash=token_hash).first()
     return Caller(user=feed.user) if feed and feed.user.is_active else None
 
@@ -58,7 +58,7 @@ def _list_scheduled(projects: list[str], now: datetime) -> Iterator[Event]:
 
 
 def _list_lifetimes(projects: list[str], now: datetime) -> Iterator[Event]:
-    """Of active flags that are not marked as stale yet."""
+    """Yields the entries of active flags that are not marked as stale yet."""
     for kind, days in FlagType.objects.exclude(lifetime_days=None).values_list("id", "lifetime_days"):
         lifetime = timedelta(days=days or 0)
         flags = Flag.objects.active().filter(project__in=projects, type=kind, stale=False)

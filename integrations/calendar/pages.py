@@ -42,7 +42,7 @@ class DeleteCalendar(ActionPage):
 
 
 class CalendarFeedView(View):
-    """Needs no login: the token is in the address, as calendars can send nothing else."""
+    """Needs no login: the token is in the address, as calendars cannot send it another way."""
 
     def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
         from integrations.calendar.feed import find_caller, write_calendar  # late: icalendar has 80 modules

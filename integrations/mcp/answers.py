@@ -11,7 +11,7 @@ from flagadmin.core.http.request_bodies import ORJSON_OPTIONS
 
 MAX_BYTES = 4_000
 MAX_BYTES_ASKED = 64_000
-"""Of an answer for which the caller has said how much to list."""
+"""The maximum size of an answer for which the caller has said how much to list."""
 MAX_TEXT = 400
 MIN_TEXT = 20
 LEFT_OFF = "leftOff"
@@ -55,7 +55,7 @@ def _tidy(value: Any, max_text: int) -> Any:
 
 
 def show_invisible(text: str) -> str:
-    """With a visible character for each that would hide something, such as a change of direction."""
+    """Shows a visible character for each that would hide something, such as a change of direction."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(

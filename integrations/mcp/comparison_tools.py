@@ -129,7 +129,7 @@ def count_who_changes(
     examples: int,
     fixed: Mapping[str, Any] | None = None,
 ) -> Answer:
-    """How many of 1,000 generated users get something else of the flag, and of those that depend on it."""
+    """Counts how many of 1,000 generated users get a different result of the flag, and of those that depend on it."""
     contexts = {"synthetic": USERS, "generated": True} | ({"fixed": dict(fixed)} if fixed else {})
     body = {
         "from": {"environment": environment},

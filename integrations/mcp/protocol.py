@@ -17,7 +17,7 @@ MODERN = ("2026-07-28",)
 EARLIER = ("2025-06-18", "2025-11-25")
 LATEST_EARLIER = EARLIER[-1]
 ASSUMED = "2025-03-26"
-"""Of a client that sends no version: it has begun with ``initialize``, and may not have heard of the header."""
+"""The version of a client that sends none: it has begun with ``initialize``, and may not have heard of the header."""
 _META = "io.modelcontextprotocol/"
 VERSION_META, CAPABILITIES_META, SERVER_META = (
     f"{_META}{name}" for name in ("protocolVersion", "clientCapabilities", "serverInfo")
@@ -122,7 +122,7 @@ def _refuse_version(version: str) -> UnsupportedVersion:
 
 
 def _check_envelope(message: Message, headers: Mapping[str, str]) -> None:
-    """What a request says of itself, in its body and again in headers, which gateways read."""
+    """Checks what a request says of itself, in its body and again in headers, which gateways read."""
     meta = message.params.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
     for key in (VERSION_META, CAPABILITIES_META):

@@ -19,7 +19,7 @@ MAX_LISTED, FEW = 100, 10
 
 
 class Arguments(BaseModel):
-    """What a tool is asked. Subclasses' fields are the tool's input schema."""
+    """The arguments of a tool. Subclasses' fields are the tool's input schema."""
 
     model_config = ConfigDict(extra="forbid", title="", str_max_length=100_000)
 
@@ -41,7 +41,7 @@ class WriteArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who calls a tool, and the address of this server."""
+    """The caller of a tool, and the address of this server."""
 
     caller: Caller
     server: str

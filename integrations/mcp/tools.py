@@ -33,7 +33,7 @@ def list_tools() -> list[dict[str, Any]]:
 
 
 def call_tool(call: Call, name: Any, arguments: Any) -> dict[str, Any]:
-    """The result of a call. What is wrong with the arguments, or refused, is a result that says so: models read it.
+    """Calls a tool and returns the result. Wrong arguments, and refusals, are results that say so: models read them.
 
     Raises InvalidParams for a tool that does not exist.
     """

@@ -48,7 +48,7 @@ def replace_token(source_id: int, *, caller: Caller) -> str:
 
 @transactional
 def delete_source(source_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """With its rules and what arrived. Raises NotFound, NoAccess, EditConflict."""
+    """Deletes a source with its rules and what arrived. Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.DELETE_ADDON)
     before = make_source_document(source)
     check_expected(expected, before)

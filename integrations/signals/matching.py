@@ -33,7 +33,7 @@ class Item:
 
 
 def read_items(kind: str, body: Document) -> list[Item]:
-    """Of Alertmanager each alert that is firing, otherwise the body itself. Raises ValueError naming what is wrong."""
+    """Reads each firing alert of Alertmanager, otherwise the body itself. Raises ValueError naming what is wrong."""
     if kind != "alertmanager":
         return [Item(body, look_up(body, "id"))]
     alerts = body.get("alerts")

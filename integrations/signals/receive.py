@@ -47,7 +47,7 @@ class Repeated(Exception):
 
 
 def authenticate_source(name: str, token: str) -> SignalSource:
-    """Raises AuthenticationRequired, also for a source that there is not."""
+    """Raises AuthenticationRequired, also for a source that does not exist."""
     source = SignalSource.objects.filter(name=name).first()
     expected = source.token_hash if source else ""
     if not hmac.compare_digest(hash_secret(token), expected) or source is None:
@@ -74,7 +74,7 @@ def receive_signal(source: SignalSource, body: Mapping[str, Any]) -> Signal:
 
 
 def _tell_safeguards(alerts: Sequence[Mapping[str, Any]]) -> None:
-    """Those of release plans that wait for an alert, also that it is over."""
+    """Tells the safeguards of release plans that wait for an alert, also that it is over."""
     for alert in alerts:
         name = look_up(alert, "labels.alertname")
         labels = alert.get("labels")
@@ -84,7 +84,7 @@ def _tell_safeguards(alerts: Sequence[Mapping[str, Any]]) -> None:
 
 
 def try_rule(rule: SignalRule, body: Mapping[str, Any]) -> list[Result]:
-    """What an example would do: nothing is changed. Raises ValidationError."""
+    """Tries what an example would do: nothing is changed. Raises ValidationError."""
     try:
         items = read_items(rule.source.kind, body)
     except ValueError as error:
@@ -109,7 +109,7 @@ def _store(source: SignalSource, body: Mapping[str, Any]) -> Signal:
 
 
 def _apply(rule: SignalRule, item: Item) -> Result:
-    """What the rule did. A rule that cannot act does not keep others from acting."""
+    """Applies the rule and returns what it did. A rule that cannot act does not keep others from acting."""
     result = {"rule": rule.name, "flag": rule.flag, "environment": rule.environment}
     if rule.author is None:
         return result | {
