@@ -12,7 +12,7 @@ _proposing: ContextVar[Sequence[ProposedChange] | None] = ContextVar("proposing"
 
 @contextmanager
 def applying(project_id: str, environment: str) -> Iterator[None]:
-    """What is changed in this environment of the project needs no other request."""
+    """Lets changes in this environment of the project do without another request."""
     token = _applying.set((project_id, environment))
     try:
         yield

@@ -1,4 +1,4 @@
-"""What background tasks of releases do about changes that cannot be made now."""
+"""Attempts changes for background tasks of releases, and handles those that cannot be made now."""
 
 import logging
 import threading
@@ -18,9 +18,9 @@ LOCK_WAIT = "1s"
 
 
 def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> None:
-    """What cannot be done is noted with its reason; what another change holds up is left for the next time.
+    """Notes what cannot be done, with its reason; leaves what another change holds up for the next time.
 
-    Raises MaintenanceMode, and what says that the database is away.
+    Raises MaintenanceMode, and the errors of an absent database.
     """
     try:
         try:
@@ -40,7 +40,7 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> Non
 
 
 def wait_briefly_for_locks() -> None:
-    """In this transaction. Raises MaintenanceMode."""
+    """Limits the waiting for locks in this transaction. Raises MaintenanceMode."""
     check_writable()
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])

@@ -39,10 +39,11 @@ from releases.targets import Target
 class Kind:
     """An action of change requests.
 
-    ``read`` returns what the action changes, as JSON; it raises NotFound if that does not exist. ``about`` tells what
-    of a flag or segment the change is about: a second change of the same replaces the first. None: both are made.
-    ``draft`` says what ``apply`` would leave. ``leads_to``: what is reviewed, if more is done by itself afterwards.
-    ``is_later``: it decides only about what is done afterwards. ``apply_all`` makes several of one environment at once.
+    ``read`` returns what the action changes, as JSON; it raises NotFound if that does not exist. ``about`` names the
+    part of a flag or segment that it changes: a second change of the same replaces the first. None: both are made.
+    ``draft`` predicts the result of ``apply``. ``leads_to``: what is reviewed, if more happens automatically
+    afterwards. ``is_later``: it decides only about what happens afterwards. ``apply_all`` makes several of one
+    environment at once.
     """
 
     apply: Callable[[Target, Any, Caller], Any]
@@ -152,7 +153,7 @@ def _say_strategy(verb: str) -> Callable[[Target, Any], str]:
 
 
 def _say_rollout(verb: str, words: str) -> Callable[[Target, Any], str]:
-    """With the percentage, if it is what changes."""
+    """Says the percentage, if it is what changes."""
 
     def say(target: Target, payload: Mapping[str, Any]) -> str:
         rollout = (payload.get("parameters") or {}).get("rollout")
@@ -266,7 +267,7 @@ KINDS: dict[str, Kind] = {
 
 
 def register(kinds: Mapping[str, Kind]) -> None:
-    """For actions on what is above this module."""
+    """Registers actions on what is above this module."""
     KINDS.update(kinds)
 
 

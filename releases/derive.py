@@ -20,7 +20,7 @@ class ProposedChange(NamedTuple):
 
 
 class EnvironmentChanges(NamedTuple):
-    """What a form would change in an environment of a project."""
+    """The changes of a form in an environment of a project."""
 
     project: str
     environment: str
@@ -80,9 +80,9 @@ def _constraints(read: Definitions, segment: int) -> Any:
 def derive_changes(
     before: Definitions, after: Definitions, archived: Container[str], *, answers_only: bool = True
 ) -> list[ProposedChange] | None:
-    """The actions that lead from one state to the other, of what `find_differing` finds.
+    """Derives the actions that lead from one state to the other, for the names that `find_differing` finds.
 
-    ``archived`` names the flags that are archived afterwards. None if no actions lead there: a flag that is created,
+    `archived` names the flags that are archived afterwards. None if no actions lead there: a flag that is created,
     moved or deleted is no change of an environment.
     """
     flags, segments = find_differing(before, after, answers_only=answers_only)
@@ -134,7 +134,7 @@ def _changes_of_strategies(
 
 
 def _changed_members(before: StrategyDefinition, after: StrategyDefinition) -> dict[str, Any]:
-    """With its id. The place is a change of its own."""
+    """Returns the changed members with its id. The place is a change of its own."""
     old: Mapping[str, Any] = _unplaced(before)
     changed = {key: value for key, value in _unplaced(after).items() if old[key] != value}
     return {"id": after["id"], **changed}

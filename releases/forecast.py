@@ -1,4 +1,4 @@
-"""What scheduled requests will have changed by a moment ahead, predicted in the order in which they are applied."""
+"""Predicts what scheduled requests will have changed by a moment ahead, in the order in which they are applied."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -38,7 +38,7 @@ def _pending(projects: Collection[str], environment: str, at: datetime) -> Itera
 
 
 class _Ahead:
-    """What is stored near the requests, and what becomes of it: states of projects, which share their segments."""
+    """The flags near the requests, as stored and as changed: states of projects, which share their segments."""
 
     def __init__(self, environment: str, requests: Iterable[ChangeRequest]) -> None:
         self.environment = environment
@@ -53,7 +53,7 @@ class _Ahead:
         self.stored_segments = self.segments
 
     def apply(self, schedule: Schedule) -> str:
-        """Makes all changes of the request, or none. Says what becomes of it."""
+        """Makes all changes of the request, or none. Describes the result."""
         request, at = schedule.request, schedule.at.astimezone(UTC)
         which = f"Request {request.pk}{f' ({request.title})' if request.title else ''}"
         when = f"{at.day} {at:%b %Y at %H:%M} UTC"
@@ -128,7 +128,7 @@ class _Ahead:
 
 
 def _read_states(requests: Iterable[ChangeRequest]) -> dict[str, Predicted]:
-    """By project, what all of its requests touch."""
+    """Reads everything that the requests of each project touch."""
     by_project: dict[str, list[ChangeRequest]] = defaultdict(list)
     for request in requests:
         by_project[request.project_id].append(request)

@@ -26,7 +26,7 @@ BROUGHT = "The flag brings a release plan or safeguards, which change it by them
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:
-    """What watches the project's guarded environments, if there are any."""
+    """Returns a watch on the project's guarded environments, if there are any."""
     links = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
     environments = sorted(links.values_list("environment_id", flat=True))
     environments = [name for name in environments if not is_applied_to(project_id, name)]
@@ -46,11 +46,11 @@ class GateWatch(Watch):
     def __init__(self, project_id: str, environments: Sequence[str]) -> None:
         self.project_id = project_id
         self.revision: Mapping[str, int] | None = None
-        """From which it is known that nothing has changed, without reading the whole project again."""
+        """The revisions read first: if still the same, nothing has changed, and the project need not be read again."""
         self.before = {name: Definitions([], {}) for name in environments}
         self.applied = find_applied_environment(project_id)
         self.flags: set[str] | None = set()
-        """Those that have been read; None: all of the project."""
+        """The flags that have been read; None: all of the project."""
 
     def look_at(self, flags: Collection[str] | None) -> None:
         if self.flags is None or (flags is not None and self.flags.issuperset(flags)):
@@ -63,7 +63,7 @@ class GateWatch(Watch):
         self.flags = None if fresh is None else self.flags | fresh
 
     def _join(self, read: Definitions, more: Definitions) -> Definitions:
-        """What has been read before may have changed by now: it stays."""
+        """Joins definitions. Those read before may have changed by now: they stay."""
         known = self.flags or set()
         flags = [*read.flags, *(flag for flag in more.flags if flag["name"] not in known)]
         return Definitions(flags, more.segments | read.segments)
@@ -126,7 +126,7 @@ def _compare(
 
 
 def _find_brought(project_id: str, environment: str, entered: Collection[str]) -> list[str]:
-    """Flags that are being moved here with what changes them by itself, and was approved elsewhere, if at all."""
+    """Finds flags that are being moved here with plans or safeguards, which were approved elsewhere, if at all."""
     moves = AuditEvent.objects.filter(
         type=EventType.FEATURE_PROJECT_CHANGE, project=project_id, feature__in=entered
     )
@@ -140,5 +140,5 @@ def _find_brought(project_id: str, environment: str, entered: Collection[str]) -
 
 
 def _turn_off(flags: Sequence[str]) -> list[ProposedChange]:
-    """What makes room for archiving them by the request of another environment: flags that are off answer nothing."""
+    """Makes room for archiving them by the request of another environment: flags that are off answer nothing."""
     return [ProposedChange(name, "updateEnabled", {"enabled": False}) for name in flags]

@@ -1,4 +1,4 @@
-"""The refusal of what needs a change request, and what becomes of it by the buttons of its page."""
+"""The refusal of what needs a change request, and what the buttons of its page do."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,14 +15,14 @@ SKIP = Permission.SKIP_CHANGE_REQUEST
 
 
 def make_skip_event(project: str, environment: str, flag: str) -> Event:
-    """Of what was changed without the change request that it needs."""
+    """Makes the event of a change made without the change request that it needs."""
     return Event(
         type=EventType.CHANGE_REQUEST_SKIPPED, project=project, environment=environment, feature=flag
     )
 
 
 class Gated(NamedTuple):
-    """What a change would do where it needs a change request. ``changes`` is None if no request can do it.
+    """A change that needs a change request. ``changes`` is None if no request can do it.
 
     ``applied``: where the change is approved, by a request of another environment than the gated one. ``effect``: what
     it does, if it is not to change an answer at once.
@@ -65,7 +65,7 @@ class NeedsChangeRequest(Refusal):
         )
 
     def _way_on(self, named: str) -> str:
-        """How to apply a request that changes another environment too."""
+        """Explains how to apply a request that changes another environment too."""
         gated = self.gated
         if not gated.applied:
             return ""
@@ -85,7 +85,7 @@ class NeedsChangeRequest(Refusal):
         return can
 
     def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        """By the button of the form. It may say what the request is called, and what else is known of it."""
+        """Follows the button of the form, which may give the request a title and a note."""
         project, environment, changes = self.gated.project, self.gated.environment, self.gated.changes
         if changes is None:
             return None

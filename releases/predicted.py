@@ -1,4 +1,4 @@
-"""What an environment would answer once changes are made, without making them: no lock is taken, nothing is written."""
+"""Predicts what an environment would answer after changes, without making them: takes no lock, writes nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -27,10 +27,10 @@ Draft = Callable[["Predicted", str, Payload], None]
 
 
 class Predicted:
-    """Stored flags of an environment of a project, and what changes make of them, one after the other.
+    """Stored flags of an environment of a project, and the result of changes, one after the other.
 
-    Release plans and safeguards of a flag are read once a change is about them. What is read is never edited: changes
-    put another one in its place.
+    Release plans and safeguards of a flag are read once a change is about them. Nothing that was read is edited:
+    changes put another one in its place.
     """
 
     def __init__(self, project_environment: ProjectEnvironment, stored: Definitions) -> None:
@@ -38,7 +38,7 @@ class Predicted:
         self.flags: dict[str, FlagDefinition] = {flag["name"]: flag for flag in stored.flags}
         self.segments = dict(stored.segments)
         self.start = stored
-        """Before the first change."""
+        """The flags before the first change."""
         self.segment_edits: dict[int, Mapping[str, Any]] = {}
         self.known_names = load_known_names(project_environment.project_id)
         self.limits = Limits.from_settings()
@@ -79,7 +79,7 @@ class Predicted:
         self._plans[name] = plans
 
     def safeguards(self, name: str) -> Sequence[Safeguard]:
-        """Those of the flag itself."""
+        """Returns the safeguards of the flag itself."""
         address = self._address(name)
         if name not in self._safeguards:
             self._safeguards[name] = read_flag_safeguards(*address)
@@ -111,7 +111,7 @@ class Predicted:
         raise NotFound(f"{name} has no strategy {strategy_id} in {self.project_environment.environment_id}.")
 
     def set_strategies(self, name: str, strategies: Sequence[StrategyDefinition]) -> None:
-        """In their order. A flag that loses its last enabled strategy is turned off."""
+        """Sets the strategies in their order. A flag that loses its last enabled strategy is turned off."""
         ordered = sorted(strategies, key=_sort_order)
         enabled = self.flag(name)["enabled"] and not _all_disabled(ordered)
         self.edit(name, strategies=ordered, enabled=enabled)

@@ -1,4 +1,4 @@
-"""Where the changes of a request are made, and what is stored there."""
+"""The targets of a request's changes, and what is stored there."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ ANYBODY = Caller(rights=EVERYTHING)
 
 
 class Flags(Protocol):
-    """What changes change in an environment of a project: as it is stored, or as other changes will leave it.
+    """Flags that changes can change in an environment of a project: as stored, or as other changes will leave them.
 
     Flags are active ones, by their names. Each raises NotFound.
     """
@@ -66,7 +66,7 @@ class StoredFlags:
 
 
 def read_flag_safeguards(project_id: str, flag: str, environment: str) -> list[Safeguard]:
-    """Those of the flag itself: not of its release plan."""
+    """Reads the safeguards of the flag itself: not of its release plan."""
     return list(Safeguard.objects.filter(flag__project=project_id, flag__name=flag, environment=environment))
 
 
@@ -81,7 +81,7 @@ def read_segment(project_id: str, key: int) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a change is made: a flag in an environment or, with "" as ``feature``, a segment."""
+    """The place of a change: a flag in an environment or, with "" as ``feature``, a segment."""
 
     project: str
     environment: str
@@ -90,7 +90,7 @@ class Target:
 
     @property
     def definition(self) -> FlagDefinition:
-        """What the flag is in the environment. Raises NotFound."""
+        """The definition of the flag in the environment. Raises NotFound."""
         return self.flags.flag(self.feature)
 
     def strategy(self, strategy_id: str) -> StrategyDefinition:

@@ -120,7 +120,7 @@ class ReleasePlan(models.Model):
 
     @property
     def why_paused(self) -> str:
-        """Without the "now" of its moment."""
+        """The reason for the pause, without the "now" of its moment."""
         return f"{self.reason.removesuffix(' now.')}." if self.reason.endswith(" now.") else self.reason
 
 

@@ -9,7 +9,7 @@ from projects.models import Environment, Project
 
 
 def full_name(user: User | None, name: str) -> str:
-    """Of a person who is still known; of others, and of programs, the name that was kept."""
+    """Returns the name of a person who still exists; for others, and for programs, the name that was kept."""
     return name if user is None else user.display_name
 
 
@@ -25,10 +25,9 @@ class Authored:
 class ChangeRequest(Authored, models.Model):
     """Changes to one environment of one project that one author proposes. A draft is seen by its author alone.
 
-    ``state_times``: when it came into each state, as ISO 8601. ``required_approvals``: what the environment asked for
-    when the request was sent. ``impact``: who changed then (`requests/impact.py`), ``summary``: what its page shows of
-    it. ``moved``: why its approvals were withdrawn, if something else changed than what was approved
-    (`requests/drift.py`).
+    `state_times`: when it came into each state, as ISO 8601. `required_approvals`: what the environment asked for when
+    the request was sent. `impact`: who changed then (`requests/impact.py`), `summary`: what its page shows of it.
+    `moved`: why its approvals were withdrawn, if its effect is no longer what was approved (`requests/drift.py`).
     """
 
     class State(models.TextChoices):
@@ -93,7 +92,7 @@ class Change(models.Model):
 
 
 class Review(Authored, models.Model):
-    """What somebody decided about a request, and who changed then. A change of the request removes its reviews."""
+    """A decision about a request, and who changed then. A change of the request removes its reviews."""
 
     request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="reviews")
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True)
@@ -113,7 +112,7 @@ class Review(Authored, models.Model):
 
 
 class Schedule(models.Model):
-    """When a request is applied by itself, and what has become of that.
+    """The time at which a request is applied automatically, and the result.
 
     ``comment`` is kept in the events of its changes. ``reason`` says why it is suspended, or why applying it failed.
     """

@@ -10,7 +10,7 @@ from releases.models.plans import ReleasePlan, UlidField
 
 
 class Safeguard(models.Model):
-    """What must hold for a plan to go on, or for a flag to stay on: a number, or an alert that does not fire.
+    """A condition for a plan to go on, or for a flag to stay on: a number, or an alert that does not fire.
 
     It is of a plan, or of a flag in an environment. ``numbers_from``: since when that flag has been on, as far as is
     known. ``look_at``: when the background task looks at it next. ``approved``: by a change request, or set by somebody

@@ -29,9 +29,9 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunPlan:
-    """``key``: a ULID. ``active``: the position of the active milestone, None if none was started.
+    """`key`: a ULID. `active`: the position of the active milestone, None if none was started.
 
-    ``started``: by position when a milestone was started. ``pause``: why it does not go on by itself here.
+    `started`: by position when a milestone was started. `pause`: why it does not go on automatically here.
     """
 
     key: str

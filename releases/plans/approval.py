@@ -26,7 +26,7 @@ def is_let_through(flag_path: FlagPath) -> bool:
 
 
 def record_skip(flag_path: FlagPath) -> None:
-    """Of what changes no answer yet, which the gate does not see: if it needs a request, and somebody skips it."""
+    """Records what the gate does not see, because no answer changes yet, if somebody skips the request it needs."""
     if _needs_another(flag_path) and (caller := _find_skipping(flag_path)) is not None:
         record(make_skip_event(flag_path.project, flag_path.environment, flag_path.feature), actor=caller)
 

@@ -73,7 +73,7 @@ def _read_plans(target: Target, payload: Any) -> list[str]:
 
 
 def _read_plan(target: Target, payload: Mapping[str, Any]) -> Any:
-    """What of a plan is reviewed: not how far it is."""
+    """Reads the reviewed part of a plan: not how far it is."""
     plan = target.plan(payload["planId"])
     if "milestoneId" in payload:
         plan.milestone(payload["milestoneId"])
@@ -165,7 +165,7 @@ def _say_about(subject: str, member: str = "") -> Callable[[Any], str]:
 
 
 _later = partial(Kind, is_later=True)
-"""What decides only about later steps. With ``leads_to``, these are reviewed."""
+"""Actions that decide only about later steps. With ``leads_to``, these are reviewed."""
 _transition = partial(
     _later,
     _set_transition,

@@ -132,7 +132,7 @@ def _finish(plan: ReleasePlan, caller: Caller, now: datetime) -> None:
 
 
 def react(seen: ReleasePlan, breach: Verdict) -> None:
-    """Does what a breached safeguard asks for, which always pauses the plan: nothing else without approval."""
+    """Does what a breached safeguard asks for, which always pauses the plan: nothing more without approval."""
     with applying(seen.flag.project_id, seen.environment_id):
         _react(seen, breach)
 
@@ -171,7 +171,7 @@ def _take(seen: ReleasePlan) -> ReleasePlan | None:
 
 
 def find_obstacle(plan: ReleasePlan) -> str:
-    """Why no step is taken until somebody looks at it, "" if nothing is in its way."""
+    """Explains why no step is taken until somebody looks at it, "" if nothing is in its way."""
     flag, by = plan.flag, plan.by
     if flag.is_archived:
         return f"{flag.name} has been archived."

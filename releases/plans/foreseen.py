@@ -1,4 +1,4 @@
-"""Who changes at each step, if what a form says were saved in steps. It only reads."""
+"""Measures which users change at each step, if a form were saved in steps. It only reads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ class ForeseenStep(NamedTuple):
 
     @property
     def counts(self) -> Sequence[Count]:
-        """Of the flag itself, without those that depend on it."""
+        """The changes of the flag itself, without those that depend on it."""
         return [
             look
             for flag in self.measured.who.flags

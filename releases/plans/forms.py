@@ -12,7 +12,7 @@ from releases.safeguards.serializers import ChartBody, FlagSafeguardBody, Safegu
 from releases.templates.rules import is_zone
 
 KEEP = "keep"
-"""Of what the next milestone waits for: it stays as it is."""
+"""Says that what the next milestone waits for stays as it is."""
 OFFERED = (5, 15, 25, 50, 75)
 ROLLOUTS = ("5, 25, 50, 100", "10, 50, 100", "1, 5, 25, 50, 100", "25, 50, 100")
 INTERVALS = (
@@ -32,7 +32,7 @@ def list_steps(present: int, target: int) -> list[int]:
 
 
 def find_share(strategy: Mapping[str, Any]) -> int:
-    """Of a gradual rollout, in per cent; of other types 0."""
+    """Finds the percentage of a gradual rollout; 0 for other types."""
     if strategy.get("name") != FLEXIBLE_ROLLOUT:
         return 0
     text = str(strategy["parameters"].get("rollout", ""))
@@ -56,9 +56,9 @@ Transition = Mapping[str, Any] | None
 
 
 def read_transition(form: Mapping[str, str], stored: Transition = None) -> dict[str, Any] | None:
-    """What the next milestone waits for; None: for somebody, which forms say with an empty interval.
+    """Reads what the next milestone waits for; None: for somebody, which forms say with an empty interval.
 
-    With ``keep`` as interval or window, that is what is stored. Raises ValidationError.
+    With ``keep`` as interval or window, the stored one is kept. Raises ValidationError.
     """
     interval, kept = form.get("interval"), stored or {}
     if interval == "" and stored is not None:

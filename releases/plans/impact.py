@@ -1,4 +1,4 @@
-"""Measures who gets something else once a milestone starts. It only reads."""
+"""Measures whose result changes once a milestone starts. It only reads."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -56,7 +56,7 @@ def _draft_greatest(state: Predicted, name: str, plan: PlanSnapshot, milestones:
 
 
 def _greatness(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> tuple[int, int]:
-    """Of what has changed once the milestone starts, with all that changes before."""
+    """Measures how much has changed once the milestone starts, with all that changes before."""
     after, environment = state.copy(), state.project_environment.environment_id
     draft_milestone(after, name, plan, milestone)
     measured = measure_difference(environment, state.start, after.definitions(), now=timezone.now())

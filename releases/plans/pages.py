@@ -42,7 +42,7 @@ State = ReleasePlan.State
 
 
 class OnPlan(ConsolePage):
-    """For addresses below a plan. Raises NotFound."""
+    """A base for addresses below a plan. Raises NotFound."""
 
     @property
     def view(self) -> PlanView:
@@ -56,7 +56,7 @@ class OnPlan(ConsolePage):
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         view = self.view
-        # Of the flag alone: all of them would not stand in one line on a phone.
+        # Only the flag's breadcrumb: all of them would not fit in one line on a phone.
         return (*get_flag_breadcrumbs(view.plan.flag)[-1:], ("Release plan", view.url))
 
 
@@ -111,7 +111,7 @@ class SetSafeguard(PlanAction):
 
 
 class SetTransition(PlanAction):
-    """What the milestone after the one of the address waits for."""
+    """Sets the condition of the milestone after the one of the address."""
 
     def act(self) -> str:
         view, key = self.view, self.kwargs["milestone_id"]
@@ -129,7 +129,7 @@ class AskPlan(ConfirmPage, OnPlan):
         return self.question()[0]
 
     def question(self) -> tuple[str, str, Milestone | None]:
-        """What is asked, the label of the button, and the milestone that would start. Raises NotFound."""
+        """Returns the question, the label of the button, and the milestone that would start. Raises NotFound."""
         view, verb = self.view, self.kwargs["verb"]
         plan, following, preceding = view.plan, view.following, view.preceding
         if verb == "start" and following is not None:
@@ -256,7 +256,7 @@ class NewPlanPage(ConsolePage):
 
 
 class PlansPage(ListPage):
-    """Those that run or are paused, and with ``?state=`` others."""
+    """The plans that run or are paused, and with ``?state=`` others."""
 
     template_name = "plans/plans.html"
     title = "Release plans"

@@ -1,4 +1,4 @@
-"""What an environment would answer once a plan's change is made, without making it."""
+"""Predicts what an environment would answer once a plan's change is made, without making it."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -25,9 +25,10 @@ PlanState = ReleasePlan.State
 def draft_strategies(
     state: Predicted, name: str, stored_ids: Sequence[str], strategies: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """As `releases.plans.steps.write_strategies` makes them, with the ids that they have then. Raises ValidationError.
+    """Drafts strategies as `releases.plans.steps.write_strategies` writes them, with their later ids. Raises
+    ValidationError.
 
-    ``stored_ids``: strategies of the flag that are the plan's. What is added has an id that is only known here.
+    `stored_ids`: strategies of the flag that are the plan's. Added ones have ids that are only known here.
     """
     stored: dict[str, Any] = {strategy["id"]: strategy for strategy in state.flag(name)["strategies"]}
     kept = [key for key in stored_ids if key in stored]
@@ -88,7 +89,7 @@ def without_identity(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_plan_ahead(state: Predicted, name: str, payload: Mapping[str, Any]) -> PlanSnapshot:
-    """By its id, or that of one of its milestones. Raises NotFound."""
+    """Finds a plan by its id, or by that of one of its milestones. Raises NotFound."""
     if "planId" in payload:
         key = payload["planId"]
         return find_by_key(state.plans(name), key, f"{name} has no release plan {key}.")
@@ -141,7 +142,7 @@ def edit_plan(state: Predicted, name: str, payload: Any) -> tuple[PlanSnapshot, 
 
 
 def edit_strategy(state: Predicted, name: str, payload: Any) -> None:
-    """Of the active milestone, it is the flag's strategy too."""
+    """Edits a strategy. One of the active milestone is the flag's strategy too."""
     plan, milestone = edit_plan(state, name, payload)
     if plan.active_id == milestone.pk:
         plan = draft_milestone(state, name, plan, milestone)
@@ -170,7 +171,7 @@ def set_flag_safeguard(state: Predicted, name: str, payload: Any) -> None:
 def _with_safeguard(
     safeguards: Sequence[Safeguard], added: Safeguard, values: Mapping[str, Any], owner: str
 ) -> list[Safeguard]:
-    """With one more, or with the one changed that has the id. Raises NotFound, ValidationError."""
+    """Returns the safeguards with one more, or with the one of the id changed. Raises NotFound, ValidationError."""
     key = values.get("id")
     if not key:
         check_room(len(safeguards), owner)
@@ -196,5 +197,5 @@ def remove_flag_safeguard(state: Predicted, name: str, payload: Any) -> None:
 
 
 def draft_off(state: Predicted, name: str, payload: Any) -> None:
-    """What a safeguard of a flag may do at any time."""
+    """Does what a safeguard of a flag may do at any time."""
     switch(state, name, {"enabled": False})

@@ -1,4 +1,4 @@
-"""What the next milestone of a running plan waits for."""
+"""Finds the conditions for the next milestone of a running plan."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ UPDATE, APPLY = Permission.UPDATE_FEATURE_STRATEGY, Permission.APPLY_CHANGE_REQU
 
 
 class Condition(NamedTuple):
-    """Something that must hold. ``sentence`` says whether it does. ``fails``: it will not by itself."""
+    """Something that must hold. ``sentence`` says whether it does. ``fails``: it will not, unless somebody acts."""
 
     sentence: str
     holds: bool
@@ -27,7 +27,7 @@ class Condition(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What comes next. Without a milestone, the plan is done then. ``opens``: not before; None: by hand."""
+    """The next step. Without a milestone, the plan is done then. ``opens``: not before; None: by hand."""
 
     milestone: Milestone | None
     opens: datetime | None

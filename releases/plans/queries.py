@@ -24,25 +24,25 @@ Row = TypeVar("Row", bound=Keyed)
 
 
 def read_plans(flag: Flag, environment: str) -> QuerySet[ReleasePlan]:
-    """Those of the flag in the environment, newest first, with what their documents need."""
+    """Finds the plans of the flag in the environment, newest first, with what their documents need."""
     plans = ReleasePlan.objects.filter(flag=flag, environment=environment)
     return plans.select_related("flag", "active").prefetch_related("milestones", "safeguards")
 
 
 def readable_plans(caller: Caller) -> QuerySet[ReleasePlan]:
-    """Those of active flags of readable projects."""
+    """Finds the plans of active flags of readable projects."""
     plans = ReleasePlan.objects.filter(flag__archived_at=None)
     allowed = caller.readable_projects
     return plans if allowed is None else plans.filter(flag__project__in=list(allowed))
 
 
 def running_plans(caller: Caller) -> QuerySet[ReleasePlan]:
-    """Those that go on by themselves, or are paused."""
+    """Finds the plans that go on automatically, or are paused."""
     return readable_plans(caller).filter(state__in=(State.RUNNING, State.PAUSED))
 
 
 def search_plans(caller: Caller, words: Sequence[str]) -> QuerySet[ReleasePlan]:
-    """Those that are not done, by their flag and their name."""
+    """Searches the unfinished plans by their flag and their name."""
     plans = readable_plans(caller).filter(state__in=UNFINISHED).select_related("flag", "active")
     return find_best_matches(plans, words, "flag__name", "name")
 
@@ -95,7 +95,7 @@ def find_preceding(plan: ReleasePlan) -> Milestone | None:
 
 
 def is_approved(plan: ReleasePlan) -> bool:
-    """Whether what the plan does by itself needs no change request, or has one that is approved."""
+    """Whether what the plan does automatically needs no change request, or has one that is approved."""
     return plan.approved or not needs_requests(plan.flag.project_id, plan.environment_id)
 
 

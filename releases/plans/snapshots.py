@@ -28,7 +28,7 @@ class PlanSnapshot:
         return find_by_key(self.safeguards, key, f"Release plan {self.name} has no safeguard {key}.")
 
     def with_milestone(self, edited: Milestone) -> "PlanSnapshot":
-        """In the place of the one with its id."""
+        """Replaces the milestone that has the same id."""
         milestones = [edited if each.pk == edited.pk else each for each in self.milestones]
         return replace(self, milestones=milestones)
 
@@ -46,7 +46,7 @@ def take_snapshot(plan: ReleasePlan) -> PlanSnapshot:
 
 
 def read_snapshots(project_id: str, flag: str, environment: str) -> list[PlanSnapshot]:
-    """Those of the flag in the environment, newest first."""
+    """Reads the plans of the flag in the environment, newest first."""
     plans = ReleasePlan.objects.filter(
         flag__project=project_id, flag__name=flag, flag__archived_at=None, environment=environment
     )

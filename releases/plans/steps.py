@@ -25,7 +25,7 @@ from releases.plans.timing import find_next_opening
 
 State = ReleasePlan.State
 LOOK_EVERY = timedelta(minutes=1)
-"""How often safeguards are checked."""
+"""The interval for checking safeguards."""
 
 
 def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, passed: bool = False) -> None:
@@ -98,7 +98,7 @@ def save_plan(plan: ReleasePlan, now: datetime) -> None:
 
 
 def find_next_look(plan: ReleasePlan, now: datetime) -> datetime | None:
-    """When the background task looks at the plan: when a step may be due, and at safeguards every minute."""
+    """Finds when the background task looks at the plan: when a step may be due, and at safeguards every minute."""
     if plan.state != State.RUNNING or plan.active is None or plan.since is None:
         return None
     looks = [now + LOOK_EVERY] if plan.safeguards.all() else []

@@ -1,4 +1,4 @@
-"""When a milestone may start by itself."""
+"""Finds when a milestone may start automatically."""
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta

@@ -65,12 +65,12 @@ class PlanView:
 
     @property
     def number(self) -> int:
-        """Of the active milestone, from 1."""
+        """The number of the active milestone, from 1."""
         return 0 if self.plan.active is None else self.milestones.index(self.plan.active) + 1
 
     @property
     def opens(self) -> datetime | None:
-        """When the next milestone of a running plan may start at the earliest, whatever else it waits for."""
+        """The time when the next milestone of a running plan may start at the earliest, whatever else it waits for."""
         plan, active = self.plan, self.plan.active
         if plan.state != State.RUNNING or plan.since is None or active is None or not active.transition:
             return None
@@ -82,7 +82,7 @@ class PlanView:
 
     @cached_property
     def step(self) -> Step | None:
-        """What comes next, of a plan that is started and not done."""
+        """The next step of a plan that is started and not done."""
         if self.plan.active is None or self.plan.state == State.DONE:
             return None
         return find_step(self.plan, self.verdicts, timezone.now())
@@ -110,7 +110,7 @@ class PlanView:
 
     @cached_property
     def charts(self) -> list[Chart]:
-        """Of safeguards on impact metrics, since the plan was started."""
+        """The charts of safeguards on impact metrics, since the plan was started."""
         if self.plan.active is None:
             return []
         charts = (
@@ -136,7 +136,7 @@ class PlanView:
 
 
 class Who(NamedTuple):
-    """Who changes if a milestone starts, as `Measured.document`."""
+    """The users who change if a milestone starts, as `Measured.document`."""
 
     document: dict[str, Any]
 

@@ -99,7 +99,7 @@ def check_conflicts(request: ChangeRequest) -> None:
 
 
 def may_apply(request: ChangeRequest, caller: Caller) -> bool:
-    """With the permission, or the author alone if nobody needs to approve it: with their own permissions then."""
+    """Whether the caller has the permission, or is the author if no approval is needed: with own permissions then."""
     alone = request.required_approvals == 0 and is_author(request, caller)
     return alone or caller.can(APPLY, project=request.project_id, environment=request.environment_id)
 

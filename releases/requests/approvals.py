@@ -134,7 +134,7 @@ def check_may_approve(project_id: str, environment: str, caller: Caller) -> None
 
 
 def may_approve(project_id: str, environment: str, caller: Caller) -> bool:
-    """With the permission and, where the environment names groups, as a member of one: admins too."""
+    """Whether the caller has the permission and, where the environment names groups, is a member of one: admins too."""
     if not caller.can(APPROVE, project=project_id, environment=environment):
         return False
     groups = _approver_groups(project_id, environment)

@@ -1,4 +1,4 @@
-"""What has moved a request since it was approved: what others have changed near it."""
+"""Finds what has moved a request since it was approved: the changes of others near it."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -20,7 +20,7 @@ CHANGES = "^(feature-(environment|strategy|dependency|archived|revived|imported|
 
 
 class Cause(NamedTuple):
-    """What somebody did, in a sentence without its subject."""
+    """The action of somebody, in a sentence without its subject."""
 
     name: str
     about: str

@@ -27,24 +27,24 @@ def read_stored(request: ChangeRequest, changes: Iterable[Change]) -> StoredFlag
 
 
 def say_change(request: ChangeRequest, change: Change) -> str:
-    """What the change does: `Turn new-cart on`."""
+    """Describes the change: `Turn new-cart on`."""
     return KINDS[change.action].say(make_target(request, change), change.payload)
 
 
 def read_now(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Any:
-    """What the change changes, as it is kept in ``made_from``. Raises NotFound."""
+    """Reads what the change changes, as it is kept in ``made_from``. Raises NotFound."""
     now = KINDS[change.action].read(make_target(request, change, flags), change.payload)
     return json.loads(json.dumps(now, default=str))
 
 
 def find_conflicts(request: ChangeRequest, changes: Sequence[Change]) -> list[str]:
-    """Of each change why it no longer fits what is stored, "" if it does."""
+    """Finds for each change why it no longer fits what is stored, "" if it does."""
     stored = read_stored(request, changes)
     return [find_conflict(request, change, stored) for change in changes]
 
 
 def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:
-    """Which change is the first in conflict, and why; "" if none is."""
+    """Explains which change is the first in conflict, and why; "" if none is."""
     for number, (change, conflict) in enumerate(
         zip(changes, find_conflicts(request, changes), strict=True), 1
     ):
@@ -59,7 +59,7 @@ def is_made_from(request: ChangeRequest, change: Change, flags: Flags | None = N
 
 
 def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> str:
-    """Why the change no longer fits what is stored, "" if it does."""
+    """Explains why the change no longer fits what is stored, "" if it does."""
     try:
         if is_made_from(request, change, stored):
             return ""
@@ -83,7 +83,7 @@ def _latest_event(request: ChangeRequest, change: Change) -> AuditEvent | None:
 
 
 def describe_conflict(change: Change, now: Any) -> list[str]:
-    """What it was made from, what is there ``now``, and what it sets: a sentence for each field of a strategy."""
+    """Describes what it was made from, what is there ``now``, and what it sets: a sentence per field of a strategy."""
     then = change.made_from
     if change.action == "updateEnabled":
         return [f"It was {_on(then)} then and is {_on(now)} now. This request turns it {_on(not now)}."]
@@ -108,9 +108,9 @@ def _is_strategy(document: Any) -> bool:
 
 
 def narrow_payload(change: Change, made_from: Any) -> Any:
-    """What the change really changes of what it was made from: without the members that were the same.
+    """Narrows the payload to what the change really changes: without the members that were the same.
 
-    On top of what somebody else has changed since, it leaves theirs.
+    Applied after somebody else's changes, it leaves theirs.
     """
     if not isinstance(made_from, dict) or not isinstance(change.payload, dict):
         return change.payload

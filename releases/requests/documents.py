@@ -14,7 +14,7 @@ CLOSED = frozenset({ChangeRequest.State.APPLIED, ChangeRequest.State.CANCELLED, 
 
 
 def request_document(request: ChangeRequest) -> Document:
-    """With what stands against each change, as long as the request is open."""
+    """Makes the document, with what stands against each change as long as the request is open."""
     features: dict[str, list[Document]] = {}
     segments: list[Document] = []
     changes = list(request.changes.all())

@@ -1,4 +1,4 @@
-"""What was approved is what is applied: tells whether a request changes something else than when it was approved."""
+"""Compares the effect that was approved with the present one: only what was approved is applied."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ def _names(impact: Document) -> str:
 
 
 def find_moves(before: Document | None, after: Document | None) -> list[str]:
-    """Why what was approved is not what would be applied, [] if it is. None: it could not be measured."""
+    """Finds why what was approved is not what would be applied, [] if it is. None: it could not be measured."""
     if after is None:
         return []
     if before is None:
@@ -65,7 +65,7 @@ def find_moves(before: Document | None, after: Document | None) -> list[str]:
 
 
 def approved_impacts(request: ChangeRequest) -> Iterator[Document | None]:
-    """What those who approved it have seen, the first one first; without any, what its author sent."""
+    """Yields the impacts seen by those who approved it, the first one first; without any, what its author sent."""
     approvals = [review.impact for review in request.reviews.all() if review.approved]
     yield from approvals or [request.impact]
 

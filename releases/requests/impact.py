@@ -1,4 +1,4 @@
-"""Measures who gets something else once a change request is applied. It only reads."""
+"""Measures which users get a different result once a change request is applied. It only reads."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -32,12 +32,12 @@ from releases.requests.summary import summarize
 SEED = 0
 """The same generated users whoever measures, and whenever."""
 ADDED = frozenset({Kind.OFF_TO_ON, Kind.VARIANT, Kind.PAYLOAD, Kind.SHARE, Kind.UNKNOWN})
-"""What turning flags off does to nobody."""
+"""Kinds of changes that turning flags off causes for nobody."""
 Document = dict[str, Any]
 
 
 class Impact(NamedTuple):
-    """``document`` is kept with reviews, ``summary`` with the request (`requests/summary.py`)."""
+    """`document` is kept with reviews, `summary` with the request (`requests/summary.py`)."""
 
     document: Document
     summary: Document
@@ -45,7 +45,7 @@ class Impact(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """``who`` compares all flags that change, and ``effects`` is what becomes of saved contexts."""
+    """``who`` compares all flags that change, ``effects`` are those on saved contexts."""
 
     who: WhoChanges
     effects: SavedEffects
@@ -80,7 +80,7 @@ def measure_difference(
 
 
 def measure_impact(request: ChangeRequest, *, now: datetime) -> Impact:
-    """Where the last measurement was of the same, nobody is counted again. Raises ValidationError."""
+    """Measures the impact. Counts nobody again if the last measurement was of the same. Raises ValidationError."""
     before, after = predict_review(request)
     environment, same = request.environment_id, find_fingerprint(request.project_id, before, after)
     last, summary = request.impact, request.summary
@@ -112,7 +112,7 @@ def _depends_on_time(read: Definitions) -> bool:
 
 
 def predict_review(request: ChangeRequest) -> tuple[Definitions, Definitions]:
-    """As `predict_request`, with what the changes lead to by themselves. Raises ValidationError."""
+    """Predicts as `predict_request`, with what the changes lead to automatically. Raises ValidationError."""
     with consistent_reads():
         return predict_changes(request, list(request.changes.all()), to_review=True)
 
@@ -131,7 +131,7 @@ def changes_nothing(request: ChangeRequest, change: Change) -> bool:
 def predict_changes(
     request: ChangeRequest, changes: Sequence[Change], *, to_review: bool = False
 ) -> tuple[Definitions, Definitions]:
-    """As `predict_request`, for these changes of the request. ``to_review``: with what they lead to by themselves."""
+    """Predicts as `predict_request`, for these of its changes. `to_review`: with what they lead to automatically."""
     stored = read_near(request, changes)
     state = Predicted(find_project_environment(request.project_id, request.environment_id), stored)
     for number, change in enumerate(changes, 1):
@@ -140,7 +140,7 @@ def predict_changes(
 
 
 def read_near(request: ChangeRequest, changes: Sequence[Change]) -> Definitions:
-    """What these changes touch in the request's environment, and the flags near it, as stored."""
+    """Reads what these changes touch in the request's environment, and the flags near it, as stored."""
     segments = set(_segments(changes))
     parents = {change.payload["feature"] for change in changes if change.action == "addDependency"}
     names = add_near(list_touched_flags(request, changes) | parents)
@@ -177,7 +177,7 @@ def list_touched_flags(request: ChangeRequest, changes: Sequence[Change] | None 
 
 
 def add_near(names: Iterable[str]) -> set[str]:
-    """With their children, and the parents of all of these."""
+    """Adds their children, and the parents of all of these."""
     below = set(names).union(
         Dependency.objects.filter(parent__name__in=names).values_list("flag__name", flat=True)
     )

@@ -1,4 +1,4 @@
-"""Who changes once a request is applied, as its page shows it: in all, and flag by flag."""
+"""Shows which users change once a request is applied, as its page does: in all, and flag by flag."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ class FlagImpact(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What was approved, and what is so now. ``withdrawn``: whose approvals this has withdrawn."""
+    """The approved effect, and the present one. ``withdrawn``: whose approvals this has withdrawn."""
 
     figures: Sequence[Figure]
     approved_at: datetime | None
@@ -84,7 +84,7 @@ def list_full_names(usernames: Sequence[str]) -> list[str]:
 
 
 def _is_approved(request: ChangeRequest) -> bool:
-    """By somebody, or by needing nobody."""
+    """Whether somebody has approved it, or nobody needs to."""
     approved = (ChangeRequest.State.APPROVED, ChangeRequest.State.SCHEDULED)
     return request.state in approved or any(review.approved for review in request.reviews.all())
 

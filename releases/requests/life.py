@@ -1,4 +1,4 @@
-"""What has happened to a request, and what is still before it, as its page shows it."""
+"""Shows a request's history, and what is still to come, as its page does."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ class Station(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What somebody did or said. ``about`` is a sentence without its subject."""
+    """An action or comment of somebody. ``about`` is a sentence without its subject."""
 
     name: str
     about: str
@@ -81,7 +81,7 @@ def _reviews(request: ChangeRequest) -> Iterator[Entry]:
 
 
 def _steps(request: ChangeRequest) -> Iterator[Entry]:
-    """Who took it into its states. Found by their times, which need no index of their own."""
+    """Yields who took it into its states. Found by their times, which need no index of their own."""
     events = AuditEvent.objects.filter(
         type__in=list(_EVENTS), created_at__in=list(request.state_times.values()), subject=f"{request.pk}"
     )
@@ -94,7 +94,7 @@ def _steps(request: ChangeRequest) -> Iterator[Entry]:
 def explain_waiting(
     request: ChangeRequest, *, approvals: int, needed: int, conflicts: int, possible: Sequence[State]
 ) -> str:
-    """Why it cannot be scheduled or applied yet, "" if it can or has ended."""
+    """Explains why it cannot be scheduled or applied yet, "" if it can or has ended."""
     if request.state not in (State.IN_REVIEW, State.APPROVED, State.SCHEDULED):
         return ""
     missing = [

@@ -1,4 +1,4 @@
-"""What open and scheduled requests will do to flags and segments: the marks on their pages, forms and rows."""
+"""Marks of open and scheduled requests on the pages, forms and rows of the flags and segments that they change."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -16,7 +16,7 @@ MAX_MARKS = 200
 
 
 class Mark(NamedTuple):
-    """Of a flag, or of the segment with this id. ``at``: when it is applied by itself, None if nobody says so."""
+    """A mark on a flag, or on the segment with this id. ``at``: when it is applied automatically, if somebody said."""
 
     flag: str
     segment: int
@@ -29,7 +29,7 @@ class Mark(NamedTuple):
 
 
 def find_marks(caller: Caller, flags: Collection[str], environment: str = "") -> Iterator[Mark]:
-    """What is proposed for these flags and has been sent, the next one first. Three queries."""
+    """Finds what is proposed for these flags and has been sent, the next one first. Three queries."""
     changes = Change.objects.filter(feature__in=list(flags))
     if environment:
         changes = changes.filter(request__environment=environment)

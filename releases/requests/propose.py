@@ -57,7 +57,7 @@ def send_changes(
     note: str = "",
     caller: Caller,
 ) -> ChangeRequest:
-    """Sends the changes to review as a request of its own, beside the caller's draft. Raises as `add_changes`.
+    """Sends the changes to review as a separate request from the caller's draft. Raises as `add_changes`.
 
     Where nothing asks for requests, it is approved at once. The note and the comment on the change become its first
     comments.

@@ -16,12 +16,12 @@ MAX_LISTED = 300
 
 
 def read_requests(project_id: str, caller: Caller) -> QuerySet[ChangeRequest]:
-    """Those of the project, newest first: all that have been sent, and the caller's drafts."""
+    """Finds the project's requests, newest first: all that have been sent, and the caller's drafts."""
     return visible_requests(caller).filter(project=project_id)
 
 
 def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
-    """Those of readable projects, newest first, with what their documents need."""
+    """Finds the requests of readable projects, newest first, with what their documents need."""
     requests = ChangeRequest.objects.exclude(~by(caller), state=State.DRAFT).order_by("-id")
     readable = caller.readable_projects
     if readable is not None:
@@ -31,7 +31,7 @@ def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
 
 
 def search_requests(caller: Caller, words: Sequence[str]) -> QuerySet[ChangeRequest]:
-    """Those with a title, by it and their author."""
+    """Searches requests with a title by it and their author."""
     titled = visible_requests(caller).prefetch_related(None).exclude(title="")
     return find_best_matches(titled, words, "title", also=["author_name"])
 

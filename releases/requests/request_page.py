@@ -90,7 +90,7 @@ class RequestPage(ConsolePage):
         }
 
     def impact(self, request: ChangeRequest) -> dict[str, Any]:
-        """Who changes now, by flag too, and what has moved since it was approved."""
+        """Returns which users change now, by flag too, and what has moved since it was approved."""
         try:
             impact = measure_impact(request, now=timezone.now())
         except ValidationError as error:

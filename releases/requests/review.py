@@ -62,12 +62,12 @@ def withdraw_if_moved(request: ChangeRequest, caller: Caller, *, done: str = "ap
 
 
 def find_refusal(request: ChangeRequest) -> str:
-    """Why `withdraw_if_moved` would withdraw its approvals, "" if it would not."""
+    """Explains why `withdraw_if_moved` would withdraw its approvals, "" if it would not."""
     return explain_refusal(request, measure(request))
 
 
 def explain_refusal(request: ChangeRequest, impact: dict[str, Any] | None) -> str:
-    """Why a request with this impact is not what was approved, or needs more approvals; "" if it is."""
+    """Explains why a request with this impact is not what was approved, or needs more approvals; "" if it is."""
     if reasons := find_moved(request, impact)[1]:
         return f"It no longer changes what was approved. {' '.join(reasons)}"
     given, needed = count_approvals(request), count_needed(request, impact)
@@ -89,7 +89,7 @@ def _ask_for_more(
 
 
 def note_moved(request: ChangeRequest, impact: dict[str, Any] | None) -> list[str]:
-    """Withdraws the approvals if they were of something else, and notes why. Returns the reasons."""
+    """Withdraws the approvals if they were for another effect, and notes why. Returns the reasons."""
     approved, reasons = find_moved(request, impact)
     if reasons:
         reviews = list(request.reviews.filter(approved=True))

@@ -11,7 +11,7 @@ ARCHIVE = "archiveFeature"
 
 
 def find_schedule_conflicts(request: ChangeRequest, changes: Sequence[Change]) -> list[list[Any]]:
-    """Of each change the other scheduled requests of the environment, ``{id, title?}``, that change the same.
+    """Finds for each change the other scheduled requests of the environment, ``{id, title?}``, that change the same.
 
     Archiving a flag changes all of it. One query.
     """

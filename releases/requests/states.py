@@ -30,8 +30,8 @@ def set_state(
 ) -> ChangeRequest:
     """Sends, approves, rejects, applies or cancels a request.
 
-    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError, and what applying a change raises. If it
-    would change something else than what was approved, its approvals are withdrawn, and Conflict says why.
+    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError, and what applying a change raises. If its
+    effect is no longer what was approved, its approvals are withdrawn, and Conflict says why.
     """
     request, refusal = _set_state(project_id, request_id, state, text, caller)
     if refusal is not None:

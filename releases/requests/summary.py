@@ -1,4 +1,4 @@
-"""What the page of a request shows of a measurement: kept with it, so that opening the page counts nobody again."""
+"""Summarizes a measurement for the page of a request: kept with it, so that opening the page counts nobody again."""
 
 from collections.abc import Iterator
 from itertools import chain, islice

@@ -13,7 +13,7 @@ NONE = Q(pk__in=[])
 
 
 def waiting_for(caller: Caller, requests: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
-    """Of these, what the caller may approve, and has not, or may apply. A query or two for each environment."""
+    """Finds the requests that the caller may approve, and has not, or may apply. One or two queries per environment."""
     undecided = requests.filter(state__in=(State.IN_REVIEW, State.APPROVED)).order_by()
     review, apply = NONE, by(caller) & Q(required_approvals=0)
     for project, environment in set(undecided.values_list("project_id", "environment_id")):
@@ -34,13 +34,13 @@ def read_drafts(caller: Caller) -> QuerySet[ChangeRequest]:
 
 
 def scheduled_next(caller: Caller) -> QuerySet[ChangeRequest]:
-    """What changes by itself, the next first."""
+    """Finds what changes automatically, the next first."""
     scheduled = visible_requests(caller).filter(state=State.SCHEDULED, schedule__status=Status.PENDING)
     return scheduled.order_by("schedule__at", "schedule__id")
 
 
 def suspended(caller: Caller) -> QuerySet[ChangeRequest]:
-    """What was not applied at its time, of the caller's own or scheduled by them; for admins, of anybody."""
+    """Finds what was not applied at its time, of the caller's own or scheduled by them; for admins, of anybody."""
     requests = visible_requests(caller).filter(state=State.SCHEDULED)
     requests = requests.filter(schedule__status__in=(Status.SUSPENDED, Status.FAILED))
     return requests if caller.is_admin else requests.filter(by(caller) | Q(schedule__by=caller.id))

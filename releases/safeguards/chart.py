@@ -12,7 +12,7 @@ from releases.safeguards.numbers import PERCENTILES, WITHOUT, Series, compute_nu
 from releases.safeguards.rules import STEP_SECONDS, TIME_RANGES, TOTALS
 
 PARTS = 60
-"""Of the time since a plan was started."""
+"""The parts of the time since a plan was started."""
 _PARTS = """
 SELECT floor(extract(epoch FROM at - %s::timestamptz) / %s)::int AS part,
        labels, min(kind), sum(value), avg(value), sum(count), max(at)
@@ -42,7 +42,7 @@ class Mark(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What is read of a metric, in parts of so many seconds. ``flag``: whose users are compared with others, if any."""
+    """A span of a metric's time, in parts of ``seconds``. ``flag``: whose users are compared with others, if any."""
 
     metric: str
     aggregation: str
@@ -62,7 +62,7 @@ class Scale(NamedTuple):
     top: float
 
     def place(self, value: float) -> float:
-        """From the bottom (0) to the top (1)."""
+        """Returns the position from the bottom (0) to the top (1)."""
         return (value - self.bottom) / (self.top - self.bottom)
 
 
@@ -130,7 +130,7 @@ def _draw(span: Span, row: Safeguard | MetricChart, since: str, seen: Sequence[f
 
 
 def _find_scale(values: Sequence[float]) -> Scale:
-    """With room above, and below unless zero is the least."""
+    """Finds a scale with room above, and below unless zero is the least."""
     low, high = min(values), max(values)
     room = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
     return Scale(low - room if low else 0.0, high + room)

@@ -24,7 +24,7 @@ class _Charts(ViewSet):
 
     @property
     def owner(self) -> Owner | None:
-        """Of the charts; None: the installation."""
+        """The owner of the charts; None: the installation."""
         return None
 
     def may_write(self) -> bool:

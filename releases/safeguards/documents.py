@@ -8,7 +8,7 @@ from releases.safeguards.rules import STEPS
 
 
 def assign_values(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
-    """Nothing is stored."""
+    """Sets the values without storing anything."""
     metric = values["impactMetric"]
     trigger = values.get("triggerCondition") or {"operator": ">", "threshold": 0}
     safeguard.title, safeguard.source, safeguard.metric = (

@@ -75,13 +75,13 @@ def _look_at(keys: Sequence[str], now: datetime) -> None:
 
 
 def find_places_on(safeguards: Collection[Safeguard]) -> set[tuple[int | None, str | None]]:
-    """Those of their active flags and environments in which the flag is on."""
+    """Finds those of their active flags and environments in which the flag is on."""
     of_any = Q(flag__in={safeguard.flag_id for safeguard in safeguards}, flag__archived_at=None)
     return set(FlagEnvironment.objects.filter(of_any, enabled=True).values_list("flag_id", "environment_id"))
 
 
 def turn_off(seen: Safeguard, verdict: Verdict) -> None:
-    """Not if the safeguard was removed, or the flag turned off, since it was seen. Raises what that raises."""
+    """Turns the flag off, unless the safeguard was removed or the flag turned off since. Raises what that raises."""
     flag_path = get_safeguard_path(seen)
     with applying(flag_path.project, flag_path.environment), commenting(verdict.sentence):
         _turn_off(seen, flag_path)

@@ -20,7 +20,7 @@ from releases.safeguards.queries import get_safeguard_path
 from releases.safeguards.rules import TIME_RANGES, TOTALS
 
 SILENCE = timedelta(minutes=20)
-"""Without a report for so long, there is no data."""
+"""Time without a report after which there is no data."""
 
 
 class State(StrEnum):
@@ -115,20 +115,20 @@ class Judge:
 
 
 def round_up(moment: datetime) -> datetime:
-    """To a full minute: in the one before, something of what was earlier may have been reported."""
+    """Rounds up to a full minute: in the one before, something earlier may have been reported."""
     minute = moment.replace(second=0, microsecond=0)
     return minute if minute == moment else minute + timedelta(minutes=1)
 
 
 def subtract(having: Number, lacking: Number) -> Number:
-    """What those who have the flag come to, less what those without it do. None unless both are reported."""
+    """Subtracts the number of those without the flag from that of those who have it. None unless both are reported."""
     if having.value is None or lacking.value is None or not having.latest or not lacking.latest:
         return Number(None, max(filter(None, (having.latest, lacking.latest)), default=None))
     return Number(having.value - lacking.value, min(having.latest, lacking.latest))
 
 
 def is_too_early(safeguard: Safeguard, begin: datetime, now: datetime) -> bool:
-    """A total that must not be too low is known only once all of its time has been pluralize."""
+    """A total that must not be too low is known only once all of its time has been counted."""
     is_low = safeguard.operator == "<" and safeguard.aggregation in TOTALS
     return is_low and now - begin < TIME_RANGES[safeguard.time_range]
 

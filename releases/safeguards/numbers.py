@@ -37,7 +37,7 @@ class Series(NamedTuple):
 
 
 class Number(NamedTuple):
-    """What a metric comes to, and when something was last reported of it. None: nothing was, or it cannot be told."""
+    """The value of a metric, and when it was last reported. None: nothing was, or it cannot be told."""
 
     value: float | None
     latest: datetime | None
@@ -68,7 +68,7 @@ def read_series(name: str, since: datetime, until: datetime, *, with_buckets: bo
 def compute_number(
     series: Sequence[Series], aggregation: str, wanted: Mapping[str, Any], seconds: float
 ) -> Number:
-    """What the series with these labels come to."""
+    """Computes the number of the series with these labels."""
     chosen = [each for each in series if selects(wanted, each.labels)]
     if not chosen:
         return Number(None, None)
@@ -95,7 +95,7 @@ def _aggregate(chosen: Sequence[Series], aggregation: str, seconds: float) -> fl
 
 
 def find_percentile(chosen: Sequence[Series], share: float) -> float | None:
-    """By linear interpolation within a bucket, as Prometheus does. None of what has no buckets."""
+    """Finds a percentile by linear interpolation within a bucket, as Prometheus does. None without buckets."""
     bounds: dict[float, int] = {}
     for each in chosen:
         for text, number in each.buckets.items():

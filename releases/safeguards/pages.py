@@ -28,7 +28,7 @@ from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
 
 
 class _ListPage(ConsolePage):
-    """What there is, each with a button that removes it, and a form that adds one."""
+    """A list of rows, each with a button that removes it, and a form that adds one."""
 
     def find(self) -> None:
         """Loads what the address names. Raises NotFound."""
@@ -62,7 +62,7 @@ class _ListPage(ConsolePage):
 
 
 class FlagSafeguardsPage(_ListPage):
-    """Those that turn a flag off in an environment, and whether they hold."""
+    """The safeguards that turn a flag off in an environment, and whether they hold."""
 
     template_name = "plans/flag_safeguards.html"
     title = "Safeguards of {name} in {environment}"
@@ -101,7 +101,7 @@ class FlagSafeguardsPage(_ListPage):
 
 
 class ChartsPage(_ListPage):
-    """Of the installation. Everybody reads them, admins change them."""
+    """The charts of the installation. Everybody reads them, admins change them."""
 
     template_name = "plans/charts.html"
     title = "Impact metrics"

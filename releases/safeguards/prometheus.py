@@ -14,7 +14,7 @@ MAX_BYTES = 1_000_000
 
 
 class PrometheusError(Exception):
-    """There is no number. The message says why."""
+    """No number could be read. The message says why."""
 
 
 def ask_prometheus(query: str, now: datetime) -> float | None:

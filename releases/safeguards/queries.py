@@ -11,12 +11,12 @@ from releases.plans.access import FlagPath
 
 
 def read_safeguards(flag: Flag, environment: str) -> QuerySet[Safeguard]:
-    """Those of the flag itself: not of its release plan."""
+    """Finds the safeguards of the flag itself: not of its release plan."""
     return Safeguard.objects.filter(flag=flag, environment=environment).select_related("flag")
 
 
 def unapproved_safeguards(project_id: str) -> QuerySet[Safeguard]:
-    """Those of active flags of the project that act, in environments that ask for change requests, without one."""
+    """Finds the project's safeguards that act on active flags without approval, in environments that ask for one."""
     guarded = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
     safeguards = Safeguard.objects.filter(flag__project=project_id, flag__archived_at=None, approved=False)
     return safeguards.filter(environment__in=guarded.values("environment")).select_related("flag")
@@ -31,14 +31,14 @@ def find_flag_safeguard(flag: Flag, environment: str, key: str) -> Safeguard:
 
 
 def get_safeguard_path(safeguard: Safeguard) -> FlagPath:
-    """Of one of a flag."""
+    """Returns the path of a flag's safeguard."""
     assert safeguard.flag is not None
     assert safeguard.environment_id is not None
     return FlagPath(safeguard.flag.project_id, safeguard.flag.name, safeguard.environment_id)
 
 
 def read_charts(flag: Flag | None) -> QuerySet[MetricChart]:
-    """Of the flag; None: of the installation."""
+    """Finds the charts of the flag; None: of the installation."""
     return MetricChart.objects.filter(flag=flag)
 
 

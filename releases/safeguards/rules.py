@@ -8,9 +8,9 @@ from typing import Any
 from flagadmin.core.errors import Problem, ValidationError
 
 MAX_SAFEGUARDS = 10
-"""Of a plan, and of a flag in an environment."""
+"""The maximum number of safeguards of a plan, and of a flag in an environment."""
 MAX_CHARTS = 20
-"""Of a flag, and of the installation."""
+"""The maximum number of charts of a flag, and of the installation."""
 TIME_RANGES: Mapping[str, timedelta] = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),
@@ -18,7 +18,7 @@ TIME_RANGES: Mapping[str, timedelta] = {
     "month": timedelta(days=30),
 }
 STEPS: Mapping[str, str] = {"hour": "1m", "day": "15m", "week": "3h", "month": "1d"}
-"""How far the points of a chart are apart."""
+"""The distance between the points of a chart."""
 STEP_SECONDS: Mapping[str, float] = {"hour": 60.0, "day": 900.0, "week": 10_800.0, "month": 86_400.0}
 TOTALS = frozenset({"count", "sum"})
 """They grow with the time over which they are counted."""
@@ -26,7 +26,7 @@ AGGREGATIONS = ("rps", "count", "avg", "sum", "p50", "p95", "p99")
 
 
 def check_room(number: int, owner: str) -> None:
-    """For one more. Raises ValidationError."""
+    """Checks the room for one more. Raises ValidationError."""
     if number >= MAX_SAFEGUARDS:
         raise ValidationError(f"{owner} has {MAX_SAFEGUARDS} safeguards, the most there can be.")
 

@@ -8,7 +8,7 @@ from releases.safeguards.rules import AGGREGATIONS, STEPS, TIME_RANGES
 
 
 class SeriesBody(Body):
-    """What is read of a metric."""
+    """The part of a metric that is read."""
 
     timeRange = serializers.ChoiceField(choices=list(TIME_RANGES), default="hour")
     aggregationMode = serializers.ChoiceField(choices=list(AGGREGATIONS), default="avg")
@@ -48,7 +48,7 @@ class ActionBody(Body):
 
 
 class FlagSafeguardBody(Body):
-    """Of a flag in an environment: a breached one turns the flag off there."""
+    """A safeguard of a flag in an environment: a breached one turns the flag off there."""
 
     id = serializers.CharField(max_length=26, required=False, help_text="Of the one to change.")
     title = serializers.CharField(max_length=255, required=False, allow_blank=True, default="")
@@ -57,7 +57,7 @@ class FlagSafeguardBody(Body):
 
 
 class SafeguardBody(FlagSafeguardBody):
-    """Of a release plan."""
+    """A safeguard of a release plan."""
 
     action = ActionBody(
         required=False, help_text="What is done then: pause (the default), stepBack or turnOff."

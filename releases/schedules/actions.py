@@ -26,8 +26,8 @@ def schedule_request(
 ) -> ChangeRequest:
     """Has an approved request applied at a time, or at another time than before. A comment is kept until then.
 
-    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError. If it would change something else than what
-    was approved, its approvals are withdrawn, and Conflict says why.
+    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError. If its effect is no longer what was
+    approved, its approvals are withdrawn, and Conflict says why.
     """
     request, refusal = _schedule(project_id, request_id, at, text, caller)
     if refusal is not None:
@@ -92,7 +92,8 @@ def set_any_state(
     at: datetime | None = None,
     caller: Caller,
 ) -> ChangeRequest:
-    """`releases.requests.states.set_state`, and ``Scheduled`` too, with its time; ``Approved`` cancels the schedule.
+    """Sets a state as `releases.requests.states.set_state`, or `Scheduled` with its time; `Approved` cancels the
+    schedule.
 
     Raises as the functions above.
     """

@@ -28,9 +28,9 @@ from releases.requests.review import find_refusal
 State, Status = ChangeRequest.State, Schedule.Status
 INTERVAL = timedelta(seconds=1)
 LATE = timedelta(seconds=30)
-"""What is applied later than this says so."""
+"""The delay from which a change says that it was applied late."""
 MISSED = timedelta(hours=1)
-"""What is due for longer is not applied any more: nobody expects it then."""
+"""The delay from which nothing is applied any more: nobody expects it then."""
 AT_ONCE = 100
 _outage = threading.Event()
 """Set while the database is away, which is logged once."""
@@ -97,7 +97,7 @@ def _end(schedule: Schedule, status: Schedule.Status, reason: str) -> None:
 
 
 def find_obstacle(schedule: Schedule, now: datetime) -> str:
-    """Why the request is not applied, "" if nothing is in its way."""
+    """Explains why the request is not applied, "" if nothing is in its way."""
     request, by = schedule.request, schedule.by
     if now - schedule.at > MISSED:
         due = schedule.at.astimezone(UTC)
@@ -128,7 +128,7 @@ def _find_changed(request: ChangeRequest) -> str:
 
 
 def _comment(schedule: Schedule, now: datetime) -> str:
-    """What is kept with its events, so that none of them is without the comment that a project requires."""
+    """Writes the comment that is kept with its events, so that none of them lacks one that a project requires."""
     text = schedule.comment or schedule.request.title or f"Change request {schedule.request.pk}"
     late = say_lateness(schedule.at, now)
     return f"{text[: MAX_LENGTH - 100]} (scheduled{f', {late}' if late else ''})"

@@ -44,7 +44,7 @@ class Postponed(Refusal):
         return ValidationError(self.message)
 
     def unite(self, refusals: Sequence[Refusal]) -> Refusal:
-        """With those of other projects. What needs a request comes first."""
+        """Unites them with those of other projects. Those that need a request come first."""
         others = [refusal for refusal in refusals if not isinstance(refusal, Postponed)]
         places = [place for one in refusals if isinstance(one, Postponed) for place in one.places]
         return others[0] if others else Postponed(places)
@@ -100,7 +100,7 @@ class StepsNeedRequest(NeedsChangeRequest):
 
 
 def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[EnvironmentChanges]:
-    """Those of readable projects. What is the same in several is changed once: a segment that they share."""
+    """Lists the places of readable projects. The same change in several is made once: that of a segment they share."""
     own: list[EnvironmentChanges] = []
     for place in places:
         if caller.can_read(place.project) and all(place.changes != other.changes for other in own):
@@ -111,7 +111,7 @@ def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[Envir
 
 
 def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[EnvironmentChanges]:
-    """What has been changed in the project's environments. What is the same in all of them is changed once."""
+    """Finds what has changed in the project's environments. The same change in all of them is made once."""
     places: list[EnvironmentChanges] = []
     for name, old in before.items():
         changes = _find_changes(project_id, name, old)

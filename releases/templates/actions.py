@@ -66,7 +66,7 @@ Edit = Callable[[list[Document]], None]
 def edit_milestones(
     key: str, edit: Edit, *, project_id: str | None = None, caller: Caller
 ) -> ReleaseTemplate:
-    """Raises what `update_template` and ``edit`` raise."""
+    """Raises what `update_template` and `edit` raise."""
     return _edit_milestones(key, edit, project_id=project_id, caller=caller)
 
 
@@ -133,7 +133,7 @@ def delete_template(
 
 
 def read_document(template: ReleaseTemplate) -> Document:
-    """What is stored, in one query, as it is."""
+    """Reads the stored document, in one query."""
     return template_document(ReleaseTemplate.objects.prefetch_related("milestones").get(pk=template.pk))
 
 

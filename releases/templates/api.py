@@ -66,7 +66,7 @@ class _Templates(ViewSet):
 
 
 class ReleaseTemplateViewSet(ETagMixin, _Templates):
-    """Of all projects, or below one of them."""
+    """The templates of all projects, or below one of them."""
 
     lookup_url_kwarg = "template_id"
     permissions = {"create": CREATE, "update": UPDATE, "destroy": DELETE, "archive": UPDATE}

@@ -8,7 +8,7 @@ from releases.models import ReleaseTemplate
 
 
 def readable_templates(caller: Caller) -> QuerySet[ReleaseTemplate]:
-    """Those of all projects, which every caller may read, and those of readable projects."""
+    """Finds the templates of all projects, which every caller may read, and those of readable projects."""
     templates = ReleaseTemplate.objects.prefetch_related("milestones")
     allowed = caller.readable_projects
     return (

@@ -105,7 +105,7 @@ class StrategyPlanner:
 
 
 def transition_problems(transition: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
-    """What is wrong with ``{intervalMinutes?, window?: {zone, days, from, to}}``. None: somebody starts the next."""
+    """Yields the problems of ``{intervalMinutes?, window?: {zone, days, from, to}}``. None: by hand."""
     if not transition:
         return
     minutes = transition.get("intervalMinutes")

@@ -66,7 +66,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         return opened
 
     def get_stored_document(self) -> StrategyDefinition:
-        """What the form begins with, or an empty strategy of the type just chosen."""
+        """Returns what the form begins with, or an empty strategy of the type just chosen."""
         name = self.request.POST.get("name") or self.kept["name"]
         if name == self.kept["name"]:
             return self.kept

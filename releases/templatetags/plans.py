@@ -68,7 +68,7 @@ def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any],
 
 @register.filter
 def transition_words(transition: Mapping[str, Any] | None) -> tuple[str, str]:
-    """How long the next milestone waits, and for what time of the week."""
+    """Describes how long the next milestone waits, and for what time of the week."""
     if transition is None:
         return "by hand", "any time"
     minutes, window = transition.get("intervalMinutes"), transition.get("window")
