@@ -285,7 +285,7 @@ class Application:
         return Response(200, [("content-type", "text/plain")], b"OK")
 
     async def validate(self, request: Request) -> Response:
-        """What is known of these tokens; those that are not known here are asked about."""
+        """Validates tokens: returns what is known of them, and asks about those that are not known here."""
         secrets: list[str] = (await self.load_intake()).read_tokens(request)
         asked = [self._tokens.find(secret) for secret in secrets if self._tokens.get(secret) is None]
         for failure in await asyncio.gather(*asked, return_exceptions=True):

@@ -36,7 +36,7 @@ class Copy:
         self._fetching: dict[Scope, asyncio.Task[None]] = {}
         self._waiting: set[asyncio.Future[bool]] = set()
         self.heard_at = 0.0
-        """When the upstream last answered, in seconds since 1970."""
+        """The time of the upstream's last answer, in seconds since 1970."""
         self.fault = ""
         self._hurry = asyncio.Event()
         self._read_stored()

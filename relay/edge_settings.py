@@ -37,7 +37,7 @@ NEEDLESS = frozenset(
         *("SENTRY_DEBUG", "SENTRY_ENABLE_LOGS", "SENTRY_TRACING_RATE", "TLS_SERVER_PORT"),
     )
 )
-"""What a relay does anyway, or has nothing for."""
+"""The settings that a relay applies anyway, or has nothing for."""
 
 _PROXY = "a proxy in front of the relay does this"
 _TOKEN = "SDKs send their token in Authorization; a proxy in front of the relay can rename a header"
@@ -61,7 +61,7 @@ REFUSED = {
     **dict.fromkeys(("PROMETHEUS_PASSWORD", "PROMETHEUS_USER_ID", "DATADOG_URL"), _FIGURES),
     **dict.fromkeys(("OTEL_COLLECTOR_URL", "SENTRY_DSN"), _FIGURES),
 }
-"""What would be missing, and what to do instead."""
+"""The missing features, and what to do instead."""
 
 _OFF = ("", "0", "false")
 

@@ -79,7 +79,7 @@ class Flags:
         return next((flag for flag in self.features if flag["name"] == name), None)
 
     def _make_inlined(self, features: Iterable[Document]) -> Document:
-        """For SDKs that do not know segments: their constraints stand in the strategies."""
+        """Makes the document for SDKs that do not know segments: their constraints stand in the strategies."""
         known = {segment["id"]: segment.get("constraints") or [] for segment in self.segments}
         rest = {name: value for name, value in self.document.items() if name != "segments"}
         query = rest.get("query")
@@ -92,7 +92,7 @@ class Flags:
         return self._prepared is not None
 
     def prepare(self) -> Prepared:
-        """For evaluation. Compiles the flags the first time: some milliseconds for a hundred of them."""
+        """Prepares the evaluation. Compiles the flags the first time: some milliseconds for a hundred of them."""
         if self._prepared is None:
             features = [_as_stored(flag) for flag in self.features]
             segments = {segment["id"]: segment for segment in self.segments}

@@ -128,7 +128,7 @@ def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | 
 
 
 def respond_error(path: str, error: AppError) -> Response:
-    """In the format of the API at this path."""
+    """Responds in the format of the API at this path."""
     identifier = os.urandom(16).hex()
     is_ofrep = path.startswith(ofrep.PREFIX)
     body = ofrep.make_error_body(path, error, identifier) if is_ofrep else error.record(identifier)

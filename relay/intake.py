@@ -33,7 +33,7 @@ def read_metrics(request: Request, token: Token) -> Line:
 
 
 def read_bulk(data: Any, token: Token) -> tuple[Line, list[Problem]]:
-    """What another relay reports, and what is wrong with its entries. Raises ValidationError."""
+    """Reads what another relay reports, and what is wrong with its entries. Raises ValidationError."""
     lists = wire.read(wire.BulkLists, data)
     applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
     metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")

@@ -1,4 +1,4 @@
-"""Listens to the upstream's streams, which say at once that something has changed; polling stays beside them."""
+"""Listens to the upstream's streams, which say at once that something has changed; polling goes on as well."""
 
 import asyncio
 import logging

@@ -135,7 +135,7 @@ async def _learn(tokens: Tokens, secrets: Sequence[str]) -> None:
 
 
 async def _send_last(reports: Reports, seconds: float) -> None:
-    """What cannot be sent now is sent after the next start."""
+    """Sends the last reports. Those that cannot be sent now are sent after the next start."""
     try:
         async with asyncio.timeout(seconds):
             await reports.send()

@@ -59,7 +59,7 @@ def read_options(arguments: Sequence[str]) -> Options:
 
 
 def _read_settings(arguments: Sequence[str]) -> Mapping[str, str]:
-    """What is not on the command line: of the environment, then of Edge. Raises OSError and ValueError."""
+    """Reads settings not on the command line: from the environment, then from Edge. Raises OSError and ValueError."""
     own = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument(EDGE, nargs="?", const=ENVIRONMENT)

@@ -49,7 +49,7 @@ class Presence:
             storage.write(FILE, self._identity.encode())
 
     def take(self, reports: list[Report]) -> None:
-        """What relays behind this one say, the latest of each."""
+        """Takes the reports of relays behind this one, the latest of each."""
         now = time.monotonic()
         self._behind = {id_: kept for id_, kept in self._behind.items() if now - kept[0] < FORGOTTEN}
         for report in reports:

@@ -31,7 +31,7 @@ MAX_IMPACT = 200
 MAX_IDS = 100_000
 MAX_BATCHES = 5_000  # that wait for the upstream; the oldest are dropped
 MAX_BATCHES_IN_MEMORY = 50  # that could not be written
-# Of applications, flags, variants and strategies in a journal. Whoever makes names up shall not fill the memory.
+# The limit for applications, flags, variants and strategies in a journal: made-up names must not fill the memory.
 MAX_NAMES = 100_000
 MAX_JOURNAL = 100_000_000  # bytes, then it is sent before the interval is over
 BYTES_OF_NAME = 250  # as which an impact metric counts
@@ -49,7 +49,7 @@ class Sums:
         self._impact: dict[str, list[Any]] = defaultdict(list)
         self._seen: dict[str, set[str]] = defaultdict(set)
         self.names = 0
-        """How many are held, which is what takes memory."""
+        """The number of names held, which is what takes memory."""
 
     def add(self, line: Line) -> None:
         environment = line["environment"]
@@ -91,7 +91,7 @@ class Sums:
         return sum(map(len, self._applications.values()))
 
     def bodies(self) -> Iterator[Line]:
-        """What is sent, in parts of a bounded size, each with its environment."""
+        """Yields what is sent, in parts of a bounded size, each with its environment."""
         for environment, seen in self._seen.items():
             applications = list(self._applications[environment].values())
             metrics = list(self._counts[environment].values())
@@ -161,7 +161,7 @@ class Reports:
                     self._sums.add(line)
                     if line.get("id"):
                         self._ids[line["id"]] = None
-            # Of a process that was killed while it wrote batches of it, some are there: they are the same.
+            # If a process was killed while it wrote batches of the journal, some exist already: they are the same.
             self._note_stored(self._store(*self._close_journal()))
 
     def _close_journal(self) -> tuple[str, dict[str, bytes]]:
@@ -245,7 +245,7 @@ class Reports:
 
 
 def hour_of(moment: datetime, *, now: datetime) -> str:
-    """The hour in which something was counted. What the client's clock says of the future counts as now."""
+    """Returns the hour in which something was counted. A client's clock that is ahead counts as now."""
     moment = min(moment.astimezone(UTC), now + timedelta(hours=1))
     return moment.replace(minute=0, second=0, microsecond=0).isoformat().replace("+00:00", "Z")
 

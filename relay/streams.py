@@ -73,7 +73,7 @@ class Streams:
         return not self._is_stopping and self._tokens.get(token.secret) == token
 
     async def tell_changes(self, token: Token, version: int | None) -> Events:
-        """For SDKs: everything, or what has changed since the version."""
+        """Yields for SDKs everything, or what has changed since the version."""
         kind = b"unleash-connected"
         while self._may_go_on(token):
             changes = self._copy.changes(token.scope)
@@ -87,7 +87,7 @@ class Streams:
                 yield COMMENT
 
     async def tell_refetch(self, token: Token, version: int | None) -> Events:
-        """For providers of OpenFeature: that they should ask again, unless the version is still the same."""
+        """Tells providers of OpenFeature to ask again, unless the version is still the same."""
         silent_since = time.monotonic()
         while self._may_go_on(token):
             prepared = await prepare(await self._copy.find(token))
@@ -103,7 +103,7 @@ class Streams:
             silent_since = time.monotonic()
 
     def _read_version(self, prepared: Prepared, token: Token) -> int:
-        """A hash of what decides answers beside contexts: the flags, and which dates have been reached."""
+        """Hashes what decides answers besides contexts: the flags, and which dates have been reached."""
         second = 0 if prepared.is_timeless else int(time.time())
         known = self._versions.get(prepared)
         if known is None or known[0] != second:

@@ -90,7 +90,7 @@ class Tokens:
         return self._known.get(secret)
 
     def ticket_of(self, token: Token) -> str:
-        """What a browser opens a stream with: the same at all relays, and nothing but that stream opens with it."""
+        """Returns what a browser opens a stream with: the same at all relays, and it opens only that stream."""
         return hashlib.blake2b(token.secret.encode(), key=b"ofrep events", digest_size=16).hexdigest()
 
     def find_ticket(self, ticket: str) -> Token:
@@ -152,7 +152,7 @@ class Tokens:
         await self._keep(secrets, valid)
 
     async def _try(self, secret: str) -> Token | None:
-        """For servers without `/edge/validate`: whether flags can be read with the token, which says its scope."""
+        """For servers without `/edge/validate`, tries whether the token, which says its scope, can read flags."""
         answer = await self._ask("GET", "/api/client/features", token=secret)
         if answer.status in (401, 403):
             return None

@@ -39,7 +39,7 @@ class Upstream:
     def __init__(
         self, address: str, *, timeout: float, name: str, headers: Headers = (), connections: int = 8
     ) -> None:
-        """``headers`` are sent with every request, beside those of the protocol."""
+        """``headers`` are sent with every request, in addition to those of the protocol."""
         self.address = address
         self._timeout = timeout
         self._own = {
