@@ -152,7 +152,7 @@ class SourceEvent(models.Model):
 
 class InstallationMove(models.Model):
     """A look at another installation from the console, or a move from it. The token for it is kept in memory alone,
-    and so are the users of the file that ``file_name`` names. What is in ``left_out`` stays there.
+    and so are the users of the file that ``file_name`` names. Anything in ``left_out`` stays there.
 
     While it goes on, ``beat_at`` is brought up to date: the process may be gone. ``report`` and ``proofs`` are
     documents of ``importer.moving``.

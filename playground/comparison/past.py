@@ -37,7 +37,7 @@ from projects.revision import read_revisions
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment, and the projects whose flags of that time are asked for. Of the past, some may have been deleted."""
+    """A moment, and the projects whose flags of that time are asked for. If it is past, some may have been deleted."""
 
     at: datetime
     projects: frozenset[str]
@@ -94,9 +94,9 @@ def find_readable_past(
 ) -> tuple[dict[str, int], dict[str, Moment]]:
     """The revisions of the requested projects (None: all), and a moment for each of the `times`.
 
-    `environments` and `times` are keyed by JSON path. What was in a project that has been deleted since, only admins
-    may see, even if there is a new one of that name. Raises ValidationError with every project and environment that
-    does not exist and did not then.
+    `environments` and `times` are keyed by JSON path. Only admins may see the contents of a project that has been
+    deleted since, even if there is a new one of that name. Raises ValidationError with every project and environment
+    that does not exist and did not then.
     """
     since = {at: read_deleted_since(at) for at in set(times.values())}
     deleted = {path: since[at] for path, at in times.items()}

@@ -166,7 +166,7 @@ _DIGITS = bytes([48, 49]).ljust(256, b"0")  # 0 and 1 as text, which int() reads
 
 
 class _Tested:
-    """The constraints that decide something, each tested once for a context. What holds is a bit set."""
+    """The constraints that decide something, each tested once for a context. The result is a bit set."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._segments = snapshot.segments

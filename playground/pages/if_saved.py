@@ -19,12 +19,12 @@ from projects.drafting import DraftingPage, describe_refusal, open_form
 from projects.drafts import NewFlagEdit
 
 DETAILED = 30
-"""Examples on the page; what is loaded beside a form has few."""
+"""Examples on the page; the part that is loaded beside a form has few."""
 FORM_ONLY = ("csrfmiddlewaretoken", "do", "left")
 
 
 class IfSavedPage(ConsolePage):
-    """Answers htmx with what belongs beside the form (``part_name``), else with a page that leads back to it."""
+    """Answers htmx with what belongs beside the form (`part_name`), others with a page that leads back to it."""
 
     http_method_names = ["post"]
     template_name = "playground/if_saved.html"

@@ -66,7 +66,7 @@ class ResponseSnapshot:
 
     @cached_property
     def nbytes(self) -> int:
-        """About how much memory it takes beside its pieces: its layout, its batch and its segments."""
+        """About how much memory it takes besides its pieces: its layout, its batch and its segments."""
         laid_out = sum(flag.nbytes for flag in self.flags) * LAID_OUT
         return int(laid_out) + sum(segment.nbytes for segment in self.segments)
 

@@ -68,7 +68,7 @@ class SavedEffects:
         return bool(self.who or self.broken or self.mended)
 
     def __add__(self, other: SavedEffects) -> SavedEffects:
-        """Unites the effects of two edits. What both do to an expectation counts once."""
+        """Unites the effects of two edits. An expectation that both affect counts once."""
         changes = {
             (change.saved.pk, change.flag, change.environment): change
             for change in other.changes + self.changes

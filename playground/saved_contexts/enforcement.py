@@ -68,7 +68,7 @@ def list_enforcing_projects(saved: SavedContext, expectations: Iterable[Document
 def _list_enforced(
     saved: SavedContext, stated: Collection[str], caller: Caller, projects: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Flag and project. What nobody enforced until now is enforced once somebody saves it who may state it."""
+    """Yields flags and projects. An expectation without enforcement gets it once somebody saves it who may state it."""
     for flag in sorted({expectation["flag"] for expectation in saved.expectations}):
         enforcing, project = saved.enforced_in.get(flag), projects.get(flag)
         if enforcing and flag not in stated:

@@ -97,7 +97,7 @@ class Proof:
 
     @property
     def can_leave_the_code(self) -> bool:
-        """Whether nobody would notice in production. What is tried elsewhere ends with the code."""
+        """Whether nobody would notice in production. Trials elsewhere end with the code."""
         return self.kept is not None and not self.dependents
 
     @property

@@ -166,7 +166,7 @@ class FlagRow:
 
     @property
     def counts(self) -> Iterator[tuple[str, str, str]]:
-        """The words, the number and the mark of each result that there is."""
+        """The words, the number and the mark of each result that occurs."""
         for words, mark in (("On", "on"), ("Off", "off"), ("Can't tell", "unknown")):
             count = {"on": self.on, "off": self.off, "unknown": self.unknown}[mark]
             if count:

@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 class PastEvent(NamedTuple):
-    """An event. What it says about afterwards stays JSON: few ways back need it."""
+    """An event. Its part about afterwards stays JSON: few ways back need it."""
 
     type: str
     environment: str | None

@@ -155,9 +155,9 @@ class RevertEventViewSet(ViewSet):
         """Revert the change that an event belongs to: everything that the same request changed.
 
         Strategies, variants, switches, dependencies, details, tags, archiving and reviving of flags, segments, and the
-        deprecation of strategy types become what they were before the change. What has been changed since and not by
-        this change stays. It needs the permissions of what it changes. If anything cannot be reverted, nothing is
-        changed. `GET` says what it would do. An import is undone with its own endpoint.
+        deprecation of strategy types become what they were before the change. Later changes to other things stay. The
+        caller needs the permissions for everything that it changes. If anything cannot be reverted, nothing is changed.
+        `GET` says what it would do. An import is undone with its own endpoint.
         """
         values = self.validated(RevertEventQuery)
         return Response(

@@ -17,7 +17,7 @@ from releases.requests.summary import read_line
 
 
 class FlagImpact(NamedTuple):
-    """The users who change, beside the flag's changes."""
+    """The users who change for a flag, counted by change and as the parts of a bar."""
 
     counts: Sequence[Count]
     slices: Sequence[Slice]

@@ -41,7 +41,7 @@ class Refusal(Exception):
 
     @property
     def message(self) -> str:
-        """What is refused and why, without what an API client may do about it."""
+        """Explains what is refused and why, without what an API client may do about it."""
         return self.as_app_error().message
 
     def as_app_error(self) -> AppError:
