@@ -22,7 +22,7 @@ from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, make_skip_eve
 from releases.models import ReleasePlan, Safeguard
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 
-BROUGHT = "The flag brings a release plan or safeguards, which change it by themselves: remove them first."
+BROUGHT = "The flag brings a release plan or safeguards, which change it automatically: remove them first."
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:

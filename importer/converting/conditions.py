@@ -18,7 +18,7 @@ MAX_DEPTH = 50
 
 
 class Unsupported(Exception):
-    """Something that has no equal here. The message is a sentence about it."""
+    """Something that has no equivalent here. The message is a sentence about it."""
 
 
 @dataclass(frozen=True, slots=True)

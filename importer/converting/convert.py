@@ -23,7 +23,7 @@ BUILT_IN = frozenset({"userId", "sessionId", "environment", "appName", "currentT
 
 
 class Missing(StrEnum):
-    """The treatment of a flag of which some part has no equal here."""
+    """The treatment of a flag of which some part has no equivalent here."""
 
     OFF = "off"
     LEAVE_OUT = "leave-out"

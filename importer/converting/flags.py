@@ -69,7 +69,7 @@ class Note:
 class Flag:
     """``values`` are those of its variants, by name; empty if it is only on or off.
 
-    ``differences`` say what is not the same after the conversion; ``missing`` what has no equal, so that the flag
+    ``differences`` say what is not the same after the conversion; ``missing`` what has no equivalent, so that the flag
     cannot be converted.
     """
 

@@ -89,13 +89,13 @@ class SegmentReader:
         if operator == "PERCENTAGE_SPLIT":
             return self._read_percentage(name, value, is_needed=is_needed)
         if name.startswith("$.") and name not in IDENTITY:
-            raise Unsupported(f"A segment compares {name[:100]}, which has no equal.")
+            raise Unsupported(f"A segment compares {name[:100]}, which has no equivalent.")
         field = IDENTITY.get(name, name)
         if operator in RELATIONS:
             return _compare(field, operator, format_text(value))
         read = _OPERATORS.get(operator)
         if read is None:
-            raise Unsupported(f"The operator {operator[:60]} has no equal.")
+            raise Unsupported(f"The operator {operator[:60]} has no equivalent.")
         return read(field, value)
 
     def _read_percentage(self, name: str, value: Any, *, is_needed: bool) -> Condition:

@@ -116,7 +116,7 @@ class Query:
     def _compare(self, field: str, operator: str, value: Any) -> Condition:
         relation = RELATIONS.get(operator)
         if relation is None:
-            raise Unsupported(f"The operator {operator[:60]} of a query has no equal.")
+            raise Unsupported(f"The operator {operator[:60]} of a query has no equivalent.")
         if isinstance(value, Version):
             return compare_versions(field, "=" if relation == "==" else relation, value)
         if isinstance(value, int | float) and not isinstance(value, bool):

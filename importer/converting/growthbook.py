@@ -114,7 +114,7 @@ class _FeatureReader:
     def _read_rule(self, rule: FeatureRule, title: str) -> None:
         decisive = {name for name, value in rule.items() if value} - INFORMATION
         if unknown := sorted(decisive - FeatureRule.__annotations__.keys()):
-            raise Unsupported(f"A rule has {', '.join(unknown)[:200]}, which has no equal.")
+            raise Unsupported(f"A rule has {', '.join(unknown)[:200]}, which has no equivalent.")
         for parent in rule.get("parentConditions") or ():
             self._read_parent(parent, is_first=not self.flag.rules)
         if rule.get("force") is None and rule.get("variations") is None:
@@ -219,7 +219,7 @@ def _make_parent(key: str, condition: Mapping[str, Any], values: _Values) -> Par
         else None
     )
     if name is None:
-        raise Unsupported(f"Its prerequisite {key} compares its value in a way that has no equal.")
+        raise Unsupported(f"Its prerequisite {key} compares its value in a way that has no equivalent.")
     return Parent(key, True, (name,))
 
 

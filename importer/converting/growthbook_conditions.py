@@ -57,7 +57,7 @@ class Conditions:
             elif name == "$savedGroup":
                 yield self._read_saved_group(value)
             elif name.startswith("$"):
-                raise Unsupported(f"The operator {name[:60]} has no equal.")
+                raise Unsupported(f"The operator {name[:60]} has no equivalent.")
             else:
                 yield self._read_value(find_field(name), value)
 
@@ -96,7 +96,7 @@ class Conditions:
             return Not(members) if operator == "$notInGroup" else members
         read = _OPERATORS.get(operator)
         if read is None:
-            raise Unsupported(f"The operator {operator[:60]} has no equal.")
+            raise Unsupported(f"The operator {operator[:60]} has no equivalent.")
         return read(field, operand)
 
 

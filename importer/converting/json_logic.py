@@ -24,7 +24,7 @@ from importer.converting.files import format_text
 
 MISSING = object()
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-SENTENCE = "The operator {} of its targeting has no equal."
+SENTENCE = "The operator {} of its targeting has no equivalent."
 
 
 @dataclass(slots=True)

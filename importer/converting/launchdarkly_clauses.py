@@ -108,7 +108,7 @@ class Clauses:
             return _compare_texts(field, operator, [value for value in values if isinstance(value, str)])
         compare = _COMPARISONS.get(operator)
         if compare is None:
-            raise Unsupported(f"The operator {operator[:60]} has no equal.")
+            raise Unsupported(f"The operator {operator[:60]} has no equivalent.")
         if operator in ("before", "after"):
             self._dates[field] = None
         return AnyOf(tuple(compare(field, value) for value in values))

@@ -1,6 +1,6 @@
 """Converts percentages.
 
-Each product hashes otherwise, so a percentage is never the same users here. How many change is computed with the hash
+Each product hashes differently, so a percentage is never the same users here. How many change is computed with the hash
 of the source; and there are ways to keep those who have something now.
 """
 
@@ -24,9 +24,9 @@ class Choice(StrEnum):
 
 
 DESCRIPTIONS = {
-    Choice.NEW: "roll out anew, to the same share of users",
+    Choice.NEW: "start a new rollout, to the same share of users",
     Choice.KEEP: "keep today's users in segments, and nobody else until you raise the rollout",
-    Choice.BOTH: "keep today's users in segments, and roll out anew beside it: nobody loses anything",
+    Choice.BOTH: "keep today's users in segments, and start a new rollout as well: nobody loses anything",
     Choice.FINISH: "leave the flag out; finish its rollout first, and convert again",
 }
 

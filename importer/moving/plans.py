@@ -20,7 +20,9 @@ from releases.plans.documents import plan_document
 from releases.plans.queries import find_plan
 
 MAX_KEY = 26  # characters of a ULID
-PAUSED = "Moved here, where its next milestone would start by itself. Let it go on once it has ended there."
+PAUSED = (
+    "Moved here, where its next milestone would start automatically. Resume it once the plan there has ended."
+)
 UNNAMED = ("createdAt", "createdByUserId", "reason")
 """Members whose values are new here with each move."""
 

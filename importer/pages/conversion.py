@@ -13,7 +13,7 @@ from importer.converting.convert import Exactness, Missing, Options
 from importer.converting.rollouts import DESCRIPTIONS, Choice
 
 SHORT = {
-    Choice.NEW: "Roll out anew",
+    Choice.NEW: "Start a new rollout",
     Choice.KEEP: "Keep today's users",
     Choice.BOTH: "Today's users or new ones",
     Choice.FINISH: "Leave out until finished",
@@ -44,9 +44,9 @@ class ConversionForm(forms.Form):
     percentages = forms.ChoiceField(
         label="Percentages",
         choices=list(SHORT.items()),
-        help_text="Each product hashes otherwise, so a percentage is other users here.",
+        help_text="Each product hashes differently, so the same percentage means different users here.",
     )
-    missing = forms.ChoiceField(label="What has no equal here", choices=list(MISSING.items()))
+    missing = forms.ChoiceField(label="Parts without an equivalent", choices=list(MISSING.items()))
     users = forms.FileField(
         required=False,
         label="Your users",

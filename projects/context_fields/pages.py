@@ -220,7 +220,7 @@ def list_consequences(name: str, uses: Uses) -> list[str]:
     effects = []
     if any(uses.values()):
         effects.append(
-            f"What reads {name} keeps working, but {name} is no longer offered in forms and any value is accepted."
+            f"Whatever reads {name} keeps working, but {name} is no longer offered in forms and any value is accepted."
         )
     if uses["projects"]:
         ids = choices(project["id"] for project in uses["projects"])

@@ -72,8 +72,8 @@ class _Facts(NamedTuple):
             if not off and change.action not in TURNS_OFF:
                 return False, "It also does something else."
         if self.impact["onlyTurnsOff"]:
-            return True, "Nobody gets anything but flags that are off."
-        return False, "That gives somebody something else than a flag that is off."
+            return True, "It only turns flags off."
+        return False, "It changes a result other than to off."
 
 
 _CHECKS = {

@@ -22,7 +22,7 @@ class ChangeBody(Body):
 
 class RuleBody(Body):
     condition = serializers.CharField(max_length=40, help_text=f"One of {', '.join(CONDITIONS)}.")
-    percent = serializers.FloatField(required=False, help_text="Of `changesUsers`: more than so many.")
+    percent = serializers.FloatField(required=False, help_text="For `changesUsers`: above this percentage.")
     tag = serializers.CharField(max_length=255, required=False, help_text="Of `touchesTag`, as type:value.")
     requiredApprovals = serializers.IntegerField(help_text="0 to 10.")
 
@@ -122,12 +122,10 @@ class ImpactRecord(serializers.Serializer):
     users = serializers.IntegerField(help_text="Generated users that were compared.")
     seed = serializers.IntegerField()
     changed = serializers.IntegerField(help_text="Users for whom at least one flag changes.")
-    counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Users by what becomes of a flag."
-    )
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Users by change of result.")
     savedContexts = ChangedContextRecord(many=True, help_text="Those that change.")
     brokenExpectations = serializers.IntegerField()
-    onlyTurnsOff = serializers.BooleanField(help_text="Nobody gets anything but flags that are off.")
+    onlyTurnsOff = serializers.BooleanField(help_text="It only turns flags off.")
     fingerprint = serializers.CharField(
         required=False,
         allow_blank=True,

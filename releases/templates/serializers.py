@@ -28,7 +28,9 @@ class TransitionBody(Body):
 
 
 class MilestoneStrategyBody(StrategyChanges):
-    id = serializers.CharField(max_length=26, required=False, help_text="Of one that there is: it keeps it.")
+    id = serializers.CharField(
+        max_length=26, required=False, help_text="The id of an existing one, which it keeps."
+    )
     strategyName = serializers.CharField(
         required=False, max_length=255, help_text="The same as name, which is required without it."
     )
@@ -40,7 +42,9 @@ class MilestoneStrategyBody(StrategyChanges):
 
 
 class MilestoneBody(Body):
-    id = serializers.CharField(max_length=26, required=False, help_text="Of one that there is: it keeps it.")
+    id = serializers.CharField(
+        max_length=26, required=False, help_text="The id of an existing one, which it keeps."
+    )
     name = serializers.CharField(max_length=255)
     sortOrder = serializers.IntegerField(
         required=False, min_value=0, max_value=1000, help_text="Without it, milestones are in their order."

@@ -46,7 +46,7 @@ class StandbyWatch:
                 log.warning("The standby follows: commits wait for it again")
         elif names and (silent := self._now() - self._heard_at) > self._seconds:
             self._require("")
-            log.error("Nothing of the standby for %.0f s: the primary goes on alone", silent)
+            log.error("No sign of the standby for %.0f s: the primary continues alone", silent)
 
     def _is_alive(self, sign: str | None) -> bool:
         """Whether it has said so since the last look."""

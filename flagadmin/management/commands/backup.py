@@ -14,7 +14,10 @@ from flagadmin.core.db.backups.programs import describe_program, find_program
 
 
 class Command(BaseCommand):
-    help = "Write the whole database to a file: `backup FILE`, or to a dated file: `backup FOLDER`. Servers go on."
+    help = (
+        "Write the whole database to a file: `backup FILE`, or to a dated file: `backup FOLDER`. "
+        "Servers keep running."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", type=Path, help="a new file, or a folder for a dated file")

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             "--missing",
             choices=[*Missing],
             default=Missing.OFF,
-            help="flags of which something has no equal: import them off, or leave them out",
+            help="flags with parts that have no equivalent: import them off, or leave them out",
         )
         parser.add_argument(
             "--users",

@@ -108,7 +108,7 @@ def test_writes_the_result_and_says_what_became_of_each_flag(file, capsys, tmp_p
         "name": "odd",
         "path": "flags.odd",
         "exactness": "imported off",
-        "notes": [{"kind": "targeting", "message": "The operator cat of its targeting has no equal."}],
+        "notes": [{"kind": "targeting", "message": "The operator cat of its targeting has no equivalent."}],
     }
 
 

@@ -92,7 +92,7 @@ def test_flags_may_be_an_array():
 @pytest.mark.parametrize(
     ("targeting", "sentence"),
     [
-        ({"if": [{"map": [[], 1]}, "on"]}, "The operator map of its targeting has no equal."),
+        ({"if": [{"map": [[], 1]}, "on"]}, "The operator map of its targeting has no equivalent."),
         (
             {"if": [{"==": [var("a"), var("b")]}, "on"]},
             "It compares a with b: constraints compare with values.",

@@ -158,7 +158,7 @@ def test_the_value_of_a_flag_that_is_off_is_said():
 @pytest.mark.parametrize(
     ("each", "sentence"),
     [
-        (condition("MODULO", "age", "2|0"), "The operator MODULO has no equal."),
+        (condition("MODULO", "age", "2|0"), "The operator MODULO has no equivalent."),
         (condition("IS_NOT_SET", "age"), "A constraint cannot say that a field is absent (age)."),
         (
             condition("GREATER_THAN", "age", "1.5"),
@@ -166,7 +166,7 @@ def test_the_value_of_a_flag_that_is_off_is_said():
         ),
         (
             condition("EQUAL", "$.environment.name", "x"),
-            "A segment compares $.environment.name, which has no equal.",
+            "A segment compares $.environment.name, which has no equivalent.",
         ),
         (
             condition("REGEX", "a", "("),

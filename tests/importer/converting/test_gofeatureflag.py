@@ -93,7 +93,7 @@ def test_texts_that_must_differ_are_approximate(query):
         (flag(rule("(country pr")), "A query ends too early."),
         (flag(rule("country pr country")), "A query cannot be read at country."),
         (flag(rule("country")), "A query ends too early."),
-        (flag(rule('country xx "NO"')), "The operator xx of a query has no equal."),
+        (flag(rule('country xx "NO"')), "The operator xx of a query has no equivalent."),
         (flag(rule("{")), "A query is neither JSON nor one of its own language."),
         (flag(rule("(" * 60 + "country pr" + ")" * 60)), "A query is nested deeper than 50 levels."),
         (flag(default="purple"), "It names purple, which is not among its variations."),

@@ -88,12 +88,12 @@ def test_those_outside_of_the_coverage_get_the_next_rule():
 @pytest.mark.parametrize(
     ("rule", "sentence"),
     [
-        (when({"a": {"$size": 1}}), "The operator $size has no equal."),
+        (when({"a": {"$size": 1}}), "The operator $size has no equivalent."),
         (when({"a": {"$exists": False}}), "A constraint cannot say that a field is absent (a)."),
         (when({"a": {"b": 1}}), "It compares a with an object."),
         (when({"a": {"$gt": "x"}}), "It compares the order of a with what is not a number."),
-        (when({"$where": "1"}), "The operator $where has no equal."),
-        (when({}, namespace=["n", 0, 0.5]), "A rule has namespace, which has no equal."),
+        (when({"$where": "1"}), "The operator $where has no equivalent."),
+        (when({}, namespace=["n", 0, 0.5]), "A rule has namespace, which has no equivalent."),
         ({**gate("on", True), "force": True} | {"parentConditions": [{"id": "on", "condition": {"value": True}}]}, "Only some of its rules have the prerequisite on."),
         (gate("none", True), "Its prerequisite none is not in the file."),
         (when({}, hashVersion=3, coverage=0.5), "Version 3 of its hash is not known."),

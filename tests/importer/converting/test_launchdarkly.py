@@ -115,7 +115,7 @@ def test_off_with_a_value_is_said():
     [
         (flag(rule(0, clause("a", "before", "soon"))), "soon is not a date-time."),
         (flag(rule(0, clause("kind", "in", "user"))), "A rule asks for the kind of a context."),
-        (flag(rule(0, clause("a", "nearby", 1))), "The operator nearby has no equal."),
+        (flag(rule(0, clause("a", "nearby", 1))), "The operator nearby has no equivalent."),
         (flag(rule(0, matching("none"))), "Segment none is not in the file."),
         (flag(rule(0, matching("loop"))), "Segment loop refers to itself."),
         (flag(rule(0, matching("big"))), "The members of segment big are not in the file, because it is a big segment."),

@@ -92,7 +92,7 @@ def test_deleting_says_what_goes_on(browse, plan):
 
     page = page_text(browser.get("/context-fields/plan/delete"))
     assert "context field plan with its 3 legal values" in page
-    assert "What reads plan keeps working" in page
+    assert "Whatever reads plan keeps working" in page
     assert "lounge in development, project shop" in page
     assert browser.post("/context-fields/plan/delete")["Location"] == "/context-fields/"
     assert not ContextField.objects.filter(pk="plan").exists()
