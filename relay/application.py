@@ -188,7 +188,7 @@ class Application:
             events = await open_stream(Request(scope, b""))
         except AppError as error:
             return respond_error(scope.path, error)
-        await self._streams.serve(events, protocol, cors)
+        await self._streams.serve(events, scope, protocol, cors)
         return None
 
     async def open_changes(self, request: Request) -> Events:

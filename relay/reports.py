@@ -162,27 +162,28 @@ class Reports:
                     if line.get("id"):
                         self._ids[line["id"]] = None
             # If a process was killed while it wrote batches of the journal, some exist already: they are the same.
-            self._note_stored(self._store(*self._close_journal()))
+            self._add_batches(self._store(*self._close_journal()))
 
-    def _close_journal(self) -> tuple[str, dict[str, bytes]]:
-        """Begins the next journal. Returns the last one's id and batches, which are in memory until stored."""
+    def _close_journal(self) -> "tuple[str, Sums]":
+        """Begins the next journal. Returns the last one's id, and its sums."""
         journal, sums = self._journal, self._sums
         self._journal, self._journal_bytes, self._sums = uuid.uuid4().hex, 0, Sums()
         self.clients = sums.clients
-        bodies = enumerate(sums.bodies())
-        batches = {f"{journal}-{number}": orjson.dumps(body) for number, body in bodies}
-        self._batches.update(batches)
-        return journal, batches
+        return journal, sums
 
-    def _store(self, journal: str, batches: dict[str, bytes]) -> set[str]:
-        """The ids of those that could be written. In a thread: the disk may take its time."""
-        stored = {name for name, content in batches.items() if self._storage.write(f"{BATCH}{name}", content)}
-        if len(stored) == len(batches):
+    def _store(self, journal: str, sums: Sums) -> dict[str, bytes | None]:
+        """Makes batches: their contents by id, None if they could be written. In a thread, as both may take a while."""
+        batches: dict[str, bytes | None] = {}
+        for number, body in enumerate(sums.bodies()):
+            content = orjson.dumps(body)
+            is_stored = self._storage.write(f"{BATCH}{journal}-{number}", content)
+            batches[f"{journal}-{number}"] = None if is_stored else content
+        if not any(batches.values()):
             self._storage.delete(f"{JOURNAL}{journal}")
-        return stored
+        return batches
 
-    def _note_stored(self, stored: set[str]) -> None:
-        self._batches.update(dict.fromkeys(stored & self._batches.keys()))
+    def _add_batches(self, batches: dict[str, bytes | None]) -> None:
+        self._batches.update(batches)
         self._drop_oldest()
 
     def _drop_oldest(self) -> None:
@@ -212,7 +213,10 @@ class Reports:
 
     async def send(self) -> None:
         """Sends all batches, the oldest first, until one is not acknowledged."""
-        self._note_stored(await asyncio.to_thread(self._store, *self._close_journal()))
+        storing = asyncio.ensure_future(asyncio.to_thread(self._store, *self._close_journal()))
+        # Even if this is cancelled meanwhile.
+        storing.add_done_callback(lambda stored: self._add_batches(stored.result()))
+        await asyncio.shield(storing)
         for identifier in list(self._batches):
             try:
                 await self._send(identifier)

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +14,7 @@ import orjson
 
 from flagadmin.core.errors import TooManyRequests
 from flagadmin.core.server.open_files import count_files_for_streams
+from flagadmin.core.server.paced_writing import PacedWriter
 from playground.engine.context import Context
 from relay.copy import Copy
 from relay.http import Request
@@ -32,7 +33,8 @@ CLOCK = 1.0  # seconds between two looks at flags that compare the current time
 HEADERS = [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
 REFETCH = b'event: message\nid: %d\ndata: {"type":"refetchEvaluation"}\n\n'
 
-Events = AsyncGenerator[bytes, None]
+Events = AsyncGenerator[Sequence[bytes], None]
+"""Events in parts, as streams share what is large of them."""
 
 
 class Streams:
@@ -48,17 +50,20 @@ class Streams:
         if self.open >= self._limit:
             raise TooManyRequests("Too many streams are open.", headers={"Retry-After": "30"})
 
-    async def serve(self, events: Events, protocol: Any, headers: list[tuple[str, str]]) -> None:
-        """Sends events until they end or the client goes."""
+    async def serve(self, events: Events, scope: Any, protocol: Any, headers: list[tuple[str, str]]) -> None:
+        """Sends events until they end or the client goes.
+
+        One that reads slowly misses nothing: its next event tells all that has changed meanwhile.
+        """
         self.open += 1
-        transport = protocol.response_stream(200, HEADERS + headers)
+        writer = PacedWriter(protocol.response_stream(200, HEADERS + headers), scope.client)
         try:
             async with aclosing(events):
-                async for event in events:
-                    await transport.send_bytes(event)
-                    del event  # may be large, and the next one may be hours away
+                async for parts in events:
+                    await writer.write(parts)
+                    del parts  # may be large, and the next ones may be hours away
             if self._is_stopping:
-                await transport.send_bytes(b"retry: %d\n\n" % random.randint(*RECONNECT_SPREAD))
+                await writer.give(b"retry: %d\n\n" % random.randint(*RECONNECT_SPREAD))
         except Exception as error:  # noqa: BLE001 - Granian's, when the client has gone
             log.debug("A stream ended: %s", error)
         finally:
@@ -81,10 +86,10 @@ class Streams:
                 return
             if changes.version != version or kind == b"unleash-connected":
                 since, version = version, changes.version
-                yield b"event: %b\nid: %d\ndata: %b\n\n" % (kind, version, changes.events(since))
+                yield [b"event: %b\nid: %d\ndata: " % (kind, version), changes.events(since), b"\n\n"]
                 kind = b"unleash-updated"
             elif not await self._copy.wait_for_change(KEEP_ALIVE):
-                yield COMMENT
+                yield [COMMENT]
 
     async def tell_refetch(self, token: Token, version: int | None) -> Events:
         """Tells providers of OpenFeature to ask again, unless the version is still the same."""
@@ -94,9 +99,9 @@ class Streams:
             latest = self._read_version(prepared, token)
             if latest != version:
                 version = latest
-                yield REFETCH % version
+                yield [REFETCH % version]
             elif time.monotonic() - silent_since >= KEEP_ALIVE:
-                yield COMMENT
+                yield [COMMENT]
             else:
                 await self._copy.wait_for_change(KEEP_ALIVE if prepared.is_timeless else CLOCK)
                 continue

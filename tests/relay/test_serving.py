@@ -1,6 +1,7 @@
 """What SDKs get from a relay: what the upstream would have told them."""
 
 import json
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -237,6 +238,26 @@ def test_hundreds_of_streams_keep_nobody_waiting(relay: Relay) -> None:
     request = f"GET /api/client/streaming HTTP/1.1\r\nHost: x\r\nAuthorization: {BACKEND}\r\n\r\n"
     with held_sockets(relay.port, 400, request.encode()):
         assert "everyone" in relay.flags(BACKEND)
+
+
+def test_streams_that_nobody_reads_take_next_to_no_memory(tmp_path: Path) -> None:
+    upstream = Upstream()
+    upstream.change(flag("large") | {"description": "x" * 8_000_000})
+    upstream.add(make_token(BACKEND, "client", "shop"))
+    request = f"GET /api/client/streaming HTTP/1.1\r\nHost: x\r\nAuthorization: {BACKEND}\r\n\r\n".encode()
+    with running(upstream), relaying(upstream.port, tmp_path) as relay:
+        with held_sockets(relay.port, 1, request) as [first]:
+            assert first.recv(1)
+            before = count_megabytes(relay.process.pid)
+        with held_sockets(relay.port, 40, request) as held:
+            assert all(connection.recv(1) for connection in held)
+            assert relay.flags(BACKEND) == ["large"]
+            assert count_megabytes(relay.process.pid) < before + 100  # not 8 more for each
+
+
+def count_megabytes(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
 
 
 def test_figures_are_for_who_has_their_token(upstream: Upstream, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import register_sampler
 from flagadmin.core.server.loop_routes import StreamRequest
 from flagadmin.core.server.open_files import count_files_for_streams
-from flagadmin.core.server.sockets import connections
+from flagadmin.core.server.paced_writing import PacedWriter
 
 CONTENT_TYPE = "text/event-stream"
 # A comment. The Python SDK gives a connection up that is silent for 30 s.
@@ -27,12 +27,6 @@ KEEP_ALIVE_SECONDS = 25
 # Milliseconds: when the clients of a worker that stops connect again, not all at once, and after other ends.
 RECONNECT_SPREAD = (500, 2_500)
 RECONNECT = 2_000
-# Granian keeps a copy of what it is given until the client takes it. A stream gives it no more than this before the
-# client has read everything else, in pieces of that size, and ends if reading takes longer.
-UNREAD_BYTES = 262_144
-PIECE_BYTES = 65_536
-READ_SECONDS = 30.0
-LOOKS = (0.002, 0.5)  # seconds between looks at what has been read, at first and at most
 RETRY_AFTER = 30  # seconds, for clients that are refused
 GONE = (RuntimeError, ConnectionError)  # of Granian: RSGIProtocolClosed
 
@@ -56,30 +50,12 @@ def retry(milliseconds: int) -> bytes:
     return b"retry: %d\n\n" % milliseconds
 
 
-def _cut(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of at most PIECE_BYTES: parts may be tiny, or megabytes that many streams share."""
-    piece = bytearray()
-    for part in parts:
-        at, view = 0, memoryview(part)
-        while at < len(part):
-            taken = view[at : at + PIECE_BYTES - len(piece)]
-            piece += taken
-            at += len(taken)
-            if len(piece) == PIECE_BYTES:
-                yield bytes(piece)
-                piece.clear()
-    if piece:
-        yield bytes(piece)
-
-
 class EventStream:
     """One client's open response."""
 
     def __init__(self, request: StreamRequest) -> None:
         self._request = request
-        self._transport: Any = None
-        self.client: str = request.scope.client
-        self._unread = 0  # bytes given to Granian since the client had read everything
+        self._writer: PacedWriter | None = None
         self._sending: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.when_read: Callable[[], object] = lambda: None
@@ -100,47 +76,28 @@ class EventStream:
         if self.is_open:
             if data is not KEEP_ALIVE:
                 EVENTS.inc()
-            if self._unread + len(data) > UNREAD_BYTES:
+            assert self._writer is not None
+            if not self._writer.has_room(len(data)):
                 self._send_as_read([data])
             else:
                 try:
-                    await self._give(data)
+                    await self._writer.give(data)
                 except GONE:
                     self.end()
-
-    async def _give(self, data: bytes) -> None:
-        self._unread += len(data)
-        await self._transport.send_bytes(data)
 
     def _send_as_read(self, parts: Iterable[bytes]) -> None:
         self._sending = asyncio.ensure_future(self._give_as_read(parts))
 
     async def _give_as_read(self, parts: Iterable[bytes]) -> None:
+        assert self._writer is not None
         try:
-            for piece in _cut(parts):
-                if self._unread + len(piece) > UNREAD_BYTES:
-                    await self._wait_until_read()
-                await self._give(piece)
-        except TimeoutError:
-            connections.reset(self.client)
-            self.end()
-        except GONE:
+            await self._writer.write(parts)
+        except (TimeoutError, *GONE):
             self.end()
         else:
             self._sending = None
             if self.is_open:
                 self.when_read()
-
-    async def _wait_until_read(self) -> None:
-        """Raises TimeoutError after READ_SECONDS."""
-        pause, most = LOOKS
-        async with asyncio.timeout(READ_SECONDS):
-            while True:
-                await asyncio.sleep(pause)  # what was just given may not have reached the kernel yet
-                if not await connections.count_unread(self.client):
-                    break
-                pause = min(2 * pause, most)
-        self._unread = 0
 
     def end(self, farewell: bytes = b"") -> None:
         if self.is_open:
@@ -159,7 +116,8 @@ class EventStream:
             self._request.send(ready)
             return None
         headers = [header for header in ready.headers if header[0].lower() != "content-length"]
-        self._transport = self._request.protocol.response_stream(ready.status, headers)
+        transport = self._request.protocol.response_stream(ready.status, headers)
+        self._writer = PacedWriter(transport, self._request.scope.client)
         EVENTS.inc()
         self._send_as_read(chain([retry(RECONNECT)], response))
         return subscription
@@ -168,8 +126,8 @@ class EventStream:
         disconnect = asyncio.ensure_future(_wait_for_disconnect(self._request.protocol, self.end))
         try:
             farewell = await self._ended
-            if farewell:
-                await self._transport.send_bytes(farewell)
+            if farewell and self._writer:
+                await self._writer.give(farewell)
         except GONE:
             pass
         finally:
@@ -177,7 +135,7 @@ class EventStream:
             disconnect.cancel()
             if self._sending:
                 self._sending.cancel()
-            self._transport = None
+            self._writer = None
 
 
 class EventStreams:

@@ -11,7 +11,7 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 
 from flagadmin.core.errors import TooManyRequests
-from flagadmin.core.server import event_streams, open_files
+from flagadmin.core.server import event_streams, open_files, paced_writing
 from flagadmin.core.server.event_streams import KEEP_ALIVE, EventStream, EventStreams, make_event, retry
 from flagadmin.core.server.loop_routes import Ready, StreamRequest
 from tests.support.event_loop import run, until
@@ -195,13 +195,13 @@ def test_a_stream_that_is_not_read_holds_little_and_goes_on_when_it_is_read() ->
             await until(lambda: connection.held)
             for _ in range(100):  # as long as it likes
                 await asyncio.sleep(0.001)
-            assert len(connection.held) <= event_streams.UNREAD_BYTES
+            assert len(connection.held) <= paced_writing.UNREAD_BYTES
             assert not opened
             read = bytearray()
             while len(read) < 10_000_000 or not opened:
                 read += connection.read(1_000_000)
                 # The kernel may have sent everything just before it is given more.
-                assert len(connection.held) <= 2 * event_streams.UNREAD_BYTES
+                assert len(connection.held) <= 2 * paced_writing.UNREAD_BYTES
                 await asyncio.sleep(0)
             assert bytes(read) == retry(event_streams.RECONNECT) + b"".join(MEGABYTES)
             told: list[str] = []
@@ -217,7 +217,7 @@ def test_a_stream_that_is_not_read_holds_little_and_goes_on_when_it_is_read() ->
 
 
 def test_a_client_that_reads_nothing_for_too_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_streams, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(paced_writing, "READ_SECONDS", 0.05)
 
     async def work() -> None:
         with closing(Unread(MEGABYTES)) as connection:
@@ -230,9 +230,9 @@ def test_a_client_that_reads_nothing_for_too_long_is_let_go(monkeypatch: pytest.
 
 def test_pieces_are_neither_tiny_nor_large() -> None:
     parts = [b"", b"a", b"b" * 70_000, b",", b"c" * 200_000, b""]
-    pieces = list(event_streams._cut(parts))
+    pieces = list(paced_writing.cut(parts))
     assert b"".join(pieces) == b"".join(parts)
-    assert {len(piece) for piece in pieces[:-1]} == {event_streams.PIECE_BYTES}
+    assert {len(piece) for piece in pieces[:-1]} == {paced_writing.PIECE_BYTES}
 
 
 def test_all_streams_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
