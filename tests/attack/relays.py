@@ -21,6 +21,7 @@ TOLD = ("/api/client/register", "/api/client/metrics", "/api/client/metrics/bulk
 FRONTEND = Question("frontend", "POST", "/api/frontend", {"context": {"userId": "42"}})
 # Of 1 MB, to the addresses that a relay has as well.
 BODIES = ("bulk metrics", "a long number", "many fields", "long addresses")
+INTERVALS = ("--poll-seconds", "15", "--report-seconds", "60")  # as they are without options
 WAITING = 100
 FLAGS = 1_000  # in a report
 
@@ -30,7 +31,7 @@ def relay_before(target: Installation) -> Iterator[Installation]:
     """A relay that knows the target's tokens, to be attacked as the target itself."""
     with (
         tempfile.TemporaryDirectory(prefix="flagadmin-attack-relay-") as folder,
-        relaying(target.port, Path(folder), "--token", target.keys["backend"]) as relay,
+        relaying(target.port, Path(folder), "--token", target.keys["backend"], *INTERVALS) as relay,
     ):
         wait_until(lambda: relay.get("/api/frontend", target.keys["frontend"])[0] == 200)
         yield replace(target, port=relay.port, group=relay.process.pid, question=FRONTEND, ready="/ready")
