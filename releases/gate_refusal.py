@@ -1,4 +1,4 @@
-"""The refusal of what needs a change request, and what the buttons of its page do."""
+"""The error for changes that need a change request, and the actions that its page offers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""A flag becomes what one of its versions was, or a change is taken back, keeping what has been changed since.
+"""Reverts a flag to one of its versions, or a single change while keeping all later ones.
 
 /api/admin/projects/:projectId/features/:name/revert, /api/admin/events/:id/revert
 """

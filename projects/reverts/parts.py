@@ -1,4 +1,4 @@
-"""Parts of a flag that become what they were: what that needs, and what cannot be restored.
+"""Plans reverting the parts of a flag: what each needs, and what cannot be restored.
 
 Two questions end here: what has a flag become since a version (``version_plan``), and what did a change do
 (``change_plan``)?

@@ -1,4 +1,4 @@
-"""Parts of a flag as the pages that revert them show them, and what reverting them edits."""
+"""Presents the parts of a flag on the pages that revert them, and lists the edits that reverting makes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Looks up one row."""
+"""Looks up a row by its fields, or raises NotFound (404)."""
 
 from typing import Any, TypeVar
 
