@@ -18,8 +18,7 @@ from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import commenting, read_comment_in_form
-from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
+from flagadmin.core.change_checks.save_anyway import ask_what_to_do, changing_as_asked
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin, describe_differences
 from flagadmin.core.errors import (
     AppError,
@@ -31,7 +30,7 @@ from flagadmin.core.errors import (
     ValidationError,
 )
 from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, curl_for, make_csv_response
-from flagadmin.core.unreadable_values import FIELD, noting_unreadable_values
+from flagadmin.core.unreadable_values import FIELD
 from groups.access import Caller
 from groups.authentication import get_caller
 from groups.login.kept_input import RESTORE, take_input
@@ -68,12 +67,8 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             request.method, request.POST = "POST", entered  # type: ignore[assignment]
         check_form_text(request)
         try:
-            keep = FIELD in request.POST
-            with (
-                saving_as_asked(request, self.caller),
-                commenting(read_comment_in_form(request.POST)),
-                noting_unreadable_values(keep=keep) as self.unreadable,
-            ):
+            self.unreadable, keeps = [], FIELD in request.POST
+            with changing_as_asked(request, self.caller, keeps_unreadable=keeps, unreadable=self.unreadable):
                 return super().dispatch(request, *args, **kwargs)
         except Refusal as error:
             return ask_what_to_do(request, error, self.caller)

@@ -31,11 +31,12 @@ from django.core.exceptions import ImproperlyConfigured
 from rest_framework import serializers, viewsets
 from rest_framework.permissions import SAFE_METHODS
 
-from flagadmin.core.change_checks import overriding, skipping
-from flagadmin.core.change_checks.comments import commenting, make_comment_reader
+from flagadmin.core.change_checks.comments import make_comment_reader
 from flagadmin.core.change_checks.override import ignores_expectations
+from flagadmin.core.change_options import changing
+from flagadmin.core.errors import Problem
 from flagadmin.core.http.request_bodies import FreedBodies
-from flagadmin.core.unreadable_values import HEADER, UnreadableValue, make_header, noting_unreadable_values
+from flagadmin.core.unreadable_values import HEADER, make_header
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -50,7 +51,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
     tags: ClassVar[tuple[str, ...]] = ()
     body_limit: int | None = None  # bytes; None is the general limit
     permissions: ClassVar[Mapping[str, Permission | tuple[Permission, ...] | None]] = {}
-    _kept: Sequence[UnreadableValue] = ()
+    _kept: Sequence[Problem] = ()
 
     @classmethod
     def as_view(cls, actions: Any = None, **initkwargs: Any) -> Any:
@@ -74,12 +75,17 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
         if self.action in (None, "metadata"):  # an unsupported method, or OPTIONS
             return
         self.authorize(*args, **kwargs)
+        override_by = self.caller if ignores_expectations(request) else None
         if request.method not in SAFE_METHODS:
-            self._ended.enter_context(skipping(self.caller))
-            self._kept = self._ended.enter_context(noting_unreadable_values(keep=True))
-            self._ended.enter_context(commenting(make_comment_reader(request)))
-        if ignores_expectations(request):
-            self._ended.enter_context(overriding(self.caller))
+            self._kept = []
+            options = changing(
+                comment=make_comment_reader(request),
+                override_by=override_by,
+                skip_by=self.caller,
+                keeps_unreadable=True,
+                unreadable=self._kept,
+            )
+            self._ended.enter_context(options)
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)

@@ -10,12 +10,8 @@ from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
-from flagadmin.core.change_checks.comments import (
-    CommentRefused,
-    check_comment,
-    commenting,
-    get_comment,
-)
+from flagadmin.core.change_checks.comments import CommentRefused, check_comment
+from flagadmin.core.change_options import changing, get_comment
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.openapi import refusal
@@ -174,7 +170,7 @@ class BatchViewSet(ViewSet):
 
 def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any] | None:
     document = parse_body(body)
-    with commenting(get_comment() or document.comment):
+    with changing(comment=get_comment() or document.comment):
         try:
             run = import_body(document, caller=caller)
         except NeedsChangeRequest as refusal:
@@ -195,7 +191,7 @@ def propose_import(refusal: NeedsChangeRequest, *, caller: Caller) -> dict[str, 
 
 def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
     document = parse_body(body)
-    with commenting(get_comment() or document.comment):
+    with changing(comment=get_comment() or document.comment):
         plan = plan_import(document, caller=caller)
         report = make_validation_report(plan)
         if plan.target is not None:

@@ -5,13 +5,11 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from threading import Lock
 from time import perf_counter
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 from prometheus_client import Counter, Histogram
 
-from flagadmin.core.change_checks import override_by, overriding
-from flagadmin.core.change_checks.comments import commenting, get_comment
 from flagadmin.core.errors import AppError
 from flagadmin.core.server.worker_processes import run_in_process
 
@@ -70,17 +68,5 @@ def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwa
 
 def _run(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if size > settings.IMPORT_PROCESS_BYTES:
-        context = override_by(), get_comment()
-        if any(context):
-            return run_in_process(_run_in_context, context, work, args, kwargs)
         return run_in_process(work, *args, **kwargs)
     return work(*args, **kwargs)
-
-
-def _run_in_context(
-    context: tuple[Any, str], work: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> R:
-    """Calls ``work`` as if it had been called where the context is from."""
-    caller, comment = context
-    with overriding(caller), commenting(comment):
-        return work(*args, **kwargs)

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from flagadmin.core import change_checks
+from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
 from groups.access import Caller
@@ -85,7 +86,7 @@ def begin_checks(
 
 
 def _begin(project: Any, flags: Collection[str] | None) -> None:
-    if project.refuse_broken_expectations or project.needs_requests or change_checks.is_postponed():
+    if project.refuse_broken_expectations or project.needs_requests or get_change_options().is_postponed:
         change_checks.begin(project.pk, flags)
 
 
@@ -95,7 +96,7 @@ def lock_refusing_projects(flags: QuerySet[Flag]) -> None:
     If it is to be made later, the projects of the ``flags`` that it concerns. Raises ValidationError without any.
     """
     projects = Project.objects.with_checks()
-    if not change_checks.is_postponed():
+    if not get_change_options().is_postponed:
         begin_checks(projects.filter(Q(refuse_broken_expectations=True) | Q(needs_requests=True)))
     elif not begin_checks(projects.filter(pk__in=flags.values("project"))):
         raise ValidationError("Only what flags use can be changed later. Nothing was saved.")

@@ -1,23 +1,6 @@
-"""Says which environment's approved changes are being made: they pass the gate. Or which request would make others."""
+"""Says in which environment approved changes are being made: they pass the gate."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-
-from releases.derive import ProposedChange
-
-_applying: ContextVar[tuple[str, str] | None] = ContextVar("applying", default=None)
-_proposing: ContextVar[Sequence[ProposedChange] | None] = ContextVar("proposing", default=None)
-
-
-@contextmanager
-def applying(project_id: str, environment: str) -> Iterator[None]:
-    """Lets changes in this environment of the project do without another request."""
-    token = _applying.set((project_id, environment))
-    try:
-        yield
-    finally:
-        _applying.reset(token)
+from flagadmin.core.change_options import get_change_options
 
 
 def is_applied_to(project_id: str, environment: str) -> bool:
@@ -26,19 +9,5 @@ def is_applied_to(project_id: str, environment: str) -> bool:
 
 def find_applied_environment(project_id: str) -> str:
     """The environment of the project in which approved changes are being made, "" if it is none."""
-    project, environment = _applying.get() or ("", "")
+    project, environment = get_change_options().approved_in
     return environment if project == project_id else ""
-
-
-@contextmanager
-def proposing(changes: Sequence[ProposedChange]) -> Iterator[None]:
-    """If the gate refuses what is done, these are the changes to request, rather than those of its effect."""
-    token = _proposing.set(changes)
-    try:
-        yield
-    finally:
-        _proposing.reset(token)
-
-
-def proposed_changes() -> Sequence[ProposedChange] | None:
-    return _proposing.get()

@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import read_transaction_time, record_all
-from flagadmin.core.change_checks import Refusal, Watch, get_skipping_caller, is_postponed
+from flagadmin.core.change_checks import Refusal, Watch
+from flagadmin.core.change_options import get_change_options
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, ProjectEnvironment
 from projects.revision import read_revisions
-from releases.applying import find_applied_environment, is_applied_to, proposed_changes
+from releases.applying import find_applied_environment, is_applied_to
 from releases.derive import ProposedChange, derive_changes, find_differing
 from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, make_skip_event
 from releases.models import ReleasePlan, Safeguard
@@ -30,7 +31,7 @@ def guard(project_id: str) -> Callable[[], Refusal | None]:
     links = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
     environments = sorted(links.values_list("environment_id", flat=True))
     environments = [name for name in environments if not is_applied_to(project_id, name)]
-    if is_postponed():
+    if get_change_options().is_postponed:
         return _guard_postponed(project_id, environments)
     if not environments:
         return lambda: None
@@ -108,7 +109,7 @@ def _compare(
     brought = _find_brought(project_id, environment, entered) if entered else []
     if not flags and not segments and not brought:
         return None
-    caller: Caller | None = get_skipping_caller()
+    caller: Caller | None = get_change_options().skip_by
     if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
         if brought:
             return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
@@ -118,8 +119,7 @@ def _compare(
         if applied:
             changes = _turn_off(flags) if archived.issuperset(flags) and not segments else None
         else:
-            changes = proposed_changes()
-            changes = derive_changes(before, after, archived) if changes is None else changes
+            changes = derive_changes(before, after, archived)
         return NeedsChangeRequest(Gated(project_id, environment, flags, changes, applied))
     record_all([make_skip_event(project_id, environment, name) for name in flags], actor=caller)
     return None

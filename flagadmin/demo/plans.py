@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 
 import orjson
 
-from flagadmin.core.change_checks import skipping
-from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.change_options import changing
 from flagadmin.demo.clock import at
 from groups.access import Caller
 from projects.models import ImpactPoint, Strategy
@@ -40,7 +39,7 @@ def add_plans(now: datetime, caller: Caller) -> None:
             ImpactPoint.objects.bulk_create(_make_points(place, now - days * DAY, now))
             _add_charts(place, now - days * DAY, caller)
     if plan := ReleasePlan.objects.filter(flag__name=PAUSED.feature).first():
-        with at(now - timedelta(hours=3, minutes=7), "demo-plan-paused"), commenting(WHY):
+        with at(now - timedelta(hours=3, minutes=7), "demo-plan-paused"), changing(comment=WHY):
             pause_plan(PAUSED, plan.pk, reason=WHY, caller=caller)
 
 
@@ -48,7 +47,7 @@ def _add_charts(place: FlagPath, moment: datetime, caller: Caller) -> None:
     """A chart of the flag, a safeguard of the flag itself, and a chart for everybody."""
     chart = {"title": "Failed payments", "yAxisMin": "zero", "labelSelectors": {}}
     chart |= {"metricName": _name_metric(place), "aggregationMode": "avg", "timeRange": "day"}
-    with at(moment, f"demo-charts-{place.feature}"), skipping(Caller.system()):
+    with at(moment, f"demo-charts-{place.feature}"), changing(skip_by=Caller.system()):
         set_chart((place.project, place.feature), chart, caller=caller)
         of_all = {"title": f"Failed payments of {place.feature}", "timeRange": "week", "yAxisMin": "auto"}
         set_chart(None, chart | of_all, caller=Caller.system())
@@ -67,7 +66,7 @@ def _add_plan(place: FlagPath, strategy: Strategy, moment: datetime, caller: Cal
     steps = Steps({}, rollouts, {"intervalMinutes": 5 * 1440, "window": WEEKDAYS})
     with (
         at(moment, f"demo-plan-{place.feature}"),
-        commenting("Errors stayed flat in development for a week."),
+        changing(comment="Errors stayed flat in development for a week."),
     ):
         plan = add_steps(place, str(strategy.pk), steps, caller=caller)
         set_safeguard(place, plan.pk, _make_safeguard(place), caller=caller)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from flagadmin.core.change_checks import skipping
+from flagadmin.core.change_options import changing
 from flagadmin.demo.clock import at
 from flagadmin.demo.story import make_caller
 from groups.access import Caller
@@ -60,7 +60,7 @@ def _roll_out(flag: str, percent: int | str) -> ProposedChange:
 def _save(flag: str, percent: int | str, caller: Caller) -> None:
     """Saves without a request."""
     values = _roll_out(flag, percent).payload
-    with skipping(caller):
+    with changing(skip_by=caller):
         members = {"parameters": values["parameters"]}
         update_strategy(SHOP, flag, PRODUCTION, values["id"], members, caller=caller)
 
@@ -74,7 +74,7 @@ def _send(title: str, changes: list[ProposedChange], caller: Caller) -> int:
 
 
 def _make_applied(now: datetime, who: Who) -> None:
-    with at(now - timedelta(days=2, hours=6)), skipping(who("lukas")):
+    with at(now - timedelta(days=2, hours=6)), changing(skip_by=who("lukas")):
         disable_flag(SHOP, "apple-pay", PRODUCTION, caller=who("lukas"))
     with at(now - timedelta(days=2, hours=5)):
         request = _send("Apple Pay is back", [_turn("apple-pay", True)], who("lukas"))

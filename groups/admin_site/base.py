@@ -23,13 +23,11 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import commenting, read_comment_in_form
-from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
+from flagadmin.core.change_checks.save_anyway import ask_what_to_do, changing_as_asked
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, get_rejected_form
-from flagadmin.core.errors import AppError, ValidationError, collect_errors
+from flagadmin.core.errors import AppError, Problem, ValidationError, collect_errors
 from flagadmin.core.templatetags.moments import exact
-from flagadmin.core.unreadable_values import noting_unreadable_values
 from groups.access import Caller
 from groups.admin_site.forms import (
     ActionModelForm,
@@ -152,14 +150,11 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
     ) -> Any:
         if request.method != "POST":
             return view(request, *args, **kwargs)
+        kept: list[Problem] = []
         try:
-            with (
-                saving_as_asked(request, get_caller(request)),
-                commenting(read_comment_in_form(request.POST)),
-                noting_unreadable_values(keep=True) as warnings,
-            ):
+            with changing_as_asked(request, get_caller(request), keeps_unreadable=True, unreadable=kept):
                 answer = transactional(view)(request, *args, **kwargs)
-            for problem in warnings[:MAX_WARNINGS]:
+            for problem in kept[:MAX_WARNINGS]:
                 messages.warning(request, f"Kept as it is: {problem.message}.")
             return answer
         except Refusal as error:

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, check_problems
-from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import LoginLink, User
@@ -111,7 +111,7 @@ def use_setup_link(token: str, *, username: str, password: str) -> User:
     return user
 
 
-@exempt_from_maintenance()
+@changing(ignores_maintenance=True)
 @transactional
 def create_first_admin(*, username: str, password: str, caller: Caller, email: str | None = None) -> User:
     """Creates an account with the root role Admin. Raises ValidationError."""

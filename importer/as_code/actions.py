@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.change_checks import get_skipping_caller, skipping
-from flagadmin.core.change_checks.comments import commenting, get_comment
+from flagadmin.core.change_options import changing, get_change_options, get_comment
 from flagadmin.core.db.transactions import run_and_roll_back, transactional
 from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from groups.access import Caller
@@ -91,7 +90,7 @@ def plan_directory(directory: Directory, *, caller: Caller) -> Written:
     def attempt(held: Held) -> Written:
         return run_and_roll_back(lambda: _write(directory, held, caller=caller))
 
-    with commenting(get_comment() or "Planned, and undone"):
+    with changing(comment=get_comment() or "Planned, and undone"):
         return _widen_until_accepted(attempt, directory)
 
 
@@ -107,7 +106,7 @@ def apply_directory(directory: Directory, *, caller: Caller) -> Written:
 def _widen_until_accepted(attempt: Callable[[Held], Written], directory: Directory) -> Written:
     """Tries again, holding back what needs a change request, until nothing more needs one."""
     held = Held()
-    with skipping(get_skipping_caller() if directory.skips_requests else None):
+    with changing(skip_by=get_change_options().skip_by if directory.skips_requests else None):
         for _ in range(MAX_TRIES):
             try:
                 return attempt(held)

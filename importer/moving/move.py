@@ -13,11 +13,11 @@ from django.db import transaction
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.change_checks.comments import tidy_comment
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_with_retries, transactional
-from flagadmin.core.errors import AppError
+from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http.logs import request_id
-from flagadmin.core.unreadable_values import noting_unreadable_values
 from importer.moving.access import find_roles, move_access, move_groups, move_roles
 from importer.moving.edits import Edits, comment_on_move, read_edits
 from importer.moving.installation import Installation
@@ -33,7 +33,6 @@ from importer.moving.templates import move_templates
 from importer.moving.tokens import move_tokens
 from importer.moving.traces import move_listed_dates, move_traces
 from projects.access import lock_projects
-from projects.strategies.known_names import without_legal_values
 
 
 def move(installation: Installation, *, write: bool, overwrite: bool = False, by: str = "") -> Report:
@@ -50,7 +49,7 @@ def _in_one_change(comment: str) -> Iterator[None]:
     """All events of the move belong together, as those of a request do."""
     token = request_id.set(request_id.get() or uuid4().hex)
     try:
-        with commenting(comment):
+        with changing(comment=tidy_comment(comment)):
             yield
     finally:
         request_id.reset(token)
@@ -58,7 +57,8 @@ def _in_one_change(comment: str) -> Iterator[None]:
 
 def _move_in_transaction(installation: Installation, *, write: bool, overwrite: bool) -> Report:
     report = Report(lines=list(installation.left))
-    with without_legal_values(), noting_unreadable_values(keep=True) as unreadable:
+    unreadable: list[Problem] = []
+    with changing(ignores_legal_values=True, keeps_unreadable=True, unreadable=unreadable):
         _move(installation, report, write=write, overwrite=overwrite)
     report.lines += [Line(Kind.NOTE, "value that SDKs cannot read", each.message) for each in unreadable]
     return report

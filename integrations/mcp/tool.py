@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from flagadmin.core.change_checks import skipping
-from flagadmin.core.change_checks.comments import MAX_LENGTH, commenting
+from flagadmin.core.change_checks.comments import MAX_LENGTH, tidy_comment
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
@@ -88,7 +88,7 @@ def perform(call: Call, arguments: WriteArguments, action: Callable[[], R]) -> R
 
     What the project checks at the end of a change is checked in a dry run too.
     """
-    with skipping(call.caller), commenting(arguments.comment):
+    with changing(comment=tidy_comment(arguments.comment), skip_by=call.caller):
         return run_and_roll_back(action) if arguments.dry_run else action()
 
 

@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.change_checks import Refusal, overriding, skipping
-from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import tidy_comment
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import (
     AppError,
@@ -120,7 +121,7 @@ def _apply(rule: SignalRule, item: Item) -> Result:
     comment = f"Signal of {rule.source.name}: {item.summary or rule.name}"
     try:
         # Around the action: what changes need is checked at its end.
-        with commenting(comment), skipping(caller), overriding(caller):
+        with changing(comment=tidy_comment(comment), skip_by=caller, override_by=caller):
             return result | {"result": _act(rule, item, caller)}
     except Repeated:
         return result | {"result": "repeated"}

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
-from flagadmin.core.change_checks import BrokenExpectations, override_by
+from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import MAX_DETAILS, Problem
 from groups.access import Caller
 from groups.permissions import Permission
@@ -146,7 +147,7 @@ def _drop_removed(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpec
 
 def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExpectations | None:
     """The refusal; or None, recorded, if the caller wants to make the change. Raises NoAccess if they may not."""
-    caller: Caller | None = override_by()
+    caller: Caller | None = get_change_options().override_by
     if caller is None:
         first = broken[:MAX_DETAILS]
         problems = [Problem(change.after.expectation.saved.name, change.sentence) for change in first]

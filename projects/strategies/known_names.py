@@ -1,26 +1,13 @@
 """Loads the strategy types, legal values, segments and tag types that flags of a project may use."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import orjson
 from django.db import connection
 
+from flagadmin.core.change_options import get_change_options
 from projects.models import ContextField
-
-_are_limited: ContextVar[bool] = ContextVar("are_limited", default=True)
-
-
-@contextmanager
-def without_legal_values() -> Iterator[None]:
-    """Inside, constraints may have any value: what comes from elsewhere may be older than the limits of its fields."""
-    token = _are_limited.set(False)
-    try:
-        yield
-    finally:
-        _are_limited.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +38,7 @@ def load_known_names(project_id: str) -> KnownNames:
     with connection.cursor() as cursor:
         cursor.execute(_NAMES, {"project": project_id})
         types, tag_types, segment_ids, segments, fields = cursor.fetchone()
-    legal = orjson.loads(fields or "{}") if _are_limited.get() else {}
+    legal = {} if get_change_options().ignores_legal_values else orjson.loads(fields or "{}")
     return KnownNames(
         strategy_types=frozenset(types),
         legal_values={name: _values_of(listed) for name, listed in legal.items()},
@@ -62,7 +49,7 @@ def load_known_names(project_id: str) -> KnownNames:
 
 def read_legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
     """Legal values by context field, of the fields that the project (None: every project) can use."""
-    if not _are_limited.get():
+    if get_change_options().ignores_legal_values:
         return {}
     fields = ContextField.objects.usable_in(project_id or "")
     return {name: _values_of(listed) for name, listed in fields.values_list("name", "legal_values") if listed}

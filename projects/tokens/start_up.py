@@ -4,9 +4,9 @@ import logging
 import os
 from collections.abc import Mapping
 
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.http.timestamps import iso
-from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.models import ApiToken, StartUpKey
 from groups.tokens import hash_secret
@@ -24,7 +24,7 @@ VARIABLES = {
 }
 
 
-@exempt_from_maintenance()
+@changing(ignores_maintenance=True)
 @transactional
 def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     """Creates the tokens that were never created before and returns their number.

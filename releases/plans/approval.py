@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from flagadmin.core.audit.record import record
-from flagadmin.core.change_checks import get_skipping_caller
+from flagadmin.core.change_options import changing, get_change_options
 from groups.access import Caller
-from releases.applying import applying, is_applied_to, proposing
+from releases.applying import is_applied_to
 from releases.derive import ProposedChange
-from releases.gate_refusal import SKIP, make_skip_event
+from releases.gate_refusal import SKIP, NeedsChangeRequest, make_skip_event
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import FlagPath, get_flag_path
 from releases.plans.queries import find_following, find_preceding, needs_requests
@@ -37,7 +37,7 @@ def _needs_another(flag_path: FlagPath) -> bool:
 
 
 def _find_skipping(flag_path: FlagPath) -> Caller | None:
-    caller: Caller | None = get_skipping_caller()
+    caller: Caller | None = get_change_options().skip_by
     may_skip = caller is not None and caller.can(
         SKIP, project=flag_path.project, environment=flag_path.environment
     )
@@ -51,10 +51,13 @@ def is_approved_step(plan: ReleasePlan, milestone: Milestone) -> bool:
 
 @contextmanager
 def through_gate(flag_path: FlagPath, action: str, payload: Any, *, is_approved: bool) -> Iterator[None]:
-    """Around a whole action, at whose end the gate compares."""
+    """Around a whole action, at whose end the gate compares. What a request may do instead is this, not its effect."""
     if is_approved:
-        with applying(flag_path.project, flag_path.environment):
+        with changing(approved_in=(flag_path.project, flag_path.environment)):
             yield
         return
-    with proposing([ProposedChange(flag_path.feature, action, payload)]):
+    try:
         yield
+    except NeedsChangeRequest as refusal:
+        changes = [ProposedChange(flag_path.feature, action, payload)]
+        raise NeedsChangeRequest(refusal.gated._replace(changes=changes)) from None

@@ -14,14 +14,14 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.change_checks.comments import MAX_LENGTH, commenting
+from flagadmin.core.change_checks.comments import MAX_LENGTH
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.installation.maintenance import check_writable
 from groups.access import EVERYTHING, Caller
 from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import read_strategy_documents
 from projects.models import Project, Strategy
-from releases.applying import applying
 from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import get_flag_path
@@ -102,7 +102,7 @@ def _look_again(plan: ReleasePlan, now: datetime) -> None:
 
 def take_step(seen: ReleasePlan) -> None:
     """Starts the next milestone, or ends the plan after its last. Not if somebody else has changed it meanwhile."""
-    with applying(seen.flag.project_id, seen.environment_id):
+    with changing(approved_in=(seen.flag.project_id, seen.environment_id)):
         _take_step(seen)
 
 
@@ -113,7 +113,7 @@ def _take_step(seen: ReleasePlan) -> None:
         return
     caller = ByPlan()
     reason = find_obstacle(plan)
-    with commenting(_comment(plan, reason)):
+    with changing(comment=_comment(plan, reason)):
         if reason:
             enter_pause(plan, reason, caller)
         elif step.milestone is not None:
@@ -133,7 +133,7 @@ def _finish(plan: ReleasePlan, caller: Caller, now: datetime) -> None:
 
 def react(seen: ReleasePlan, breach: Verdict) -> None:
     """Does what a breached safeguard asks for, which always pauses the plan: nothing more without approval."""
-    with applying(seen.flag.project_id, seen.environment_id):
+    with changing(approved_in=(seen.flag.project_id, seen.environment_id)):
         _react(seen, breach)
 
 
@@ -145,7 +145,7 @@ def _react(seen: ReleasePlan, breach: Verdict) -> None:
     caller = ByPlan()
     action = breach.safeguard.action if is_approved(plan) else Action.PAUSE
     before = find_preceding(plan)
-    with commenting(_comment(plan, breach.sentence)):
+    with changing(comment=_comment(plan, breach.sentence)):
         if action == Action.TURN_OFF:
             disable_flag(*get_flag_path(plan), caller=caller)
         elif action == Action.STEP_BACK and before is not None and not find_obstacle(plan):
@@ -157,7 +157,7 @@ def _react(seen: ReleasePlan, breach: Verdict) -> None:
 def note_failure(seen: ReleasePlan, reason: str) -> None:
     plan = _take(seen)
     if plan is not None:
-        with commenting(_comment(plan, reason)):
+        with changing(comment=_comment(plan, reason)):
             enter_pause(plan, reason, ByPlan())
 
 

@@ -6,13 +6,12 @@ from itertools import groupby
 from django.db import transaction
 
 from flagadmin.core.audit.record import recording_together
-from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import AppError, Conflict, NoAccess, ValidationError
 from groups.access import EVERYTHING, Caller
 from groups.permissions import Permission
 from projects.access import access_project_for_update
-from releases.applying import applying
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.requests.access import is_author
@@ -30,7 +29,7 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
     maker = caller if with_own_rights else Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
     numbered = list(enumerate(request.changes.all(), 1))
     flags = {change.feature for _, change in numbered}
-    with applying(request.project_id, request.environment_id):
+    with changing(approved_in=(request.project_id, request.environment_id)):
         # A segment, which is of no flag, changes whichever use it.
         access_project_for_update(maker, request.project_id, None, flags=None if "" in flags else flags)
         with recording_together():
@@ -79,14 +78,14 @@ def make_changes_as(caller: Caller, request: ChangeRequest) -> None:
 
 def try_changes_as(caller: Caller, request: ChangeRequest) -> None:
     """`make_changes_as`, rolled back. Raises what that raises."""
-    with commenting("Tried, and rolled back"):
+    with changing(comment="Tried, and rolled back"):
         run_and_roll_back(lambda: make_changes_as(caller, request))
 
 
 def try_changes(request: ChangeRequest) -> None:
     """Makes the changes, and rolls them back. Raises ValidationError if that fails."""
     try:
-        with commenting("Tried, and rolled back"):
+        with changing(comment="Tried, and rolled back"):
             run_and_roll_back(lambda: make_changes(request, Caller.system()))
     except Conflict as error:
         raise ValidationError(error.message, details=error.details) from error

@@ -8,7 +8,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import read_transaction_time
-from flagadmin.core.change_checks.comments import get_comment
+from flagadmin.core.change_options import get_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, ValidationError
 from flagadmin.core.http.timestamps import iso

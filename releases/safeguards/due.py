@@ -12,12 +12,11 @@ from django.db import connection
 from django.db.models import Q
 
 from flagadmin.core.audit.record import record
-from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from groups.access import EVERYTHING, Caller
 from projects.flags.environments.actions import disable_flag
 from projects.models import FlagEnvironment, Project
-from releases.applying import applying
 from releases.attempts import attempt, wait_briefly_for_locks
 from releases.gate_refusal import make_skip_event
 from releases.models import Safeguard
@@ -83,7 +82,8 @@ def find_places_on(safeguards: Collection[Safeguard]) -> set[tuple[int | None, s
 def turn_off(seen: Safeguard, verdict: Verdict) -> None:
     """Turns the flag off, unless the safeguard was removed or the flag turned off since. Raises what that raises."""
     flag_path = get_safeguard_path(seen)
-    with applying(flag_path.project, flag_path.environment), commenting(verdict.sentence):
+    approved_in = flag_path.project, flag_path.environment
+    with changing(comment=verdict.sentence, approved_in=approved_in):
         _turn_off(seen, flag_path)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.change_checks.comments import get_comment
+from flagadmin.core.change_options import get_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller

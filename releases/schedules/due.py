@@ -12,7 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.change_checks.comments import MAX_LENGTH, commenting
+from flagadmin.core.change_checks.comments import MAX_LENGTH
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, pluralize
 from groups.access import Caller, missing
@@ -58,7 +59,7 @@ def apply_scheduled(key: int) -> None:
         return
     caller, schedule.status = Caller(user=schedule.by), Status.DONE
     try:
-        with transaction.atomic(), commenting(_comment(schedule, now)):
+        with transaction.atomic(), changing(comment=_comment(schedule, now)):
             schedule.save(update_fields=["status"])
             make_changes_as(caller, request)
             enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED_AS_SCHEDULED, caller)
@@ -92,7 +93,7 @@ def _end(schedule: Schedule, status: Schedule.Status, reason: str) -> None:
         Status.SUSPENDED: EventType.CHANGE_REQUEST_SCHEDULE_SUSPENDED,
         Status.FAILED: EventType.CHANGE_REQUEST_SCHEDULE_FAILED,
     }[status]
-    with commenting(reason[:MAX_LENGTH]):
+    with changing(comment=reason[:MAX_LENGTH]):
         record_event(event, schedule.request, Caller.system())
 
 

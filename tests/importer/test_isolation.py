@@ -124,6 +124,21 @@ def test_what_a_project_refuses_and_its_override_reach_the_process(client: Clien
     assert client.call("POST", f"{IMPORT}?ignoreExpectations=true", documents[False]) == (200, b"")
 
 
+def test_who_may_skip_change_requests_skips_them_in_the_process(client: Client) -> None:
+    config = "/api/admin/projects/default/environments/development/change-requests/config"
+    on, off = (
+        body("skipping", featureEnvironments=[switch("skipping", enabled)]) for enabled in (True, False)
+    )
+    assert client.call("POST", IMPORT, on)[0] == 200
+    assert client.call("PUT", config, {"changeRequestsEnabled": True, "requiredApprovals": 1})[0] == 204
+    try:
+        assert client.call("POST", IMPORT, off) == (200, b"")
+        _, answer = client.call("GET", "/api/admin/events/skipping")
+        assert "change-request-skipped" in {event["type"] for event in json.loads(answer)["events"]}
+    finally:
+        client.call("PUT", config, {"changeRequestsEnabled": False})
+
+
 def test_the_comment_and_what_requires_one_reach_the_process(client: Client) -> None:
     setting = "/api/admin/projects/default/environments/development/settings"
     sent = body("commented")

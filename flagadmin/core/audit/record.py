@@ -14,7 +14,8 @@ from django.db import connection, transaction
 
 from flagadmin.core.audit.events import DURING_MAINTENANCE, EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_checks.comments import check_comment, get_comment
+from flagadmin.core.change_checks.comments import check_comment
+from flagadmin.core.change_options import get_comment
 from flagadmin.core.db import commits
 from flagadmin.core.db.copy_rows import copy_rows
 from flagadmin.core.http.logs import request_id

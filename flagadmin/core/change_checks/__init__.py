@@ -4,9 +4,7 @@ An app registers what it wants to see hold. `projects.access` begins the checks 
 change, if the project asks for them. A request may say that it wants to make the change anyway.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from flagadmin.core.db.transactions import make_at_end_of_action
@@ -14,9 +12,6 @@ from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, plur
 
 MAX_NAMED = 3
 """Refusing projects that a message names."""
-_overriding: ContextVar[Any] = ContextVar("overriding", default=None)
-_skipping: ContextVar[Any] = ContextVar("skipping", default=None)
-_postponing: ContextVar[bool] = ContextVar("postponing", default=False)
 
 
 class BrokenExpectationsConflict(Conflict):
@@ -161,48 +156,3 @@ def begin(project_id: str, flags: Collection[str] | None = None) -> None:
     if running := make_at_end_of_action(_Running):
         for check in _checks:
             running.begin(check, project_id, flags)
-
-
-@contextmanager
-def overriding(caller: Any) -> Iterator[None]:
-    """Records what a check finds instead of refusing it, if this caller may do that. None: it is refused."""
-    token = _overriding.set(caller)
-    try:
-        yield
-    finally:
-        _overriding.reset(token)
-
-
-def override_by() -> Any:
-    """The caller who wants to make the change that is running in spite of what checks find, or None."""
-    return _overriding.get()
-
-
-@contextmanager
-def skipping(caller: Any) -> Iterator[None]:
-    """Changes at once, and records, what needs a change request, if this caller may skip it."""
-    token = _skipping.set(caller)
-    try:
-        yield
-    finally:
-        _skipping.reset(token)
-
-
-@contextmanager
-def postponing() -> Iterator[None]:
-    """Marks changes as to be made later: a check refuses them, with `Refusal.settle` saying how."""
-    token = _postponing.set(True)
-    try:
-        yield
-    finally:
-        _postponing.reset(token)
-
-
-def is_postponed() -> bool:
-    """Whether what is changed is to be undone, and done later."""
-    return _postponing.get()
-
-
-def get_skipping_caller() -> Any:
-    """The caller who would rather change at once what needs a change request, or None."""
-    return _skipping.get()

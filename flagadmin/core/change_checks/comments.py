@@ -1,12 +1,10 @@
-"""The comment on a change: why it is made. All audit events that are recorded within `commenting` keep it.
+"""The comment on a change: why it is made. All audit events keep it that are recorded while it is set (`changing`).
 
 Projects may require one in some of their environments. An app registers the check for that; it is called with the
 events before they are recorded.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.http import QueryDict
@@ -15,6 +13,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_options import get_comment
 from flagadmin.core.errors import AppError, Problem, ValidationError
 
 HEADER = "X-Comment"
@@ -67,34 +66,6 @@ def tidy_comment(text: Any) -> str:
     if len(tidied) > MAX_LENGTH:
         raise CommentRefused.too_long(len(tidied))
     return tidied
-
-
-def _no_comment() -> str:
-    return ""
-
-
-_read: ContextVar[Callable[[], str]] = ContextVar("comment", default=_no_comment)
-
-
-@contextmanager
-def commenting(comment: str | Callable[[], str]) -> Iterator[None]:
-    """Events that are recorded meanwhile keep this comment. A function is called when there is one to record.
-
-    Raises CommentRefused if it is too long.
-    """
-    if isinstance(comment, str):
-        text = tidy_comment(comment)
-        token = _read.set(lambda: text)
-    else:
-        token = _read.set(comment)
-    try:
-        yield
-    finally:
-        _read.reset(token)
-
-
-def get_comment() -> str:
-    return _read.get()()
 
 
 # Where it comes from ----------------------------------------------------------------------------------------

@@ -7,17 +7,17 @@ for, such as a comment.
 A form may also ask for a later time (``WHEN`` is ``at``): it is refused in any case, and the refusal sees to the rest.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django_htmx.http import HttpResponseClientRedirect, reselect, reswap, retarget
 
-from flagadmin.core.change_checks import Refusal, overriding, postponing, skipping
-from flagadmin.core.change_checks.comments import commenting, read_comment_in_form
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import read_comment_in_form, tidy_comment
 from flagadmin.core.change_checks.override import FIELD
+from flagadmin.core.change_options import changing
 from flagadmin.core.http.error_responses import find_previous_page
 
 SKIP = "skip_change_request"
@@ -25,26 +25,26 @@ WHEN, LATER, STEPS = "when", "at", "steps"
 """The field of forms that says when, and its values for a time, which is in the field of that name, and for steps."""
 
 
-@contextmanager
-def saving_as_asked(request: HttpRequest, caller: Any) -> Iterator[None]:
-    """As the form says: expectations may break, requests are skipped for a reason, or it is all made later."""
-    with (
-        overriding(caller if FIELD in request.POST else None),
-        skipping_as_asked(request, caller),
-        postponing() if request.POST.get(WHEN) in (LATER, STEPS) else nullcontext(),
-    ):
-        yield
+def changing_as_asked(request: HttpRequest, caller: Any, **options: Any) -> AbstractContextManager[None]:
+    """Sets the options of the form. Raises CommentRefused if its comment is too long."""
+    return changing(
+        comment=tidy_comment(read_comment_in_form(request.POST)),
+        override_by=caller if FIELD in request.POST else None,
+        skip_by=_find_skipping(request, caller),
+        is_postponed=request.POST.get(WHEN) in (LATER, STEPS),
+        **options,
+    )
 
 
-def skipping_as_asked(request: HttpRequest, caller: Any) -> AbstractContextManager[None]:
-    skips = SKIP in request.POST and read_comment_in_form(request.POST)
-    return skipping(caller if skips else None)
+def _find_skipping(request: HttpRequest, caller: Any) -> Any:
+    """The caller, if the form skips a change request and says why."""
+    return caller if SKIP in request.POST and read_comment_in_form(request.POST) else None
 
 
 def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpResponse:
     """The page of the refusal, or where it leads if the form says what to do about it."""
     # A comment that is too long has been refused before: it may be what the page is about.
-    with commenting(lambda: read_comment_in_form(request.POST)), skipping_as_asked(request, caller):
+    with changing(comment=read_comment_in_form(request.POST), skip_by=_find_skipping(request, caller)):
         url = error.settle(request.POST, caller)
     by_script = "HX-Request" in request.headers
     if url is not None:

@@ -5,12 +5,9 @@ their reports, reading. Logins are recorded too and go on, so that whoever ends 
 (`DURING_MAINTENANCE` in `flagadmin/core/audit/events.py`).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 from django.db import connection
 
+from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import MaintenanceMode
 
 # An arbitrary lock id. A change holds it shared until its end, so that after maintenance mode has been switched on, no
@@ -18,22 +15,11 @@ from flagadmin.core.errors import MaintenanceMode
 _LOCK = 5_172_033
 WAIT = "10s"
 _CHECK = "SELECT pg_advisory_xact_lock_shared(%s); SELECT is_in_maintenance FROM installation_installation"
-_is_exempt: ContextVar[bool] = ContextVar("exempt from maintenance", default=False)
-
-
-@contextmanager
-def exempt_from_maintenance() -> Iterator[None]:
-    """Exempts from maintenance: for logins that create or update accounts, and for the startup of a server."""
-    token = _is_exempt.set(True)
-    try:
-        yield
-    finally:
-        _is_exempt.reset(token)
 
 
 def check_writable() -> None:
     """Raises MaintenanceMode. Otherwise it is not switched on before the end of this transaction."""
-    if _is_exempt.get():
+    if get_change_options().ignores_maintenance:
         return
     with connection.cursor() as cursor:
         # Two statements, sent at once: the second must see what was committed while the lock was awaited.

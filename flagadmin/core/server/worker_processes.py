@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
+from flagadmin.core.change_options import ChangeOptions, changing, get_change_options, get_comment
 from flagadmin.core.errors import ServiceUnavailable
 from flagadmin.core.http.logs import request_id
 
@@ -38,12 +40,15 @@ def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
     """Calls ``work`` in a new process and returns its result or raises its exception. One call at a time.
 
     ``work`` must be a module-level function; arguments and results are pickled. It uses the database settings
-    of this process but no transaction of it. Raises ServiceUnavailable if the process is killed.
+    of this process but no transaction of it, and makes changes as they would be made here. Raises ServiceUnavailable
+    if the process is killed.
     """
+    # The comment is read here: what reads it from a request cannot be pickled.
+    options = replace(get_change_options(), comment=get_comment())
     with _one_at_a_time:
         executor = ProcessPoolExecutor(1, _context, initializer=_begin)
         try:
-            return executor.submit(_run, request_id.get(), work, args, kwargs).result()
+            return executor.submit(_run_with, options, request_id.get(), work, args, kwargs).result()
         except BrokenProcessPool:
             log.exception("The process running %s ended early", work.__name__)
             raise ServiceUnavailable(
@@ -136,3 +141,8 @@ def _run_on_its_own(*arguments: Any) -> None:
 def _run(identifier: str, work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
     request_id.set(identifier)
     return work(*args, **kwargs)
+
+
+def _run_with(options: ChangeOptions, *arguments: Any) -> Any:
+    with changing(**vars(options)):
+        return _run(*arguments)

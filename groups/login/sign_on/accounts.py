@@ -2,9 +2,9 @@
 
 from django.conf import settings
 
+from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, UserExists
-from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, require_oidc
 from groups.login.sign_on.linking import (
@@ -20,7 +20,7 @@ from groups.models import User
 from groups.people.actions import NewAccount, create_account
 
 
-@exempt_from_maintenance()
+@changing(ignores_maintenance=True)
 @transactional
 def sign_on(identity: Identity) -> User:
     """The account that logs in, after its memberships and root role have been made what the claims say.

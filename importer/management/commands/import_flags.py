@@ -8,8 +8,9 @@ from typing import Any, TextIO
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.change_checks import BrokenExpectations, Refusal, overriding
-from flagadmin.core.change_checks.comments import CommentRefused, commenting
+from flagadmin.core.change_checks import BrokenExpectations, Refusal
+from flagadmin.core.change_checks.comments import CommentRefused, tidy_comment
+from flagadmin.core.change_options import changing
 from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.apply.execute import import_body
@@ -59,9 +60,9 @@ class Command(BaseCommand):
             if options["check"]:
                 return self._finish_check(plan)
             plan.check()
-            with (
-                overriding(Caller.system() if options["ignore_expectations"] else None),
-                commenting(options["comment"] or body.comment),
+            with changing(
+                comment=tidy_comment(options["comment"] or body.comment),
+                override_by=Caller.system() if options["ignore_expectations"] else None,
             ):
                 run = import_body(
                     body,

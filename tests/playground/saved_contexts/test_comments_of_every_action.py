@@ -8,8 +8,8 @@ from django.db import transaction
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, copy_all, record, record_all, record_selected
-from flagadmin.core.change_checks import overriding
-from flagadmin.core.change_checks.comments import CommentRefused, commenting
+from flagadmin.core.change_checks.comments import CommentRefused
+from flagadmin.core.change_options import changing
 from projects.models import Environment, ProjectEnvironment
 from projects.projects import environments
 from tests.playground.saved_contexts.changes import CHANGES
@@ -40,7 +40,7 @@ def require(environment):
 
 def test_every_event_keeps_the_comment(change):
     before = AuditEvent.objects.latest("id").pk if AuditEvent.objects.exists() else 0
-    with overriding(WHO), commenting("PAY-1182"):
+    with changing(override_by=WHO, comment="PAY-1182"):
         change()
     made = AuditEvent.objects.filter(pk__gt=before)
     assert set(made.values_list("comment", flat=True)) == {"PAY-1182"}
@@ -48,7 +48,11 @@ def test_every_event_keeps_the_comment(change):
 
 def test_without_one_nothing_is_saved(change):
     before = AuditEvent.objects.count()
-    with overriding(WHO), pytest.raises(CommentRefused, match=r"\(production\)"), transaction.atomic():
+    with (
+        changing(override_by=WHO),
+        pytest.raises(CommentRefused, match=r"\(production\)"),
+        transaction.atomic(),
+    ):
         change()
     assert AuditEvent.objects.count() == before
 
@@ -86,7 +90,7 @@ def test_requiring_it_needs_none(shop):
     ],
 )
 def test_every_way_of_recording_keeps_it(db, write):
-    with commenting("Because\nof it"):
+    with changing(comment="Because\nof it"):
         write(Event(type=EventType.FEATURE_STALE_ON, project="shop", feature="cart"))
     assert set(AuditEvent.objects.values_list("comment", flat=True)) == {"Because\nof it"}
 

@@ -6,7 +6,7 @@ from django.db import transaction
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.change_options import changing
 from groups.access import Caller
 from projects.models import Project
 from projects.projects.comment_links import MAX_LINKED, comment_link_problems, split_comment
@@ -111,7 +111,7 @@ def test_on_the_settings_page(browse, people):
 @pytest.mark.parametrize("address", ["/activity/", "/projects/shop/activity/", "/activity/?change={id}"])
 def test_pages_show_links(browse, people, address):
     Project.objects.filter(pk="shop").update(comment_links=[TICKETS])
-    with commenting("<i>PAY-7</i>"), transaction.atomic():
+    with changing(comment="<i>PAY-7</i>"), transaction.atomic():
         record(Event(type=EventType.PROJECT_UPDATED, project="shop"), actor=Caller.system())
     page = browse("viewer").get(address.format(id=AuditEvent.objects.latest("id").pk))
     assert '&lt;i&gt;<a href="https://tickets.example.com/browse/PAY-7">PAY-7</a>&lt;/i&gt;' in page.text

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_checks import skipping
+from flagadmin.core.change_options import changing
 from groups.access import Caller
 from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.derive import ProposedChange
@@ -109,7 +109,7 @@ def test_starting_while_the_flag_is_off_approves_nothing(member):
 def test_who_may_skip_requests_approves_by_starting(member):
     plan = planned(10, 100, caller=member)
     admin = Caller.system()
-    with skipping(admin):
+    with changing(skip_by=admin):
         actions.start_milestone(PLACE, plan.pk, key(plan, 0), caller=admin)
     assert reload(plan).approved
 
@@ -117,7 +117,7 @@ def test_who_may_skip_requests_approves_by_starting(member):
 def test_editing_a_plan_without_its_request_is_recorded_once(member):
     plan = approved(member, 10, 20)
     skipped = AuditEvent.objects.filter(type="change-request-skipped", feature="cart")
-    with skipping(Caller.system()):
+    with changing(skip_by=Caller.system()):
         actions.set_transition(PLACE, key(plan, 0), None, caller=Caller.system())
         assert skipped.count() == 1
         for place in (0, 1):  # the active one changes answers

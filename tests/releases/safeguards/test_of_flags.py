@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_checks import skipping
+from flagadmin.core.change_options import changing
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag, enable_flag
@@ -208,7 +208,7 @@ def test_what_a_request_has_set_acts_without_skipping_one(member, pass_time):
 
 
 def test_who_may_skip_requests_sets_and_removes_one_which_is_recorded(member):
-    with skipping(WHO):
+    with changing(skip_by=WHO):
         safeguard = guard(ALERT)
         assert skips() == [WHO.name]
         remove_flag_safeguard(PLACE, safeguard.pk, caller=WHO)
