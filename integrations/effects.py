@@ -6,19 +6,12 @@ from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
-from playground.comparison.compare import Change
+from playground.comparison.compare import CHANGES, SWITCHES, Change
 from playground.comparison.versions import ChangedPlace, Version, find_version_changes
 from projects.history.rewind import TYPES
 from projects.models import Environment, Flag
 
 USERS = 10_000
-_WORDS = {
-    Change.OFF_TO_ON: "off → on",
-    Change.ON_TO_OFF: "on → off",
-    Change.VARIANT: "to another variant",
-    Change.PAYLOAD: "to another payload",
-    Change.SHARE: "to another share of calls",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +53,18 @@ class Effect:
 def _say(place: ChangedPlace) -> str:
     if place.counts is None:
         return f"In {place.environment}, there are too many values in conditions to count who changes."
-    parts = [f"{number:,} go {_WORDS[change]}" for change, number in place.counts.items() if change in _WORDS]
+    parts = [
+        f"{number:,} go {_say_where(change)}" for change, number in place.counts.items() if change in CHANGES
+    ]
     if not parts:
         return ""
     first, *others = parts
     first = first.replace(" go ", f" of {USERS:,} generated users go ", 1)
     return f"In {place.environment}, {', '.join([first, *others])}."
+
+
+def _say_where(change: Change) -> str:
+    return change.words if change in SWITCHES else f"to {change.words}"
 
 
 @consistent_reads()

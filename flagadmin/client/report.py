@@ -10,13 +10,14 @@ from flagadmin.client.errors import Problem
 
 Document = dict[str, Any]
 SIGNS = {"create": "+", "change": "~", "archive": "-"}
+# As `playground.comparison.compare.Change` says it, which the client does not load.
 KINDS = {
     "offToOn": "off → on",
     "onToOff": "on → off",
     "variant": "another variant",
     "payload": "another payload",
-    "share": "another share",
-    "unknown": "cannot be told",
+    "share": "another share of calls",
+    "unknown": "only an SDK can tell",
 }
 MAX_LINES = 1_000
 MAX_VALUE = 500  # characters

@@ -9,11 +9,11 @@ from importer.moving.answers import Flags, make_definitions
 from importer.moving.proof import Difference, TokenProof
 from importer.moving.proof_people import People
 from playground.comparison.budget import Budget
-from playground.comparison.compare import Change
+from playground.comparison.compare import COUNTED, Change
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.states import compile_definitions
 from playground.comparison.users import make_users
-from playground.comparison.who_changes import COUNTED, Contexts, FlagChanges, WhoChanges
+from playground.comparison.who_changes import Contexts, FlagChanges, WhoChanges
 from projects.definitions import Definitions
 
 MADE = 2_000
@@ -21,14 +21,8 @@ MADE = 2_000
 AT_ONCE = 100
 """Flags whose results are kept in memory together."""
 BUDGET = Budget(seconds=3_600)
-WORDS = {
-    Change.OFF_TO_ON: "off there, on here",
-    Change.ON_TO_OFF: "on there, off here",
-    Change.VARIANT: "another variant",
-    Change.PAYLOAD: "another payload",
-    Change.SHARE: "another share of random results",
-    Change.UNKNOWN: "only an SDK can tell",
-}
+SWITCHES = {Change.OFF_TO_ON: "off there, on here", Change.ON_TO_OFF: "on there, off here"}
+"""Words of changes that would leave open which installation comes first."""
 
 
 def compare(
@@ -59,8 +53,8 @@ def compare(
 
 def _count_changes(flag: FlagChanges) -> str:
     """Counts the users, or edge cases, with each change. Unknown where only an SDK can tell."""
-    everyone = {change: flag.for_everyone.count(change) for change in COUNTED}
-    return ", ".join(f"{number:,} {WORDS[change]}" for change, number in everyone.items() if number)
+    everyone = ((SWITCHES.get(change, change.words), flag.for_everyone.count(change)) for change in COUNTED)
+    return ", ".join(f"{number:,} {words}" for words, number in everyone if number)
 
 
 def _find_unlike(there: Flags, here: Flags) -> set[str]:

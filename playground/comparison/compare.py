@@ -36,9 +36,24 @@ class Change(Enum):
     """Only an SDK can tell the result in at least one state, and the flag is not the same in both."""
     NONE = "unchanged"
 
+    @property
+    def words(self) -> str:
+        """Says it after a number of users: ``200 off → on``."""
+        return _WORDS[self]
 
-CHANGES = (Change.OFF_TO_ON, Change.ON_TO_OFF, Change.VARIANT, Change.PAYLOAD, Change.SHARE)
 
+_WORDS = {
+    Change.OFF_TO_ON: "off → on",
+    Change.ON_TO_OFF: "on → off",
+    Change.VARIANT: "another variant",
+    Change.PAYLOAD: "another payload",
+    Change.SHARE: "another share of calls",
+    Change.UNKNOWN: "only an SDK can tell",
+    Change.NONE: "unchanged",
+}
+SWITCHES = (Change.OFF_TO_ON, Change.ON_TO_OFF)
+CHANGES = (*SWITCHES, Change.VARIANT, Change.PAYLOAD, Change.SHARE)
+COUNTED = (*CHANGES, Change.UNKNOWN)
 
 Pairs = dict[tuple[Shares, Shares], Mask]
 """Contexts by their results before and after."""

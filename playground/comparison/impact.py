@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from playground.comparison.budget import Budget
-from playground.comparison.compare import Example
+from playground.comparison.compare import COUNTED, Example
 from playground.comparison.states import compile_definitions
-from playground.comparison.who_changes import COUNTED, Contexts, FlagChanges, WhoChanges, choose_users
+from playground.comparison.who_changes import Contexts, FlagChanges, WhoChanges, choose_users
 from playground.engine.coercion import objects_of
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot

@@ -12,7 +12,7 @@ from django.utils.functional import cached_property
 
 from groups.access import Caller
 from playground.comparison.budget import Budget
-from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
+from playground.comparison.compare import CHANGES, COUNTED, Change, Comparison, Example, FlagComparison
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.shares import Answer
 from playground.comparison.table import Column, ContextTable, Mask, mask_positions
@@ -23,7 +23,6 @@ from playground.engine.snapshot import Snapshot
 from playground.user_runs.own_users import find_own_users, make_own_contexts
 from projects.definitions import Definitions
 
-COUNTED = (*CHANGES, Change.UNKNOWN)
 MAX_USERS = 10_000
 SHOWN_RESULTS = 500_000
 """Flags times users of a page that chooses the number of users itself: less than a second of CPU time."""

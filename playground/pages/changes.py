@@ -7,8 +7,8 @@ from django.http import QueryDict
 
 from flagadmin.core.lists.charts import format_percent
 from flagadmin.core.lists.pages import Column, Filter, Listing
-from playground.comparison.compare import Change, Example
-from playground.comparison.who_changes import COUNTED, FlagChanges, WhoChanges
+from playground.comparison.compare import COUNTED, Change, Example
+from playground.comparison.who_changes import FlagChanges, WhoChanges
 from playground.engine.context import Context
 from playground.pages.lines import LOOKS, Count, Explain, Line, count_looks, make_line, make_sides
 

@@ -28,14 +28,15 @@ class Look(NamedTuple):
     slice: str
 
 
-LOOKS = {
-    Change.OFF_TO_ON: Look("off → on", "on", "y"),
-    Change.ON_TO_OFF: Look("on → off", "off", "n"),
-    Change.VARIANT: Look("another variant", "variant", "v3"),
-    Change.PAYLOAD: Look("another payload", "variant v2", "v1"),
-    Change.SHARE: Look("another share of calls", "random", "v2"),
-    Change.UNKNOWN: Look("only an SDK can tell", "unknown", ""),
+_CLASSES = {
+    Change.OFF_TO_ON: ("on", "y"),
+    Change.ON_TO_OFF: ("off", "n"),
+    Change.VARIANT: ("variant", "v3"),
+    Change.PAYLOAD: ("variant v2", "v1"),
+    Change.SHARE: ("random", "v2"),
+    Change.UNKNOWN: ("unknown", ""),
 }
+LOOKS = {change: Look(change.words, *classes) for change, classes in _CLASSES.items()}
 
 
 class Count(NamedTuple):

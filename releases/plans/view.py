@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from groups.access import Caller
+from playground.comparison.compare import Change
 from projects.models import Segment
 from projects.strategies.sentences import Summary, summarize_strategy
 from releases.models import Milestone, ReleasePlan
@@ -16,7 +17,6 @@ from releases.plans.access import get_flag_path
 from releases.plans.progress import UPDATE, Step, find_step, say_transition
 from releases.plans.queries import find_following, find_preceding
 from releases.plans.timing import find_opening
-from releases.requests.drift import WORDS
 from releases.safeguards.chart import Chart, draw_chart
 from releases.safeguards.judge import Judge, Verdict, find_breach
 
@@ -142,4 +142,4 @@ class Who(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[int, str]]:
-        return [(number, WORDS[kind]) for kind, number in self.document["counts"].items()]
+        return [(number, Change(kind).words) for kind, number in self.document["counts"].items()]

@@ -3,20 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from playground.comparison.compare import Change
+from playground.comparison.compare import COUNTED
 from releases.models import ChangeRequest
 
 Document = dict[str, Any]
 MAX_POINTS = 1.0
 """Percentage points of the generated users. Rollouts of two states never count exactly the same ones."""
-WORDS = {
-    Change.OFF_TO_ON.value: "off → on",
-    Change.ON_TO_OFF.value: "on → off",
-    Change.VARIANT.value: "other variant",
-    Change.PAYLOAD.value: "other payload",
-    Change.SHARE.value: "other share of calls",
-    Change.UNKNOWN.value: "only an SDK can tell",
-}
 
 
 class Figure(NamedTuple):
@@ -33,14 +25,15 @@ class Figure(NamedTuple):
 
 
 def compare_impacts(before: Document, after: Document) -> list[Figure]:
-    kinds = [kind for kind in WORDS if kind in before["counts"] or kind in after["counts"]]
+    old, new = before["counts"], after["counts"]
     lines = [_users("Users who change", before["changed"], after["changed"], before, after)]
     lines += [
-        _users(WORDS[kind], before["counts"].get(kind, 0), after["counts"].get(kind, 0), before, after)
-        for kind in kinds
+        _users(kind.words, old.get(kind.value, 0), new.get(kind.value, 0), before, after)
+        for kind in COUNTED
+        if kind.value in old or kind.value in new
     ]
-    old, new = ({one["id"] for one in impact["savedContexts"]} for impact in (before, after))
-    lines.append(Figure("Saved contexts", _names(before), _names(after), old != new))
+    then, now = ({saved["id"] for saved in impact["savedContexts"]} for impact in (before, after))
+    lines.append(Figure("Saved contexts", _names(before), _names(after), then != now))
     broken = before["brokenExpectations"], after["brokenExpectations"]
     lines.append(Figure("Expectations broken", f"{broken[0]}", f"{broken[1]}", broken[0] != broken[1]))
     return lines

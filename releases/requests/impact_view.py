@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from groups.models import User
-from playground.comparison.compare import Change
+from playground.comparison.compare import SWITCHES, Change
 from playground.pages.changes import Slice, change_slices, format_share
 from playground.pages.effects_view import EffectsView
 from playground.pages.lines import Count, Explain, count_looks
@@ -50,7 +50,7 @@ class RequestImpact:
     @property
     def both(self) -> int:
         """Users for whom one flag is turned on and another off."""
-        if self._people.keys() - set(_SWITCHED):
+        if self._people.keys() - set(SWITCHES):
             return 0
         return sum(self._people.values()) - int(self.document["changed"])
 
@@ -87,6 +87,3 @@ def _is_approved(request: ChangeRequest) -> bool:
     """Whether somebody has approved it, or nobody needs to."""
     approved = (ChangeRequest.State.APPROVED, ChangeRequest.State.SCHEDULED)
     return request.state in approved or any(review.approved for review in request.reviews.all())
-
-
-_SWITCHED = (Change.OFF_TO_ON, Change.ON_TO_OFF)
