@@ -24,6 +24,7 @@ from flagadmin.core.http.client_address import choose_address, get_peer
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.http.middleware import REFUSED, choose_request_id
+from flagadmin.core.http.request_bodies import limit_at
 from flagadmin.core.http.request_metrics import BEGUN, count_request
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
@@ -43,7 +44,7 @@ class Application:
     """The RSGI application. Granian calls ``__rsgi_init__`` once, then ``__rsgi__`` for each request."""
 
     def __init__(self) -> None:
-        self.body_receiver = BodyReceiver(self.check_known)
+        self.body_receiver = BodyReceiver(self.check_known, settings.BODY_LIMIT, limit_at)
         # A change may wait for a commit or a lock: others always find a thread.
         self.places_to_write = asyncio.Semaphore(max(1, settings.SERVER_THREADS * 3 // 4))
         self.threads = ThreadPoolExecutor(settings.SERVER_THREADS, thread_name_prefix="request")

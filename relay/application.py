@@ -17,10 +17,11 @@ from flagadmin.core.errors import (
     UnknownError,
     ValidationError,
 )
+from flagadmin.core.server.body_receiver import BodyReceiver
 from relay.copy import Copy
 from relay.flags import Body
 from relay.health import Health
-from relay.http import BULK_BOUNDS, Receiver, Request, Response, respond_error, respond_json
+from relay.http import BULK_BOUNDS, MAX_BODY, Request, Response, respond_error, respond_json
 from relay.presence import PATH as RELAYS
 from relay.presence import Presence
 from relay.reports import ID_HEADER, Reports
@@ -40,6 +41,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 Opening = Callable[[Request], Awaitable[Events]]
 STREAMING = "/api/client/streaming"
 OFREP_FLAGS = "/ofrep/v1/evaluate/flags"
+MAX_BYTES = 100_000_000  # of bodies that are being received, together
 _CORS = re.compile(r"/(api/(frontend|proxy)|ofrep)(/|$)")
 _TOGGLE = re.compile(r"/api/(frontend|proxy)/features/")
 _ETAG = re.compile(r'"?(\d{1,16})"?')
@@ -60,7 +62,7 @@ class Application:
     ) -> None:
         self._tokens, self._copy, self._reports = tokens, copy, reports
         self._streams, self._presence, self._origins = streams, presence, origins
-        self._receiver = Receiver()
+        self._receiver = BodyReceiver(self._check_known, MAX_BODY, lambda path: MAX_BODY, max_bytes=MAX_BYTES)
         self._intake: Any = None
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/api/client/features"): self.get_features,
@@ -96,16 +98,30 @@ class Application:
             protocol.response_bytes(response.status, response.headers + cors, response.body)
 
     async def _answer(self, scope: Any, protocol: Any) -> Response:
+        if "content-length" not in scope.headers and "transfer-encoding" not in scope.headers:
+            return await self._handle(Request(scope, b""))
         try:
-            request = await self._receiver.receive(scope, protocol)
-            return await self._find_handler(request)(request)
+            async with self._receiver.receive(scope, protocol) as body:
+                return await self._handle(Request(scope, body))
         except AppError as error:
-            return respond_error(scope.path, error)
+            response = respond_error(scope.path, error)
+            response.headers.append(("connection", "close"))  # the body is not received
+            return response
         except EOFError:  # the client has disconnected
             return Response(400, [])
+
+    async def _handle(self, request: Request) -> Response:
+        try:
+            return await self._find_handler(request)(request)
+        except AppError as error:
+            return respond_error(request.path, error)
         except Exception:
             log.exception("A request failed")
-            return respond_error(scope.path, UnknownError())
+            return respond_error(request.path, UnknownError())
+
+    async def _check_known(self, scope: Any) -> None:
+        """Nobody without a token makes the relay receive much."""
+        await self._tokens.find(Request(scope, b"").secret)
 
     def _find_handler(self, request: Request) -> Handler:
         path = request.path.rstrip("/")
@@ -250,21 +266,27 @@ class Application:
             self._intake = await asyncio.to_thread(import_module, "relay.intake")
         return self._intake
 
+    async def _check_reporter(self, request: Request, kind: str, identifier: str = "") -> tuple[Token, Any]:
+        """The token, and `relay.intake`. A report for which there is no room is not even parsed."""
+        token = await self._find_token(request, kind)
+        self._reports.check_room(identifier)
+        return token, await self.load_intake()
+
     async def register(self, request: Request) -> Response:
-        token, intake = await self._find_token(request, BACKEND), await self.load_intake()
+        token, intake = await self._check_reporter(request, BACKEND)
         self._reports.add(intake.read_registration(request, token))
         return Response(202, [])
 
     async def take_metrics(self, request: Request) -> Response:
-        token, intake = await self._find_token(request, BACKEND), await self.load_intake()
+        token, intake = await self._check_reporter(request, BACKEND)
         self._reports.add(intake.read_metrics(request, token))
         return Response(202, [])
 
     async def take_bulk(self, request: Request) -> Response:
-        token, intake = await self._find_token(request, BACKEND), await self.load_intake()
+        identifier = request.headers.get(ID_HEADER.lower(), "")[:100]
+        token, intake = await self._check_reporter(request, BACKEND, identifier)
         line, problems = intake.read_bulk(request.json(BULK_BOUNDS), token)
-        identifier = request.headers.get(ID_HEADER.lower(), "")
-        self._reports.add(line | {"id": identifier[:100]} if identifier else line)
+        self._reports.add(line | {"id": identifier} if identifier else line)
         if problems:
             raise ValidationError.of(problems)
         return Response(202, [])
@@ -275,12 +297,12 @@ class Application:
         return Response(202, [])
 
     async def register_frontend(self, request: Request) -> Response:
-        token, intake = await self._find_token(request, FRONTEND), await self.load_intake()
+        token, intake = await self._check_reporter(request, FRONTEND)
         self._reports.add(intake.read_registration(request, token))
         return Response(200, [("content-type", "text/plain")], b"OK")
 
     async def take_frontend_metrics(self, request: Request) -> Response:
-        token, intake = await self._find_token(request, FRONTEND), await self.load_intake()
+        token, intake = await self._check_reporter(request, FRONTEND)
         self._reports.add(intake.read_metrics(request, token))
         return Response(200, [("content-type", "text/plain")], b"OK")
 

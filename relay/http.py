@@ -9,21 +9,13 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from flagadmin.core.errors import (
-    AppError,
-    AuthenticationRequired,
-    PayloadTooLarge,
-    ServiceUnavailable,
-    ValidationError,
-)
+from flagadmin.core.errors import AppError, AuthenticationRequired, ValidationError
 from flagadmin.core.http.etag_lists import is_listed
 from flagadmin.core.http.json_bodies import Bounds, inflate, read_json
-from flagadmin.core.server.receiving import SMALL_BODY, receive_parts, receive_small
 from sdk.ofrep import errors as ofrep
 
 JSON = ("content-type", "application/json")
 MAX_BODY = 4_000_000  # bytes
-MAX_BYTES = 100_000_000  # of bodies that are being received
 MAX_FIELDS = 1_000  # of a query
 BOUNDS = Bounds()
 BULK_BOUNDS = Bounds(values=1_000_000)
@@ -85,42 +77,6 @@ class Request:
 
     def knows(self, etag: str) -> bool:
         return is_listed(self.headers.get("if-none-match", ""), etag)
-
-
-class Receiver:
-    """Receives requests. Bodies that are not small have so much memory together."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-
-    async def receive(self, scope: Any, protocol: Any) -> Request:
-        """Raises PayloadTooLarge, RequestTimeout, ServiceUnavailable (too many bodies), and EOFError if the client has
-        disconnected."""
-        headers = scope.headers
-        if "content-length" not in headers and "transfer-encoding" not in headers:
-            return Request(scope, b"")
-        declared, size = int(headers.get("content-length") or 0), 0
-        check_size(declared)
-        if 0 < declared <= SMALL_BODY:
-            return Request(scope, await receive_small(protocol, declared))
-
-        def add(nbytes: int) -> None:
-            nonlocal size
-            size += nbytes
-            self._bytes += nbytes
-            check_size(size)
-            if self._bytes > MAX_BYTES:
-                raise ServiceUnavailable("Too many large bodies are being received. Try again later.")
-
-        try:
-            return Request(scope, await receive_parts(protocol, declared, add))
-        finally:
-            self._bytes -= size
-
-
-def check_size(nbytes: int) -> None:
-    if nbytes > MAX_BODY:
-        raise PayloadTooLarge("The body is too large.")
 
 
 def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -13,6 +13,7 @@ from granian.constants import Interfaces
 from granian.server.embed import Server
 
 from flagadmin.core.errors import AppError
+from flagadmin.core.server.memory import settle
 from flagadmin.core.server.open_files import OTHERS, raise_limit
 from flagadmin.core.server.sockets import drop_stalled_readers
 from relay.application import Application
@@ -97,7 +98,7 @@ async def _run(options: Options, storage: Storage) -> None:
             reports.keep_sending(),
             presence.keep_telling(),
             _drop_stalled_readers(),
-            application.load_intake(),
+            _load_rest(application),
             Listening(options.upstream, options.upstream_headers, tokens, copy).run(),
         )
     ]
@@ -111,6 +112,11 @@ async def _run(options: Options, storage: Storage) -> None:
             task.cancel()
         await _send_last(reports, options.timeout)
         threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def _load_rest(application: Application) -> None:
+    await application.load_intake()
+    settle()
 
 
 async def _drop_stalled_readers() -> None:

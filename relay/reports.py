@@ -40,12 +40,21 @@ STORED = frozenset((200, 202))
 Line = dict[str, Any]
 
 
+Use = tuple[str, str, str]
+"""An application's use of a flag in an hour."""
+
+
 class Sums:
-    """Reports, added up by environment."""
+    """Reports, added up by environment.
+
+    Of flags and their counts there may be MAX_NAMES. They are kept in tuples of strings and numbers, which the garbage
+    collector leaves alone: to go through as many dictionaries takes it 80 ms, in which nobody is answered.
+    """
 
     def __init__(self) -> None:
         self._applications: dict[str, dict[tuple[str, str], Line]] = defaultdict(dict)
-        self._counts: dict[str, dict[tuple[str, str, str], Line]] = defaultdict(dict)
+        self._counts: dict[str, dict[Use, tuple[int, int]]] = defaultdict(dict)  # on and off
+        self._variants: dict[str, dict[Use, dict[str, int]]] = defaultdict(dict)
         self._impact: dict[str, list[Any]] = defaultdict(list)
         self._seen: dict[str, set[str]] = defaultdict(set)
         self.names = 0
@@ -70,20 +79,19 @@ class Sums:
         self.names += _count_names(known) - before
 
     def _add_count(self, environment: str, metric: Line) -> None:
-        key, counts = (
+        use, counts = (
             (metric["appName"], metric["featureName"], metric["timestamp"]),
             self._counts[environment],
         )
-        count = counts.get(key)
-        if count is None:
-            count = counts[key] = metric | {"yes": 0, "no": 0, "variants": {}}
-            self.names += 1
-        before = len(count["variants"])
-        count["yes"] += metric["yes"]
-        count["no"] += metric["no"]
-        for name, number in metric["variants"].items():
-            count["variants"][name] = count["variants"].get(name, 0) + number
-        self.names += len(count["variants"]) - before
+        self.names += use not in counts
+        yes, no = counts.get(use, (0, 0))
+        counts[use] = yes + metric["yes"], no + metric["no"]
+        if metric["variants"]:
+            variants = self._variants[environment].setdefault(use, {})
+            before = len(variants)
+            for name, number in metric["variants"].items():
+                variants[name] = variants.get(name, 0) + number
+            self.names += len(variants) - before
 
     @property
     def clients(self) -> int:
@@ -94,15 +102,30 @@ class Sums:
         """Yields what is sent, in parts of a bounded size, each with its environment."""
         for environment, seen in self._seen.items():
             applications = list(self._applications[environment].values())
-            metrics = list(self._counts[environment].values())
+            metrics = list(self._counts[environment])
             for first in range(0, max(len(applications), len(metrics), 1), MAX_ENTRIES):
                 yield {
                     "environment": environment,
                     "applications": applications[first : first + MAX_ENTRIES],
-                    "metrics": metrics[first : first + MAX_ENTRIES],
+                    "metrics": [
+                        self._make_metric(environment, use) for use in metrics[first : first + MAX_ENTRIES]
+                    ],
                     "impactMetrics": [] if first else self._impact[environment],
                     "seenTokens": [] if first else sorted(seen)[:MAX_AT_ONCE],
                 }
+
+    def _make_metric(self, environment: str, use: Use) -> Line:
+        application, flag, hour = use
+        yes, no = self._counts[environment][use]
+        return {
+            "appName": application,
+            "featureName": flag,
+            "environment": environment,
+            "timestamp": hour,
+            "yes": yes,
+            "no": no,
+            "variants": self._variants[environment].get(use, {}),
+        }
 
 
 def _count_names(application: Line) -> int:
@@ -130,16 +153,23 @@ class Reports:
         """Batches that the upstream has not acknowledged."""
         return len(self._batches)
 
+    def check_room(self, identifier: str = "") -> None:
+        """Raises ServiceUnavailable if too much was reported in this interval: SDKs keep what they report until then.
+
+        Not for the id of a report that has been counted.
+        """
+        if self._sums.names >= MAX_NAMES and identifier not in self._ids:
+            raise ServiceUnavailable("Too much is being reported. Try again later.")
+
     def add(self, line: Line) -> None:
         """Returns once the report survives the end of the process, unless the disk fails. An id counts once.
 
-        Raises ServiceUnavailable if too much was reported in this interval: SDKs keep what they report until then.
+        Raises ServiceUnavailable as `check_room` does.
         """
         identifier = line.get("id")
         if identifier in self._ids:
             return
-        if self._sums.names >= MAX_NAMES:
-            raise ServiceUnavailable("Too much is being reported. Try again later.")
+        self.check_room()
         if identifier:
             self._ids[identifier] = None
             if len(self._ids) > MAX_IDS:

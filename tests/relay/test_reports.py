@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from flagadmin.core.errors import ServiceUnavailable
-from relay.reports import Reports
+from relay.reports import MAX_NAMES, Reports, Sums
 from relay.storage import DirectoryInUse, Storage
 from relay.tokens import Tokens
 from relay.upstream import Answer, UpstreamFailed
+from sdk.schemas import MAX_ENTRIES
 from tests.support.live_server import wait_until
 from tests.support.relay import BACKEND, WEB, Relay, flag, relaying
 from tests.support.sdk import metrics, registration
@@ -188,6 +190,27 @@ def test_names_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more
         disk.add(0)
     disk.send()
     disk.add(0)
+
+
+def test_a_report_without_room_is_not_read(upstream: Upstream, tmp_path: Path) -> None:
+    with running(upstream), relaying(upstream.port, tmp_path, "--report-seconds", "3600") as relay:
+        for number in range(MAX_NAMES // MAX_ENTRIES):
+            names = [f"{number}-{flag}" for flag in range(MAX_ENTRIES)]
+            assert relay.call("POST", "/api/client/metrics", BACKEND, metrics("web", names))[0] == 202
+        for path in ("register", "metrics", "metrics/bulk"):
+            assert relay.call("POST", f"/api/client/{path}", BACKEND, {"appName": 7})[0] == 503
+        assert relay.get("/api/frontend", WEB)[0] == 200
+
+
+def test_the_garbage_collector_has_nothing_to_look_at_in_names() -> None:
+    sums = Sums()
+    line = {"environment": "e", "token": "t", "applications": [], "impactMetrics": []}
+    gc.collect()
+    before = len(gc.get_objects())
+    sums.add(line | {"metrics": report_names(*(f"f{number}" for number in range(10_000)))})
+    gc.collect()
+    assert sums.names == 10_000
+    assert len(gc.get_objects()) - before < 1_000
 
 
 def test_an_application_that_registers_again_takes_no_room(

@@ -132,6 +132,19 @@ def test_no_body_is_read_without_a_token(relay: Relay, path: str) -> None:
     assert relay.call("POST", path, WEB, {"context": 7})[0] == 400
 
 
+@pytest.mark.parametrize("secret", ["", "shop:development.nobody-knows-it"])
+def test_a_strangers_large_body_is_not_received(relay: Relay, secret: str) -> None:
+    head = f"POST /api/frontend HTTP/1.1\r\nHost: x\r\nAuthorization: {secret}\r\nContent-Length: 1000000\r\n\r\n"
+    with held_sockets(relay.port, 1, head.encode()) as [stranger]:
+        answer = b""
+        while part := stranger.recv(4_096):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert (
+        relay.call("POST", "/api/frontend", WEB, {"context": {"properties": {"x": "y" * 100_000}}})[0] == 200
+    )
+
+
 @pytest.mark.parametrize(
     ("method", "path", "secret", "status"),
     [

@@ -1,4 +1,4 @@
-"""Receives request bodies, each with a deadline, within a memory limit per worker.
+"""Receives request bodies, each with a deadline, within a memory limit per worker. Relays receive theirs so too.
 
 API bodies that are not small, and all bodies above the ordinary limit, are received from authenticated
 callers only. Console forms are received from anyone: a form sent after the session has ended is shown again
@@ -10,11 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from django.conf import settings
-
 from flagadmin.core import errors
 from flagadmin.core.http.json_bodies import too_large
-from flagadmin.core.http.request_bodies import limit_at
 from flagadmin.core.server.receiving import SMALL_BODY, receive_parts, receive_small
 
 APIS = ("/api/", "/ofrep/")  # of known callers
@@ -24,10 +21,21 @@ SLOT_TIMEOUT = 30.0
 
 
 class BodyReceiver:
-    """Receives a worker's bodies. ``check_known`` raises AuthenticationRequired for anonymous callers."""
+    """Receives a worker's bodies."""
 
-    def __init__(self, check_known: Callable[[Any], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        check_known: Callable[[Any], Awaitable[None]],
+        ordinary: int,
+        limit_at: Callable[[str], int],
+        *,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        """``check_known`` raises AuthenticationRequired for anonymous callers. ``ordinary`` is the ordinary limit,
+        ``limit_at`` tells that of a path; ``max_bytes`` is that of all bodies together."""
         self._check_known = check_known
+        self._ordinary, self._limit_at = ordinary, limit_at
+        self._max_bytes = max_bytes
         self._slots = asyncio.Semaphore(MAX_LARGE_BODIES)
         self._bytes = 0
 
@@ -39,16 +47,16 @@ class BodyReceiver:
         EOFError if the client has disconnected.
         """
         declared = int(scope.headers.get("content-length") or 0)
-        ordinary = 0 < declared <= settings.BODY_LIMIT
-        limit = settings.BODY_LIMIT if ordinary else limit_at(scope.path)
+        ordinary = 0 < declared <= self._ordinary
+        limit = self._ordinary if ordinary else self._limit_at(scope.path)
         if declared > limit:
             raise too_large(limit)
         if ordinary and declared <= SMALL_BODY:
             yield await receive_small(protocol, declared)
             return
-        if not 0 < declared <= SMALL_BODY and (scope.path.startswith(APIS) or limit > settings.BODY_LIMIT):
+        if not 0 < declared <= SMALL_BODY and (scope.path.startswith(APIS) or limit > self._ordinary):
             limit = await self._limit_for_caller(scope, declared, limit)
-        if limit <= settings.BODY_LIMIT:
+        if limit <= self._ordinary:
             async with self._received(protocol, declared, limit) as body:
                 yield body
             return
@@ -88,7 +96,7 @@ class BodyReceiver:
             self._bytes += nbytes
             if size > limit:
                 raise too_large(limit)
-            if self._bytes > MAX_BYTES:
+            if self._bytes > self._max_bytes:
                 raise too_many_bodies()
 
         try:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core import errors
+from flagadmin.core.http.request_bodies import limit_at
 from flagadmin.core.server import body_receiver as receiver_module
 from flagadmin.core.server import receiving
 from flagadmin.core.server.body_receiver import BodyReceiver
@@ -30,10 +31,14 @@ def received(
     sender: Sender, length: int | None = None, path: str = "/api/admin/playground", caller: Any = known
 ) -> bytes:
     async def receive() -> bytes:
-        async with BodyReceiver(caller).receive(scope(length, path), sender) as body:
+        async with make_receiver(caller).receive(scope(length, path), sender) as body:
             return body
 
     return run(receive())
+
+
+def make_receiver(caller: Any, **more: int) -> BodyReceiver:
+    return BodyReceiver(caller, 1_000_000, limit_at, **more)
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -104,7 +109,7 @@ def test_large_bodies_have_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receiver_module, "SLOT_TIMEOUT", 0.01)
 
     async def receive() -> None:
-        body_receiver = BodyReceiver(known)
+        body_receiver = make_receiver(known)
 
         def large() -> Any:
             return body_receiver.receive(scope(2_000_000, IMPORT), Sender(b"a" * 2_000_000))
@@ -148,11 +153,9 @@ def test_a_strangers_body_may_be_small() -> None:
         received(Sender(body, b"a", then="hang"), None, caller=unknown)
 
 
-def test_bodies_together_have_so_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiver_module, "MAX_BYTES", 300_000)
-
+def test_bodies_together_have_so_much_memory() -> None:
     async def receive() -> None:
-        body_receiver = BodyReceiver(known)
+        body_receiver = make_receiver(known, max_bytes=300_000)
 
         def whole(length: int = 100_000, then: str = "end") -> Any:
             return body_receiver.receive(scope(100_000, "/login/"), Sender(b"a" * length, then=then))
