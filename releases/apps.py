@@ -10,14 +10,14 @@ class ReleasesConfig(AppConfig):
         from flagadmin.core import change_checks
         from flagadmin.core.server import background_tasks
         from playground.comparison import future
-        from releases import changes
+        from releases.changes import flags, segments  # noqa: F401 - register kinds of changes
         from releases.forecast import forecast
         from releases.gate import guard
+        from releases.plans import changes as of_plans  # noqa: F401
         from releases.plans import due as plans
-        from releases.plans.changes import PLAN_KINDS
+        from releases.safeguards import changes as of_safeguards  # noqa: F401
         from releases.schedules import due
 
-        changes.register(PLAN_KINDS)
         change_checks.register(guard)
         future.register(forecast)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)

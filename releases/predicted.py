@@ -1,29 +1,21 @@
 """Predicts what an environment would answer after changes, without making them: takes no lock, writes nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from flagadmin.core.errors import NotFound, Problem
+from flagadmin.core.errors import NotFound
 from flagadmin.core.unreadable_values import check_values
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from projects.definitions import Definitions
-from projects.flags.dependencies.rules import make_dependency
 from projects.flags.environments.actions import plan_added_strategy
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment
-from projects.strategies.actions import order_problems
-from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import load_known_names
-from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
-from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.strategies.rules import StrategyDefaults, plan_strategy
 from releases.models import Safeguard
 from releases.plans.snapshots import PlanSnapshot, read_snapshots
 from releases.targets import read_flag_safeguards, read_segment
-
-Payload = Any
-Draft = Callable[["Predicted", str, Payload], None]
-"""Makes a change of a flag, or of a segment without one. Raises NotFound, ValidationError."""
 
 
 class Predicted:
@@ -110,6 +102,37 @@ class Predicted:
                 return strategy
         raise NotFound(f"{name} has no strategy {strategy_id} in {self.project_environment.environment_id}.")
 
+    def switch(self, name: str, enabled: bool, *, activate_disabled: bool = False) -> None:
+        """Turns the flag on or off. One without an enabled strategy gets one when it is turned on."""
+        strategies = self.flag(name)["strategies"]
+        if enabled and _all_disabled(strategies):
+            if strategies and activate_disabled:
+                strategies = [{**strategy, "disabled": False} for strategy in strategies]
+            else:
+                added: Any = plan_added_strategy(Flag(name=name), self.project_environment)
+                strategies = [*strategies, self.plan(name, added)]
+        self.edit(name, strategies=strategies, enabled=enabled)
+
+    def add_strategy(self, name: str, added: StrategyDefinition) -> None:
+        self.edit(name, strategies=sorted([*self.flag(name)["strategies"], added], key=_sort_order))
+
+    def replace_strategy(self, name: str, edited: StrategyDefinition) -> None:
+        """Replaces the strategy that has the same id."""
+        others = self.flag(name)["strategies"]
+        self.set_strategies(name, [edited if each["id"] == edited["id"] else each for each in others])
+
+    def remove_strategy(self, name: str, strategy_id: str) -> None:
+        removed = self.strategy(name, strategy_id)
+        self.set_strategies(name, [each for each in self.flag(name)["strategies"] if each is not removed])
+
+    def order_strategies(self, name: str, places: Mapping[str, int]) -> None:
+        """``places``: sort orders by id. The other strategies keep theirs."""
+        placed: list[Any] = [
+            {**each, "sortOrder": places.get(each["id"], each["sortOrder"])}
+            for each in self.flag(name)["strategies"]
+        ]
+        self.edit(name, strategies=sorted(placed, key=lambda each: (_sort_order(each), each["id"])))
+
     def set_strategies(self, name: str, strategies: Sequence[StrategyDefinition]) -> None:
         """Sets the strategies in their order. A flag that loses its last enabled strategy is turned off."""
         ordered = sorted(strategies, key=_sort_order)
@@ -147,80 +170,3 @@ def _sort_order(strategy: StrategyDefinition) -> int:
 
 def _all_disabled(strategies: Sequence[StrategyDefinition]) -> bool:
     return all(strategy["disabled"] for strategy in strategies)
-
-
-def switch(state: Predicted, name: str, payload: Payload) -> None:
-    strategies = state.flag(name)["strategies"]
-    if payload["enabled"] and _all_disabled(strategies):
-        if strategies and payload.get("shouldActivateDisabledStrategies"):
-            strategies = [{**strategy, "disabled": False} for strategy in strategies]
-        else:
-            added: Any = plan_added_strategy(Flag(name=name), state.project_environment)
-            strategies = [*strategies, state.plan(name, added)]
-    state.edit(name, strategies=strategies, enabled=payload["enabled"])
-
-
-def add_strategy(state: Predicted, name: str, payload: Payload) -> None:
-    added = [*state.flag(name)["strategies"], state.plan(name, payload)]
-    state.edit(name, strategies=sorted(added, key=_sort_order))
-
-
-def update_strategy(state: Predicted, name: str, payload: Payload) -> None:
-    stored = state.strategy(name, payload["id"])
-    edited = state.plan(name, merge_strategy(stored, payload), stored)
-    others = state.flag(name)["strategies"]
-    state.set_strategies(name, [edited if each is stored else each for each in others])
-
-
-def remove_strategy(state: Predicted, name: str, payload: Payload) -> None:
-    removed = state.strategy(name, payload["id"])
-    state.set_strategies(name, [each for each in state.flag(name)["strategies"] if each is not removed])
-
-
-def order_strategies(state: Predicted, name: str, payload: Payload) -> None:
-    strategies: dict[str, Any] = {each["id"]: each for each in state.flag(name)["strategies"]}
-    ids = [entry["id"] for entry in payload]
-    problems: list[Problem] = list(
-        order_problems(Flag(name=name), state.project_environment.environment_id, ids, strategies)
-    )
-    check_values(problems)
-    for entry in payload:
-        strategies[entry["id"]] = {**strategies[entry["id"]], "sortOrder": entry["sortOrder"]}
-    ordered = sorted(strategies.values(), key=lambda each: (_sort_order(each), each["id"]))
-    state.edit(name, strategies=ordered)
-
-
-def set_variants(state: Predicted, name: str, payload: Payload) -> None:
-    check_values(list(variants_problems(payload["variants"], "")))
-    state.edit(name, variants=make_variants(payload["variants"], state.flag(name)["variants"]))
-
-
-def archive(state: Predicted, name: str, payload: Payload) -> None:
-    state.flag(name)
-    del state.flags[name]
-
-
-def add_parent(state: Predicted, name: str, payload: Payload) -> None:
-    added = make_dependency(payload)
-    parents = state.flag(name)["dependencies"]
-    known = any(parent["feature"] == added["feature"] for parent in parents)
-    replaced = [added if parent["feature"] == added["feature"] else parent for parent in parents]
-    state.edit(name, dependencies=replaced if known else [*parents, added])
-
-
-def clear_parents(state: Predicted, name: str, payload: Payload) -> None:
-    state.edit(name, dependencies=[])
-
-
-def update_segment(state: Predicted, name: str, payload: Payload) -> None:
-    key = payload["id"]
-    edits = {member: value for member, value in payload.items() if member != "id"}
-    if "constraints" in edits:
-        edits["constraints"] = [make_constraint(constraint) for constraint in edits["constraints"]]
-        if (segment := state.segments.get(key)) is not None:
-            state.segments[key] = {**segment, "constraints": edits["constraints"]}
-    state.segment_edits[key] = {**state.segment_edits.get(key, {}), **edits}
-
-
-def delete_segment(state: Predicted, name: str, payload: Payload) -> None:
-    state.segments.pop(payload["id"], None)

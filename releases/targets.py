@@ -14,6 +14,7 @@ from projects.definitions import read_definitions
 from projects.models import Segment
 from projects.segments.documents import make_segment_document
 from releases.models import Safeguard
+from releases.plans.access import FlagPath
 from releases.plans.queries import find_by_key
 from releases.plans.snapshots import PlanSnapshot, read_snapshots
 
@@ -117,6 +118,6 @@ class Target:
         return find_by_key(self.flags.safeguards(self.feature), key, message)
 
     @property
-    def path(self) -> tuple[str, str, str]:
-        """As actions take it: project, flag, environment."""
-        return self.project, self.feature, self.environment
+    def path(self) -> FlagPath:
+        """As actions take it."""
+        return FlagPath(self.project, self.feature, self.environment)

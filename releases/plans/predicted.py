@@ -6,20 +6,15 @@ from dataclasses import replace
 from itertools import count, zip_longest
 from typing import Any
 
-from flagadmin.core.errors import Conflict, NotFound
+from flagadmin.core.errors import NotFound
 from flagadmin.core.unreadable_values import check_values
 from projects.models import Flag
 from projects.strategies.rules import merge_strategy
-from releases.models import Milestone, ReleasePlan, Safeguard
-from releases.plans.queries import UNFINISHED, find_by_key
-from releases.plans.rules import check_paused, check_startable
+from releases.models import Milestone
+from releases.plans.queries import find_by_key
 from releases.plans.snapshots import PlanSnapshot
-from releases.predicted import Predicted, remove_strategy, switch
-from releases.safeguards.documents import assign_values
-from releases.safeguards.rules import check_room
-from releases.templates.rules import StrategyPlanner, tidy_transition
-
-PlanState = ReleasePlan.State
+from releases.predicted import Predicted
+from releases.templates.rules import StrategyPlanner
 
 
 def draft_strategies(
@@ -38,12 +33,10 @@ def draft_strategies(
         if key is None:
             key = _draft_added(state, name, values)
         else:
-            edited = state.plan(name, values, stored[key])
-            others = state.flag(name)["strategies"]
-            state.set_strategies(name, [edited if each["id"] == key else each for each in others])
+            state.replace_strategy(name, state.plan(name, values, stored[key]))
         ids.append(key)
     for key in extra:
-        remove_strategy(state, name, {"id": key})
+        state.remove_strategy(name, key)
     return ids
 
 
@@ -104,98 +97,9 @@ def keep_plan(state: Predicted, name: str, edited: PlanSnapshot) -> None:
     state.set_plans(name, [edited if plan.pk == edited.pk else plan for plan in state.plans(name)])
 
 
-def add_plan(state: Predicted, name: str, payload: Any) -> None:
-    if any(plan.state in UNFINISHED for plan in state.plans(name)):
-        raise Conflict(f"{name} has a release plan that is not done.")
-    added = PlanSnapshot("", "", PlanState.PLANNED, None, [], [], [])
-    state.set_plans(name, [added, *state.plans(name)])
-
-
-def start_milestone(state: Predicted, name: str, payload: Any) -> None:
-    plan = find_plan_ahead(state, name, payload)
-    milestone = plan.milestone(payload["milestoneId"])
-    check_startable(plan, milestone, [other for other in state.plans(name) if other.pk != plan.pk])
-    is_over = milestone.transition is None and milestone.pk == plan.milestones[-1].pk
-    plan = replace(plan, active_id=milestone.pk, state=PlanState.DONE if is_over else PlanState.RUNNING)
-    keep_plan(state, name, draft_milestone(state, name, plan, milestone))
-
-
-def resume_plan(state: Predicted, name: str, payload: Any) -> None:
-    plan = find_plan_ahead(state, name, payload)
-    check_paused(plan)
-    keep_plan(state, name, replace(plan, state=PlanState.RUNNING))
-
-
-def remove_plan(state: Predicted, name: str, payload: Any) -> None:
-    plan = find_plan_ahead(state, name, payload)
-    if plan.active_id is not None:
-        draft_strategies(state, name, plan.strategy_ids, [])
-    state.set_plans(name, [other for other in state.plans(name) if other.pk != plan.pk])
-
-
 def edit_plan(state: Predicted, name: str, payload: Any) -> tuple[PlanSnapshot, Milestone]:
     """The plan with one strategy of a milestone edited, and this milestone."""
     plan = find_plan_ahead(state, name, payload)
     milestone = copy(plan.milestone(payload["milestoneId"]))
     edit_in_memory(Flag(name=name, project=state.project_environment.project), milestone, payload)
     return plan.with_milestone(milestone), milestone
-
-
-def edit_strategy(state: Predicted, name: str, payload: Any) -> None:
-    """Edits a strategy. One of the active milestone is the flag's strategy too."""
-    plan, milestone = edit_plan(state, name, payload)
-    if plan.active_id == milestone.pk:
-        plan = draft_milestone(state, name, plan, milestone)
-    keep_plan(state, name, plan)
-
-
-def set_transition(state: Predicted, name: str, payload: Any) -> None:
-    plan = find_plan_ahead(state, name, payload)
-    milestone = copy(plan.milestone(payload["sourceMilestone"]))
-    milestone.transition = tidy_transition(payload.get("transitionCondition"))
-    keep_plan(state, name, plan.with_milestone(milestone))
-
-
-def set_safeguard(state: Predicted, name: str, payload: Any) -> None:
-    plan = find_plan_ahead(state, name, payload)
-    added = Safeguard(plan_id=plan.pk)
-    safeguards = _with_safeguard(plan.safeguards, added, payload["safeguard"], f"Release plan {plan.name}")
-    keep_plan(state, name, replace(plan, safeguards=safeguards))
-
-
-def set_flag_safeguard(state: Predicted, name: str, payload: Any) -> None:
-    safeguards = _with_safeguard(state.safeguards(name), Safeguard(), payload["safeguard"], name)
-    state.set_safeguards(name, safeguards)
-
-
-def _with_safeguard(
-    safeguards: Sequence[Safeguard], added: Safeguard, values: Mapping[str, Any], owner: str
-) -> list[Safeguard]:
-    """Returns the safeguards with one more, or with the one of the id changed. Raises NotFound, ValidationError."""
-    key = values.get("id")
-    if not key:
-        check_room(len(safeguards), owner)
-        assign_values(added, values)
-        return [*safeguards, added]
-    edited = copy(find_by_key(safeguards, key, f"{owner} has no safeguard {key}."))
-    assign_values(edited, values)
-    return [edited if each.pk == key else each for each in safeguards]
-
-
-def remove_safeguard(state: Predicted, name: str, payload: Any) -> None:
-    plan = find_plan_ahead(state, name, payload)
-    removed = plan.safeguard(payload["safeguardId"])
-    keep_plan(
-        state, name, replace(plan, safeguards=[each for each in plan.safeguards if each is not removed])
-    )
-
-
-def remove_flag_safeguard(state: Predicted, name: str, payload: Any) -> None:
-    safeguards, key = state.safeguards(name), payload["safeguardId"]
-    removed = find_by_key(safeguards, key, f"{name} has no safeguard {key}.")
-    state.set_safeguards(name, [each for each in safeguards if each is not removed])
-
-
-def draft_off(state: Predicted, name: str, payload: Any) -> None:
-    """Does what a safeguard of a flag may do at any time."""
-    switch(state, name, {"enabled": False})

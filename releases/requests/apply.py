@@ -43,9 +43,9 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
     """Makes changes of one kind, if it can make several at once, no two are of the same thing, and none is refused."""
     kind = KINDS[changes[0].action]
-    if kind.apply_all is None or kind.about is None:
+    if not kind.applies_together:
         return False
-    subjects = {(change.feature, kind.about(change.payload)) for change in changes}
+    subjects = {(change.feature, kind.find_subject(change.payload)) for change in changes}
     if len(changes) == 1 or len(subjects) < len(changes):
         return False
     try:

@@ -150,7 +150,7 @@ def read_near(request: ChangeRequest, changes: Sequence[Change]) -> Definitions:
 def make_change(state: Predicted, change: Change, number: int, *, to_review: bool = False) -> None:
     """Raises ValidationError that names the change by its number."""
     kind = KINDS[change.action]
-    draft = kind.leads_to if to_review and kind.leads_to else kind.draft
+    draft = kind.draft_review if to_review else kind.draft
     try:
         draft(state, change.feature, change.payload)
     except AppError as error:

@@ -102,7 +102,7 @@ def edit_change(
     before = change_event_document(change)
     kind = find_kind(proposed.action, "action")
     change.action, change.feature = proposed.action, proposed.feature
-    change.payload = _plain(kind.checked(proposed.payload, "payload"))
+    change.payload = _plain(kind.clean(proposed.payload, "payload"))
     change.made_from = read_now(request, change)
     _save_edited(request, change, before, caller)
     return request
@@ -193,7 +193,7 @@ def _add(request: ChangeRequest, proposed: ProposedChange, path: str, caller: Ca
     change = Change(
         request=request, feature=proposed.feature, action=proposed.action, author_name=caller.name
     )
-    change.payload = _plain(kind.checked(proposed.payload, f"{path}.payload"))
+    change.payload = _plain(kind.clean(proposed.payload, f"{path}.payload"))
     change.made_from = read_now(request, change)
     replaced = _replaced_by(request, change)
     for other in replaced:
@@ -215,11 +215,10 @@ def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
 
 def _replaced_by(request: ChangeRequest, change: Change) -> list[Change]:
     """The request's changes of what this one changes."""
-    if (about := KINDS[change.action].about) is None:
+    if not (subject := KINDS[change.action].find_subject(change.payload)):
         return []
-    mine, others = about(change.payload), request.changes.filter(feature=change.feature)
-    abouts = ((other, KINDS[other.action].about) for other in others)
-    return [other for other, is_about in abouts if is_about and is_about(other.payload) == mine]
+    others = request.changes.filter(feature=change.feature)
+    return [other for other in others if KINDS[other.action].find_subject(other.payload) == subject]
 
 
 def _plain(value: Any) -> Any:

@@ -40,11 +40,5 @@ def _scheduled_beside(request: ChangeRequest, changes: Sequence[Change]) -> Any:
 
 
 def _meet(change: Change, other: Change) -> bool:
-    return (
-        ARCHIVE in (change.action, other.action) or _find_subject(change) == _find_subject(other) is not None
-    )
-
-
-def _find_subject(change: Change) -> str | None:
-    about = KINDS[change.action].about
-    return about(change.payload) if about else None
+    subject, other_subject = (KINDS[each.action].find_subject(each.payload) for each in (change, other))
+    return ARCHIVE in (change.action, other.action) or subject == other_subject != ""

@@ -13,7 +13,6 @@ from releases.models import Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.plans.access import FlagPath
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import add_plan
-from releases.plans.changes import PLAN_KINDS
 from releases.safeguards.actions import set_safeguard
 from releases.safeguards.flag_actions import set_flag_safeguard
 from releases.safeguards.serializers import SafeguardBody
@@ -67,7 +66,7 @@ def add_random_plan(name: str) -> None:
 
 class Proposals(RandomChanges):
     def propose(self, action: str) -> ProposedChange:
-        names = FLAGS[:2] if action in PLAN_KINDS else FLAGS
+        names = FLAGS[:2] if KINDS[action].is_later else FLAGS
         names = FLAGS[2:] if action == "addReleasePlan" else names
         names = (
             FLAGS[:1]

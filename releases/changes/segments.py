@@ -1,0 +1,67 @@
+"""Changes of a segment, which are of no flag."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from flagadmin.core.http.fields import Body
+from groups.access import Caller
+from projects.models import Segment
+from projects.segments.actions import delete_segment, update_segment
+from projects.strategies.constraint_rules import make_constraint
+from projects.strategies.constraint_serializers import ConstraintBody
+from releases.changes import Kind, Payload, drop_id, register
+from releases.predicted import Predicted
+from releases.targets import Target
+
+
+class SegmentPayload(Body):
+    id = serializers.IntegerField()
+    name = serializers.CharField(max_length=255, required=False)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    constraints = ConstraintBody(many=True, required=False)
+
+
+class SegmentId(Body):
+    id = serializers.IntegerField()
+
+
+class _OfSegment(Kind):
+    of_segment = True
+    verb = ""
+    subject = "segment {id}"
+
+    def read(self, target: Target, payload: Payload) -> Mapping[str, Any]:
+        return target.flags.segment(payload["id"])
+
+    def say(self, target: Target, payload: Payload) -> str:
+        name = Segment.objects.filter(pk=payload["id"]).values_list("name", flat=True).first()
+        return f"{self.verb} segment {name or payload['id']}"
+
+
+@register("updateSegment")
+class UpdateSegment(_OfSegment):
+    payload, verb = SegmentPayload, "Change"
+
+    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
+        update_segment(payload["id"], drop_id(payload), caller=caller)
+
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+        key, edits = payload["id"], drop_id(payload)
+        if "constraints" in edits:
+            edits["constraints"] = [make_constraint(constraint) for constraint in edits["constraints"]]
+            if (segment := state.segments.get(key)) is not None:
+                state.segments[key] = {**segment, "constraints": edits["constraints"]}
+        state.segment_edits[key] = {**state.segment_edits.get(key, {}), **edits}
+
+
+@register("deleteSegment")
+class DeleteSegment(_OfSegment):
+    payload, verb = SegmentId, "Delete"
+
+    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
+        delete_segment(payload["id"], caller=caller)
+
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+        state.segments.pop(payload["id"], None)

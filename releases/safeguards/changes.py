@@ -1,0 +1,141 @@
+"""Changes of safeguards: of a release plan, or of a flag in an environment."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from rest_framework import serializers
+
+from flagadmin.core.http.fields import Body
+from groups.access import Caller
+from releases.changes import Kind, Payload, register
+from releases.models import Safeguard
+from releases.plans.changes import OfPlan, PlanId
+from releases.plans.documents import safeguard_document
+from releases.plans.predicted import find_plan_ahead, keep_plan
+from releases.plans.queries import find_by_key
+from releases.predicted import Predicted
+from releases.safeguards.actions import remove_safeguard, set_safeguard
+from releases.safeguards.documents import assign_values
+from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.rules import check_room
+from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
+from releases.targets import Target
+
+
+class FlagSafeguardPayload(Body):
+    safeguard = FlagSafeguardBody()
+
+
+class FlagSafeguardId(Body):
+    safeguardId = serializers.CharField(max_length=26)
+
+
+class SafeguardPayload(PlanId):
+    safeguard = SafeguardBody()
+
+
+class SafeguardId(PlanId):
+    safeguardId = serializers.CharField(max_length=26)
+
+
+class _OfSafeguard(OfPlan):
+    def read(self, target: Target, payload: Payload) -> Any:
+        """The one that is changed or removed; one that is added comes in the way of no other."""
+        plan, key = target.plan(payload["planId"]), _find_key(payload)
+        return _describe(plan.safeguard(key)) if key else None
+
+
+@register("changeSafeguard")
+class SetSafeguard(_OfSafeguard):
+    payload = SafeguardPayload
+    words = "Change a safeguard of {}"
+
+    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
+        set_safeguard(target.path, payload["planId"], payload["safeguard"], caller=caller)
+
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+        plan = find_plan_ahead(state, name, payload)
+        added, owner = Safeguard(plan_id=plan.pk), f"Release plan {plan.name}"
+        safeguards = _put_in(plan.safeguards, added, payload["safeguard"], owner)
+        keep_plan(state, name, replace(plan, safeguards=safeguards))
+
+
+@register("deleteSafeguard")
+class RemoveSafeguard(_OfSafeguard):
+    payload = SafeguardId
+    words = "Remove a safeguard of {}"
+    subject = "safeguard {safeguardId}"
+
+    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
+        remove_safeguard(target.path, payload["planId"], payload["safeguardId"], caller=caller)
+
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+        plan = find_plan_ahead(state, name, payload)
+        removed = plan.safeguard(payload["safeguardId"])
+        others = [each for each in plan.safeguards if each is not removed]
+        keep_plan(state, name, replace(plan, safeguards=others))
+
+
+class _OfFlagSafeguard(Kind):
+    is_later = True
+
+    def read(self, target: Target, payload: Payload) -> Any:
+        key = _find_key(payload)
+        return _describe(target.safeguard(key)) if key else target.definition and None
+
+
+@register("changeFeatureEnvSafeguard")
+class SetFlagSafeguard(_OfFlagSafeguard):
+    payload = FlagSafeguardPayload
+    words = "Have a safeguard turn {} off"
+
+    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
+        set_flag_safeguard(target.path, payload["safeguard"], caller=caller)
+
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+        safeguards = _put_in(state.safeguards(name), Safeguard(), payload["safeguard"], name)
+        state.set_safeguards(name, safeguards)
+
+    def draft_review(self, state: Predicted, name: str, payload: Payload) -> None:
+        """Drafts what the safeguard may do at any time."""
+        state.switch(name, False)
+
+
+@register("deleteFeatureEnvSafeguard")
+class RemoveFlagSafeguard(_OfFlagSafeguard):
+    payload = FlagSafeguardId
+    words = "Remove a safeguard of {}"
+    subject = "safeguard {safeguardId}"
+
+    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
+        remove_flag_safeguard(target.path, payload["safeguardId"], caller=caller)
+
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+        safeguards, key = state.safeguards(name), payload["safeguardId"]
+        removed = find_by_key(safeguards, key, f"{name} has no safeguard {key}.")
+        state.set_safeguards(name, [each for each in safeguards if each is not removed])
+
+
+def _find_key(payload: Mapping[str, Any]) -> str:
+    return payload.get("safeguardId") or payload["safeguard"].get("id") or ""
+
+
+def _describe(safeguard: Safeguard) -> Mapping[str, Any]:
+    """Without what an alert says at the moment."""
+    return safeguard_document(safeguard) | {"firingSince": None}
+
+
+def _put_in(
+    safeguards: Sequence[Safeguard], added: Safeguard, values: Mapping[str, Any], owner: str
+) -> list[Safeguard]:
+    """Returns the safeguards with one more, or with the one of the id changed. Raises NotFound, ValidationError."""
+    key = values.get("id")
+    if not key:
+        check_room(len(safeguards), owner)
+        assign_values(added, values)
+        return [*safeguards, added]
+    edited = copy(find_by_key(safeguards, key, f"{owner} has no safeguard {key}."))
+    assign_values(edited, values)
+    return [edited if each.pk == key else each for each in safeguards]
