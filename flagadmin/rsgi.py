@@ -5,7 +5,6 @@ that sends or reads slowly blocks no other. The paths in `loop_routes` are answe
 """
 
 import asyncio
-import logging
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -35,10 +34,6 @@ from flagadmin.core.server.sockets import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
 
-log = logging.getLogger("flagadmin.server")
-
-TASK_RESTART = 1.0  # seconds
-
 
 class Application:
     """The RSGI application. Granian calls ``__rsgi_init__`` once, then ``__rsgi__`` for each request."""
@@ -55,7 +50,7 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.tasks = [loop.create_task(_repeat(task)) for task in loop_routes.tasks]
+        self.tasks = [loop.create_task(loop_routes.repeat(task)) for task in loop_routes.tasks]
         stop_granian = _prepare_stop_by_signal()
 
         def stop() -> None:  # called by another thread
@@ -201,16 +196,6 @@ def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
 
 def _send(protocol: Any, ready: Ready) -> None:
     protocol.response_bytes(ready.status, ready.headers, ready.body)
-
-
-async def _repeat(task: loop_routes.LoopTask) -> None:
-    """Runs a task until it returns. Restarts it if it fails."""
-    while True:
-        try:
-            return await task()
-        except Exception:
-            log.exception("A task of the event loop failed")
-            await asyncio.sleep(TASK_RESTART)
 
 
 def _refuse(protocol: Any, path: str, error: AppError, identifier: str) -> None:

@@ -18,15 +18,16 @@ from flagadmin.core.errors import (
     ValidationError,
 )
 from flagadmin.core.server.body_receiver import BodyReceiver
+from flagadmin.core.server.loop_routes import Headers, Ready
 from relay.copy import Copy
 from relay.flags import Body
 from relay.health import Health
-from relay.http import BULK_BOUNDS, MAX_BODY, Request, Response, respond_error, respond_json
+from relay.http import BULK_BOUNDS, MAX_BODY, Request, respond_error, respond_json
 from relay.presence import PATH as RELAYS
 from relay.presence import Presence
 from relay.reports import ID_HEADER, Reports
 from relay.responses import prepare, respond_answer, respond_body
-from relay.streams import Events, Streams, read_version
+from relay.streams import Beginning, Streams
 from relay.tokens import BACKEND, FRONTEND, Token, Tokens
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import Prepared
@@ -37,8 +38,8 @@ from sdk.spec_header import HEADER, knows_segments
 
 log = logging.getLogger("flagadmin.relay")
 
-Handler = Callable[[Request], Awaitable[Response]]
-Opening = Callable[[Request], Awaitable[Events]]
+Handler = Callable[[Request], Awaitable[Ready]]
+Opening = Callable[[Request], Awaitable[Beginning]]
 STREAMING = "/api/client/streaming"
 OFREP_FLAGS = "/ofrep/v1/evaluate/flags"
 MAX_BYTES = 100_000_000  # of bodies that are being received, together
@@ -82,22 +83,19 @@ class Application:
                 ("POST", f"{path}/client/metrics"): self.take_frontend_metrics,
                 ("POST", f"{path}/client/register"): self.register_frontend,
             }
-        self._openings: dict[str, Opening] = {STREAMING: self.open_changes, EVENTS: self.open_refetch}
+        self._openings: dict[str, Opening] = {STREAMING: self.open_changes, EVENTS: self.open_refetches}
         self._paths = {path for _, path in self._routes}
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         cors = self._cors(scope.headers.get("origin") or "") if _CORS.match(scope.path) else []
-        open_stream = self._openings.get(scope.path) if scope.method == "GET" else None
-        if open_stream is not None:
-            response = await self._stream(open_stream, scope, protocol, cors)
-        elif cors and scope.method == "OPTIONS":
-            response = self._preflight(scope)
-        else:
-            response = await self._answer(scope, protocol)
-        if response is not None:
-            protocol.response_bytes(response.status, response.headers + cors, response.body)
+        if scope.method == "GET" and (opening := self._openings.get(scope.path)):
+            await self._streams.serve(lambda: opening(Request(scope, b"")), scope, protocol, cors)
+            return
+        is_preflight = cors and scope.method == "OPTIONS"
+        response = self._preflight(scope) if is_preflight else await self._answer(scope, protocol)
+        protocol.response_bytes(response.status, response.headers + cors, response.body)
 
-    async def _answer(self, scope: Any, protocol: Any) -> Response:
+    async def _answer(self, scope: Any, protocol: Any) -> Ready:
         if "content-length" not in scope.headers and "transfer-encoding" not in scope.headers:
             return await self._handle(Request(scope, b""))
         try:
@@ -108,9 +106,9 @@ class Application:
             response.headers.append(("connection", "close"))  # the body is not received
             return response
         except EOFError:  # the client has disconnected
-            return Response(400, [])
+            return Ready(400, [])
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: Request) -> Ready:
         try:
             return await self._find_handler(request)(request)
         except AppError as error:
@@ -138,9 +136,9 @@ class Application:
             raise MethodNotAllowed(f'Method "{request.method}" not allowed.')
         raise NotFound(f"{request.path} not found.")
 
-    def _preflight(self, scope: Any) -> Response:
+    def _preflight(self, scope: Any) -> Ready:
         asked = scope.headers.get("access-control-request-headers") or "authorization, content-type"
-        return Response(
+        return Ready(
             204,
             [
                 ("access-control-allow-methods", "GET, POST, OPTIONS"),
@@ -149,7 +147,7 @@ class Application:
             ],
         )
 
-    def _cors(self, origin: str) -> list[tuple[str, str]]:
+    def _cors(self, origin: str) -> Headers:
         headers = [("vary", "Origin, Access-Control-Request-Headers, Accept-Encoding")]
         allowed = "*" if "*" in self._origins else origin if origin in self._origins else ""
         if allowed:
@@ -169,56 +167,44 @@ class Application:
 
     # Flags
 
-    async def get_features(self, request: Request) -> Response:
+    async def get_features(self, request: Request) -> Ready:
         flags = await self._copy.find(await self._find_token(request, BACKEND))
         knows = knows_segments(request.headers.get(HEADER.lower(), ""))
         body = flags.body(knows_segments=knows, prefix=request.parameters().get("namePrefix", ""))
         return await respond_body(request, body)
 
-    async def get_feature(self, request: Request) -> Response:
+    async def get_feature(self, request: Request) -> Ready:
         flags = await self._copy.find(await self._find_token(request, BACKEND))
         name = request.path.removeprefix("/api/client/features/")
         if (feature := flags.feature(name)) is None:
             raise NotFound(f"Could not find feature flag {name}")
         return respond_json(feature)
 
-    async def get_delta(self, request: Request) -> Response:
+    async def get_delta(self, request: Request) -> Ready:
         token = await self._find_token(request, BACKEND)
         await self._copy.find(token)
         changes = self._copy.changes(token.scope)
         assert changes is not None
         if request.knows(etag := f'"{changes.version}"'):
-            return Response(304, [("etag", etag)])
+            return Ready(304, [("etag", etag)])
         known = _ETAG.fullmatch(request.headers.get("if-none-match", "").removeprefix("W/"))
         body = Body(etag, changes.events(int(known[1]) if known else None))
         return await respond_body(request, body)
 
     # Streams
 
-    async def _stream(
-        self, open_stream: Opening, scope: Any, protocol: Any, cors: list[tuple[str, str]]
-    ) -> Response | None:
-        """None once the stream has ended, a response if it is refused."""
-        try:
-            self._streams.check_room()
-            events = await open_stream(Request(scope, b""))
-        except AppError as error:
-            return respond_error(scope.path, error)
-        await self._streams.serve(events, scope, protocol, cors)
-        return None
-
-    async def open_changes(self, request: Request) -> Events:
+    async def open_changes(self, request: Request) -> Beginning:
         await self._copy.find(token := await self._find_token(request, BACKEND))
-        return self._streams.tell_changes(token, read_version(request))
+        return self._streams.begin_changes(token, _read_version(request))
 
-    async def open_refetch(self, request: Request) -> Events:
+    async def open_refetches(self, request: Request) -> Beginning:
         """A browser's EventSource has a ticket instead of a header."""
         ticket = request.parameters().get(PARAMETER)
         token = (
             self._tokens.find_ticket(ticket) if ticket else await self._find_token(request, BACKEND, FRONTEND)
         )
         await self._copy.find(token)
-        return self._streams.tell_refetch(token, read_version(request))
+        return self._streams.begin_refetches(token, _read_version(request))
 
     # Evaluation
 
@@ -237,23 +223,23 @@ class Application:
         )
         return prepared, context, token
 
-    async def get_toggles(self, request: Request) -> Response:
+    async def get_toggles(self, request: Request) -> Ready:
         prepared, context, _ = await self._question(request, _read_fields, FRONTEND)
         known = request.headers.get("if-none-match", "") if request.method == "GET" else ""
         return respond_answer(answer_toggles(prepared, context, known))
 
-    async def get_toggle(self, request: Request) -> Response:
+    async def get_toggle(self, request: Request) -> Ready:
         """One flag, as Unleash Edge has it: off too."""
         prepared, context, _ = await self._question(request, _read_fields, FRONTEND)
         return respond_answer(answer_toggle(prepared, _TOGGLE.sub("", request.path), context))
 
-    async def evaluate_all(self, request: Request) -> Response:
+    async def evaluate_all(self, request: Request) -> Ready:
         prepared, context, token = await self._question(request, _read_ofrep_fields, BACKEND, FRONTEND)
         known = request.headers.get("if-none-match", "")
         browser, streams = token.kind == FRONTEND, event_streams(self._tokens.ticket_of(token))
         return respond_answer(answer_flags(prepared, context, known, browser=browser, streams=streams))
 
-    async def evaluate_one(self, request: Request) -> Response:
+    async def evaluate_one(self, request: Request) -> Ready:
         prepared, context, token = await self._question(request, _read_ofrep_fields, BACKEND, FRONTEND)
         name = request.path.removeprefix(f"{OFREP_FLAGS}/")
         return respond_answer(answer_flag(prepared, name, context, browser=token.kind == FRONTEND))
@@ -272,41 +258,41 @@ class Application:
         self._reports.check_room(identifier)
         return token, await self.load_intake()
 
-    async def register(self, request: Request) -> Response:
+    async def register(self, request: Request) -> Ready:
         token, intake = await self._check_reporter(request, BACKEND)
         self._reports.add(intake.read_registration(request, token))
-        return Response(202, [])
+        return Ready(202, [])
 
-    async def take_metrics(self, request: Request) -> Response:
+    async def take_metrics(self, request: Request) -> Ready:
         token, intake = await self._check_reporter(request, BACKEND)
         self._reports.add(intake.read_metrics(request, token))
-        return Response(202, [])
+        return Ready(202, [])
 
-    async def take_bulk(self, request: Request) -> Response:
+    async def take_bulk(self, request: Request) -> Ready:
         identifier = request.headers.get(ID_HEADER.lower(), "")[:100]
         token, intake = await self._check_reporter(request, BACKEND, identifier)
         line, problems = intake.read_bulk(request.json(BULK_BOUNDS), token)
         self._reports.add(line | {"id": identifier} if identifier else line)
         if problems:
             raise ValidationError.of(problems)
-        return Response(202, [])
+        return Ready(202, [])
 
-    async def take_relays(self, request: Request) -> Response:
+    async def take_relays(self, request: Request) -> Ready:
         _, intake = await self._find_token(request, BACKEND), await self.load_intake()
         self._presence.take(intake.read_relays(request))
-        return Response(202, [])
+        return Ready(202, [])
 
-    async def register_frontend(self, request: Request) -> Response:
+    async def register_frontend(self, request: Request) -> Ready:
         token, intake = await self._check_reporter(request, FRONTEND)
         self._reports.add(intake.read_registration(request, token))
-        return Response(200, [("content-type", "text/plain")], b"OK")
+        return Ready(200, [("content-type", "text/plain")], b"OK")
 
-    async def take_frontend_metrics(self, request: Request) -> Response:
+    async def take_frontend_metrics(self, request: Request) -> Ready:
         token, intake = await self._check_reporter(request, FRONTEND)
         self._reports.add(intake.read_metrics(request, token))
-        return Response(200, [("content-type", "text/plain")], b"OK")
+        return Ready(200, [("content-type", "text/plain")], b"OK")
 
-    async def validate(self, request: Request) -> Response:
+    async def validate(self, request: Request) -> Ready:
         """Validates tokens: returns what is known of them, and asks about those that are not known here."""
         secrets: list[str] = (await self.load_intake()).read_tokens(request)
         asked = [self._tokens.find(secret) for secret in secrets if self._tokens.get(secret) is None]
@@ -328,3 +314,9 @@ def _read_fields(request: Request) -> dict[str, Any]:
 def _read_ofrep_fields(request: Request) -> dict[str, Any]:
     """Raises ValidationError."""
     return read_body(request.json())
+
+
+def _read_version(request: Request) -> int | None:
+    """The version that the client of a stream has."""
+    known = request.headers.get("last-event-id", "").strip()
+    return int(known) if known.isdecimal() and len(known) < 17 else None

@@ -5,6 +5,7 @@ import hashlib
 import logging
 import random
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import orjson
@@ -34,7 +35,8 @@ class Copy:
         self._changes: dict[Scope, Changes] = {}
         self._narrowed: dict[Scope, tuple[Flags, Flags]] = {}  # what was narrowed, and the result
         self._fetching: dict[Scope, asyncio.Task[None]] = {}
-        self._waiting: set[asyncio.Future[bool]] = set()
+        self.when_changed: Callable[[], object] = lambda: None
+        """Called when tokens or flags may have changed."""
         self.heard_at = 0.0
         """The time of the upstream's last answer, in seconds since 1970."""
         self.fault = ""
@@ -69,25 +71,25 @@ class Copy:
 
     async def find(self, token: Token) -> Flags:
         """Raises ServiceUnavailable if nothing is known of what the token can read."""
-        source = self._find_source(token)
-        if source is None and token.kind == BACKEND:
+        if token.kind == BACKEND and token.scope not in self._flags:
             await self.fetch(token)
-            source = self._flags.get(token.scope)
+        return self.get(token.scope, is_whole=token.kind == BACKEND)
+
+    def get(self, scope: Scope, *, is_whole: bool = False) -> Flags:
+        """The flags of a scope; unless ``is_whole``, that part of a wider one's will do. Raises ServiceUnavailable."""
+        source = self._flags.get(scope) or (None if is_whole else self._find_wider(scope))
         if source is None:
             reason = self.fault or "It has no backend token for this environment and these projects."
             raise ServiceUnavailable(f"This relay has no flags for this token yet. {reason}")
-        if source.scope == token.scope:
+        if source.scope == scope:
             return source
-        kept = self._narrowed.get(token.scope)
+        kept = self._narrowed.get(scope)
         if kept is None or kept[0] is not source:
-            kept = self._narrowed[token.scope] = source, source.narrowed(token.projects)
+            kept = self._narrowed[scope] = source, source.narrowed(scope[1])
         return kept[1]
 
-    def _find_source(self, token: Token) -> Flags | None:
-        flags = self._flags.get(token.scope)
-        if flags is not None or token.kind == BACKEND:
-            return flags
-        wider = (known for known in self._tokens.all() if known.kind == BACKEND and known.covers(token.scope))
+    def _find_wider(self, scope: Scope) -> Flags | None:
+        wider = (known for known in self._tokens.all() if known.kind == BACKEND and known.covers(scope))
         return next((self._flags[known.scope] for known in wider if known.scope in self._flags), None)
 
     def changes(self, scope: Scope) -> Changes | None:
@@ -130,7 +132,7 @@ class Copy:
         if flags.scope in self._flags and self._flags[flags.scope].is_prepared:
             await asyncio.to_thread(flags.prepare)
         self._flags[flags.scope] = flags
-        self.tell_waiting()
+        self.when_changed()
 
     def _store(self, flags: Flags) -> None:
         head = {
@@ -178,23 +180,7 @@ class Copy:
                 await self.fetch(token)
 
         await asyncio.gather(*(fetch(token) for token in self._needed().values()))
-        self.tell_waiting()  # streams whose token was revoked
-
-    async def wait_for_change(self, seconds: float) -> bool:
-        """Whether something may have changed before the time was over. Thousands of streams wait here."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[bool] = loop.create_future()
-        timer = loop.call_later(seconds, _settle, waiter, False)
-        self._waiting.add(waiter)
-        try:
-            return await waiter
-        finally:
-            timer.cancel()
-            self._waiting.discard(waiter)
-
-    def tell_waiting(self) -> None:
-        for waiter in self._waiting:
-            _settle(waiter, True)
+        self.when_changed()
 
     def _drop_unneeded(self) -> None:
         needed = self._needed()
@@ -216,11 +202,6 @@ class Copy:
         if self.fault:
             log.warning("The upstream answers again")
         self.fault = ""
-
-
-def _settle(waiter: asyncio.Future[bool], has_changed: bool) -> None:
-    if not waiter.done():
-        waiter.set_result(has_changed)
 
 
 def _name_file(scope: Scope) -> str:

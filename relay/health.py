@@ -10,7 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from flagadmin import __version__
 from flagadmin.core.errors import AuthenticationRequired, NotFound
 from relay.copy import Copy
-from relay.http import Request, Response, respond_json
+from relay.http import Ready, Request, respond_json
 from relay.options import Options
 from relay.reports import Reports
 from relay.storage import Storage
@@ -44,10 +44,10 @@ class Health:
         for path in ("/ready", "/readyz", "/internal-backstage/ready"):
             self.routes["GET", path] = self.get_ready
 
-    async def get_health(self, request: Request) -> Response:
+    async def get_health(self, request: Request) -> Ready:
         return respond_json(self.describe())
 
-    async def get_ready(self, request: Request) -> Response:
+    async def get_ready(self, request: Request) -> Ready:
         """Ready with flags, however old, and without tokens, which clients will bring."""
         is_ready = bool(self._copy.scopes or not len(self._tokens))
         return respond_json(self.describe(), 200 if is_ready else 503)
@@ -68,7 +68,7 @@ class Health:
     def _measure_seconds_lost(self) -> float:
         return max(0.0, time.time() - (self._copy.heard_at or self._begun)) if self._copy.fault else 0.0
 
-    async def get_metrics(self, request: Request) -> Response:
+    async def get_metrics(self, request: Request) -> Ready:
         """404 without a token for it, 401 without that token."""
         token = self._options.metrics_token
         if not token:
@@ -79,7 +79,7 @@ class Health:
             raise AuthenticationRequired("Send the token of /metrics.")
         for name, value in zip(self._gauges, self._make_figures(), strict=True):
             self._gauges[name].set(value)
-        return Response(200, [("content-type", CONTENT_TYPE_PLAIN_0_0_4)], generate_latest(self._registry))
+        return Ready(200, [("content-type", CONTENT_TYPE_PLAIN_0_0_4)], generate_latest(self._registry))
 
     def _make_figures(self) -> list[float]:
         reports = self._reports

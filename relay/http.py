@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
@@ -12,6 +12,7 @@ import orjson
 from flagadmin.core.errors import AppError, AuthenticationRequired, ValidationError
 from flagadmin.core.http.etag_lists import is_listed
 from flagadmin.core.http.json_bodies import Bounds, inflate, read_json
+from flagadmin.core.server.loop_routes import Ready
 from sdk.ofrep import errors as ofrep
 
 JSON = ("content-type", "application/json")
@@ -19,12 +20,6 @@ MAX_BODY = 4_000_000  # bytes
 MAX_FIELDS = 1_000  # of a query
 BOUNDS = Bounds()
 BULK_BOUNDS = Bounds(values=1_000_000)
-
-
-class Response(NamedTuple):
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes = b""
 
 
 class Request:
@@ -79,11 +74,11 @@ class Request:
         return is_listed(self.headers.get("if-none-match", ""), etag)
 
 
-def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(status, [JSON, *(headers or {}).items()], orjson.dumps(document))
+def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Ready:
+    return Ready(status, [JSON, *(headers or {}).items()], orjson.dumps(document))
 
 
-def respond_error(path: str, error: AppError) -> Response:
+def respond_error(path: str, error: AppError) -> Ready:
     """Responds in the format of the API at this path."""
     identifier = os.urandom(16).hex()
     is_ofrep = path.startswith(ofrep.PREFIX)

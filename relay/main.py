@@ -13,6 +13,7 @@ from granian.constants import Interfaces
 from granian.server.embed import Server
 
 from flagadmin.core.errors import AppError
+from flagadmin.core.server.loop_routes import repeat
 from flagadmin.core.server.memory import settle
 from flagadmin.core.server.open_files import OTHERS, raise_limit
 from flagadmin.core.server.sockets import drop_stalled_readers
@@ -91,15 +92,17 @@ async def _run(options: Options, storage: Storage) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     tasks = [
-        loop.create_task(work)
-        for work in (
-            _learn(tokens, options.tokens),
-            copy.keep_current(),
-            reports.keep_sending(),
-            presence.keep_telling(),
-            _drop_stalled_readers(),
-            _load_rest(application),
-            Listening(options.upstream, options.upstream_headers, tokens, copy).run(),
+        loop.create_task(repeat(task))
+        for task in (
+            functools.partial(_learn, tokens, options.tokens),
+            copy.keep_current,
+            reports.keep_sending,
+            streams.keep_alive,
+            streams.watch_clock,
+            presence.keep_telling,
+            _drop_stalled_readers,
+            functools.partial(_load_rest, application),
+            Listening(options.upstream, options.upstream_headers, tokens, copy).run,
         )
     ]
     log.info("Relay of %s at http://%s:%d", options.upstream, options.host, options.port)

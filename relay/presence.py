@@ -63,7 +63,7 @@ class Presence:
             "uptimeSeconds": int(now - self._begun),
             "intervalSeconds": self._options.report,
             "clients": self._reports.clients,
-            "streams": self._streams.open,
+            "streams": len(self._streams),
             **self._health.describe(),
             "region": self._options.region[:MAX_REGION],
         }

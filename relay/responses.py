@@ -3,7 +3,7 @@
 import asyncio
 
 from relay.flags import MIN_COMPRESSED, Body, Flags
-from relay.http import JSON, Request, Response
+from relay.http import JSON, Ready, Request
 from sdk.evaluation.prepared import Answer, Prepared
 from sdk.spec_header import HEADER
 
@@ -12,25 +12,25 @@ async def prepare(flags: Flags) -> Prepared:
     return flags.prepare() if flags.is_prepared else await asyncio.to_thread(flags.prepare)
 
 
-async def respond_body(request: Request, body: Body) -> Response:
+async def respond_body(request: Request, body: Body) -> Ready:
     headers = [
         ("etag", body.etag),
         ("cache-control", "no-cache"),
         ("vary", f"Authorization, Accept-Encoding, {HEADER}"),
     ]
     if request.knows(body.etag):
-        return Response(304, headers)
+        return Ready(304, headers)
     if len(body.plain) >= MIN_COMPRESSED and "gzip" in request.headers.get("accept-encoding", ""):
         content = await asyncio.to_thread(body.gzipped)
-        return Response(200, [JSON, ("content-encoding", "gzip"), *headers], content)
-    return Response(200, [JSON, *headers], body.plain)
+        return Ready(200, [JSON, ("content-encoding", "gzip"), *headers], content)
+    return Ready(200, [JSON, *headers], body.plain)
 
 
-def respond_answer(answer: Answer | None) -> Response:
+def respond_answer(answer: Answer | None) -> Ready:
     assert answer is not None
     headers = [("cache-control", "no-cache")]
     if answer.etag:
         headers.append(("etag", answer.etag))
     if answer.body is None:
-        return Response(304, headers)
-    return Response(200, [JSON, *headers], answer.body)
+        return Ready(304, headers)
+    return Ready(200, [JSON, *headers], answer.body)

@@ -12,7 +12,7 @@ from rest_framework.authentication import BaseAuthentication
 from flagadmin.core.errors import AuthenticationRequired, ValidationError
 from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.request_bodies import StrictJSONParser
-from flagadmin.core.server.event_streams import CONTENT_TYPE, streams
+from flagadmin.core.server.event_streams import CONTENT_TYPE
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
 from playground.snapshot_cache import load_snapshot_at
@@ -29,7 +29,7 @@ from sdk.ofrep.request import read_body
 from sdk.ofrep.tickets import TicketAuthentication, ticket_of
 from sdk.poll_shortcuts import Origin, mark_origin
 from sdk.watcher.scopes import token_scope
-from sdk.watcher.token_streams import subscription
+from sdk.watcher.token_streams import streams, subscription
 
 Kind = ApiToken.Kind
 

@@ -10,16 +10,17 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 
 from flagadmin.core.db.replica import read_for_sdks
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.server.event_streams import CONTENT_TYPE, make_event_parts, streams
+from flagadmin.core.server.event_streams import CONTENT_TYPE, make_event_parts
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, token_of
 from sdk.delta.api import is_id
 from sdk.delta.scope import read_scope
 from sdk.delta.states import states
-from sdk.streaming.sdk_streams import CONNECTED, NOTHING
-from sdk.watcher.token_streams import subscription
+from sdk.streaming.scope_streams import CONNECTED
+from sdk.watcher.token_streams import streams, subscription
 
 HEADER = "Last-Event-ID"
+NOTHING = b'{"events":[]}'
 EXAMPLE = (
     'event: unleash-connected\nid: 1795358405\ndata: {"events":[{"type":"hydration",…}]}\n\n'
     'event: unleash-updated\nid: 1795358423\ndata: {"events":[{"type":"feature-updated",…}]}\n\n'

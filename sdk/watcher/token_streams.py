@@ -1,24 +1,27 @@
 """Open streams of SDK tokens: told when their projects change, ended when their token no longer is what it was."""
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.conf import settings
 from django.utils import timezone
+from prometheus_client import Gauge
 
 from flagadmin.core.db.outages import reach
-from flagadmin.core.server.event_streams import EventStream, retry
+from flagadmin.core.metrics.processes import process_name
+from flagadmin.core.metrics.sampling import register_sampler
+from flagadmin.core.server.event_streams import EventStream, EventStreams, retry
+from flagadmin.core.server.loop_routes import StreamRequest
 from groups.models import ApiToken
 from sdk.delta.scope import Scope
+from sdk.streaming.scope_streams import ScopeStreams, Update
 from sdk.watcher.state import State, find_changed_projects
 from sdk.watcher.watcher import Watcher
 
-log = logging.getLogger("flagadmin.streams")
-
+OPEN = Gauge("flagadmin_streams_open", "Streams that a process keeps open.", ["process"])
 USE_TOKENS = 60.0  # seconds between telling the watcher which tokens are in use
-TRY_AGAIN = 1.0  # seconds after an update that failed
 TOO_MANY_TOKENS = 30_000  # milliseconds until a client of a token that cannot be watched connects again
 
 
@@ -49,62 +52,42 @@ def subscription(
     return Subscription(token.pk, token.kind, token.secret_hash, token.expires_at, scope, version, holds)
 
 
-class Listener:
-    """An open stream, and the version that it has been told."""
-
-    __slots__ = ("stream", "subscription", "version")
-
-    def __init__(self, stream: EventStream, subscription: Subscription) -> None:
-        self.stream = stream
-        self.subscription = subscription
-        self.version = subscription.version
+streams = EventStreams(lambda: settings.STREAMS_LIMIT)
 
 
-Update = Callable[[Scope, Collection[Listener]], Awaitable[None]]
+@register_sampler
+def _sample() -> None:
+    OPEN.labels(process_name()).set(len(streams))
 
 
-class TokenStreams:
-    """The streams of this worker that are told the same way. ``update`` tells those of a scope what they lack.
-
-    It is called when a stream is opened, when projects of the scope have changed, and for streams that were busy
-    then, when their clients have read enough; not twice at once for a scope, and again after a second if it fails.
-    All methods are called in the worker's event loop.
-    """
+class TokenStreams(ScopeStreams):
+    """The streams of this worker that are told the same way, of tokens that the watcher reads."""
 
     def __init__(self, watcher: Watcher, update: Update) -> None:
+        super().__init__(update)
         self._watcher = watcher
-        self._update = update
-        self._listeners: dict[Scope, set[Listener]] = {}
-        self._updating: dict[Scope, asyncio.Task[None]] = {}
-        self._outdated: set[Scope] = set()
         watcher.subscribe(self._changed)
 
-    def __contains__(self, scope: Scope) -> bool:
-        """Whether there are streams of this scope."""
-        return scope in self._listeners
+    async def serve(self, request: StreamRequest) -> None:
+        """Handles a path in the event loop."""
+        await streams.serve(request, self.opened)
 
     def opened(self, subscription: Subscription, stream: EventStream) -> Callable[[], None]:
         """Adds a stream. The result removes it."""
-        listener = Listener(stream, subscription)
-        stream.when_read = lambda: self.bring_up_to_date(subscription.scope)
-        self._listeners.setdefault(subscription.scope, set()).add(listener)
+        closed = super().opened(subscription, stream)
         if not self._watcher.use(subscription.token):
             stream.end(retry(TOO_MANY_TOKENS))
         expiry = self._end_at(stream, subscription.expires_at)
         state = self._watcher.latest
-        if state is not None and subscription.token in state.tokens and not subscription.is_valid(state):
+        if state is not None and not _may_stay(subscription, state):
             stream.end()
-        self.bring_up_to_date(subscription.scope)
 
-        def closed() -> None:
+        def close() -> None:
             if expiry is not None:
                 expiry.cancel()
-            listeners = self._listeners[subscription.scope]
-            listeners.discard(listener)
-            if not listeners:
-                del self._listeners[subscription.scope]
+            closed()
 
-        return closed
+        return close
 
     def _end_at(self, stream: EventStream, moment: datetime | None) -> asyncio.TimerHandle | None:
         if moment is None:
@@ -113,40 +96,17 @@ class TokenStreams:
         return asyncio.get_running_loop().call_later(max(0.0, seconds), stream.end)
 
     def _changed(self, before: State | None, after: State) -> None:
+        self.end_invalid(lambda subscription: _may_stay(subscription, after))
         changed = None if before is None else find_changed_projects(before, after)
-        for scope, listeners in self._listeners.items():
-            subscriptions = {listener.subscription for listener in listeners}
-            invalid = {s for s in subscriptions if s.token in after.tokens and not s.is_valid(after)}
-            for listener in listeners:
-                if listener.subscription in invalid:
-                    listener.stream.end()
+        for scope in self._listeners:
             if changed is None or (
                 changed if scope.projects is None else changed.intersection(scope.projects)
             ):
                 self.bring_up_to_date(scope)
 
-    def bring_up_to_date(self, scope: Scope) -> None:
-        self._outdated.add(scope)
-        if scope not in self._updating:
-            self._updating[scope] = asyncio.ensure_future(self._run_updates(scope))
-
-    async def _run_updates(self, scope: Scope) -> None:
-        try:
-            while scope in self._outdated:
-                self._outdated.discard(scope)
-                listeners = [
-                    listener for listener in self._listeners.get(scope, ()) if not listener.stream.is_busy
-                ]
-                if listeners:
-                    try:
-                        await self._update(scope, listeners)
-                    except Exception:
-                        if not reach.is_lost:
-                            log.exception("Streams could not be told of a change")
-                        self._outdated.add(scope)
-                        await asyncio.sleep(TRY_AGAIN)
-        finally:
-            del self._updating[scope]
+    def note_failure(self, error: Exception) -> None:
+        if not reach.is_lost:
+            super().note_failure(error)
 
     async def use_tokens(self) -> None:
         """A task of the event loop: keeps the tokens of open streams among those that the watcher reads."""
@@ -155,3 +115,8 @@ class TokenStreams:
             for listeners in self._listeners.values():
                 for token in {listener.subscription.token for listener in listeners}:
                     self._watcher.use(token)
+
+
+def _may_stay(subscription: Subscription, state: State) -> bool:
+    """Whether the token is what it was, or has not been read yet."""
+    return subscription.token not in state.tokens or subscription.is_valid(state)

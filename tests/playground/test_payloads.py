@@ -23,7 +23,7 @@ from projects.flags.environments.actions import set_variants
 from projects.models import Flag, Project
 from projects.revision import read_revisions
 from sdk.delta.scope import Scope
-from sdk.ofrep.change_events import State as Events
+from sdk.ofrep.refetches import State as Events
 from tests.support.cast import client, make_token
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.ofrep import FLAGS
@@ -309,7 +309,7 @@ def test_pipelines(capsys: Any, pinned: SavedContext) -> None:
 def version_of(scope: Scope) -> int:
     """By which streams know whether to tell providers."""
     current = read_revisions(scope.projects)
-    return Events(current, load_snapshot_at(current, scope.environment).snapshot, []).version
+    return Events(sorted(current.items()), load_snapshot_at(current, scope.environment).snapshot, []).version
 
 
 @pytest.mark.parametrize("value", ["900", "100.0"])

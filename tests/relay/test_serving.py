@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,12 @@ def test_tokens_are_validated_for_relays_behind(relay: Relay) -> None:
     ]
 
 
+def read_beginning(stream: HTTPResponse) -> bytes:
+    """The first line of the first event."""
+    assert (stream.readline(), stream.readline()) == (b"retry: 2000\n", b"\n")
+    return stream.readline()
+
+
 def test_a_delta_has_what_changed(relay: Relay, upstream: Upstream) -> None:
     _, whole = relay.get("/api/client/delta", BACKEND)
     [hydration] = whole["events"]
@@ -186,7 +193,7 @@ def test_a_delta_has_what_changed(relay: Relay, upstream: Upstream) -> None:
     client = Client(relay.port, BACKEND)
     client._connection.request("GET", "/api/client/streaming", headers={"Authorization": BACKEND})
     stream = client._connection.getresponse()
-    assert stream.readline() == b"event: unleash-connected\n"
+    assert read_beginning(stream) == b"event: unleash-connected\n"
     upstream.change(*FLAGS[:1], flag("new"), *FLAGS[2:])
     try:
         while stream.readline() != b"event: unleash-updated\n":
@@ -212,7 +219,7 @@ def test_a_relay_that_stops_ends_its_streams(upstream: Upstream, tmp_path: Path)
     ):
         client._connection.request("GET", "/api/client/streaming", headers={"Authorization": BACKEND})
         stream = client._connection.getresponse()
-        assert stream.readline() == b"event: unleash-connected\n"
+        assert read_beginning(stream) == b"event: unleash-connected\n"
         relay.process.terminate()
         assert b"\nretry: " in stream.read()
         assert relay.process.wait(30) == 0
@@ -237,7 +244,7 @@ def test_providers_are_told_to_ask_again(relay: Relay, upstream: Upstream) -> No
         client._connection.request("GET", path, headers={"Origin": "https://a.example"})
         events = client._connection.getresponse()
         assert events.headers["Access-Control-Allow-Origin"] == "*"
-        first = [events.readline() for _ in range(4)]
+        first = [read_beginning(events), *(events.readline() for _ in range(3))]
         assert first[2] == b'data: {"type":"refetchEvaluation"}\n'
         upstream.change(*FLAGS, flag("another"))
         try:

@@ -1,7 +1,7 @@
-"""Server-sent events: the responses of this worker that stay open, whatever they tell.
+"""Server-sent events: the responses of a worker, or of a relay, that stay open, whatever they tell.
 
-Django answers first, so that a request is refused as any other is; if it gives out a stream, its answer is the
-beginning of it. All methods are called in the worker's event loop, and hold no thread.
+The request is answered first, so that it is refused as any other is; if the answer gives out a stream, it is the
+beginning of it. All methods are called in the event loop, and hold no thread. Knows no framework.
 """
 
 import asyncio
@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from django.conf import settings
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter
 
 from flagadmin.core.errors import TooManyRequests
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import register_sampler
 from flagadmin.core.server.loop_routes import StreamRequest
 from flagadmin.core.server.open_files import count_files_for_streams
 from flagadmin.core.server.paced_writing import PacedWriter
@@ -30,7 +27,6 @@ RECONNECT = 2_000
 RETRY_AFTER = 30  # seconds, for clients that are refused
 GONE = (RuntimeError, ConnectionError)  # of Granian: RSGIProtocolClosed
 
-OPEN = Gauge("flagadmin_streams_open", "Streams that a process keeps open.", ["process"])
 EVENTS = Counter("flagadmin_stream_events_total", "Events sent to streams.")
 
 
@@ -53,6 +49,8 @@ def retry(milliseconds: int) -> bytes:
 class EventStream:
     """One client's open response."""
 
+    __slots__ = ("_ended", "_request", "_sending", "_writer", "when_read")
+
     def __init__(self, request: StreamRequest) -> None:
         self._request = request
         self._writer: PacedWriter | None = None
@@ -70,18 +68,20 @@ class EventStream:
         """Whether the client has yet to read so much that nothing more may be sent."""
         return self._sending is not None
 
-    async def send(self, data: bytes) -> None:
-        """Sends whole events. Never waits for the client: the stream is busy until it has read enough."""
+    async def send(self, *parts: bytes) -> None:
+        """Sends an event, in parts that streams may share. Never waits for the client: the stream is busy until it has
+        read enough.
+        """
         assert not self.is_busy
         if self.is_open:
-            if data is not KEEP_ALIVE:
+            if parts[0] is not KEEP_ALIVE:
                 EVENTS.inc()
             assert self._writer is not None
-            if not self._writer.has_room(len(data)):
-                self._send_as_read([data])
+            if not self._writer.has_room(sum(map(len, parts))):
+                self._send_as_read(parts)
             else:
                 try:
-                    await self._writer.give(data)
+                    await self._writer.give(b"".join(parts))
                 except GONE:
                     self.end()
 
@@ -106,7 +106,7 @@ class EventStream:
             )  # an event is not interrupted by another
 
     async def begin(self) -> Any | None:
-        """Begins to send Django's answer. Returns its response's ``stream``, or None: then the answer was all.
+        """Begins to send the answer. Returns its response's ``stream``, or None: then the answer was all.
 
         On its own, so that nothing of the answer is kept for as long as the response is open.
         """
@@ -139,9 +139,10 @@ class EventStream:
 
 
 class EventStreams:
-    """The open streams of this worker, whatever they tell. At most ``settings.STREAMS_LIMIT``."""
+    """The open streams of a worker or a relay, whatever they tell. At most ``find_limit()``."""
 
-    def __init__(self) -> None:
+    def __init__(self, find_limit: Callable[[], int]) -> None:
+        self._find_limit = find_limit
         # A bucket is kept alive each second.
         self._buckets: list[set[EventStream]] = [set() for _ in range(KEEP_ALIVE_SECONDS)]
         self._draining: asyncio.Task[None] | None = None
@@ -151,16 +152,16 @@ class EventStreams:
 
     def check_room(self) -> None:
         """Raises TooManyRequests. May be called in any thread."""
-        if len(self) >= count_files_for_streams(settings.STREAMS_LIMIT):
+        if len(self) >= count_files_for_streams(self._find_limit()):
             raise TooManyRequests(
-                f"{len(self):,} streams are open in this worker. Poll instead, or try again later.",
+                f"{len(self):,} streams are open here. Poll instead, or try again later.",
                 headers={"Retry-After": str(RETRY_AFTER)},
             )
 
     async def serve(
         self, request: StreamRequest, opened: Callable[[Any, EventStream], Callable[[], object]]
     ) -> None:
-        """Sends Django's answer, and if its response has a ``stream``, keeps the response open.
+        """Sends the answer, and if its response has a ``stream``, keeps the response open.
 
         ``opened(response.stream, stream)`` is called when the client has read most of the answer. It may then send to
         the stream, and replace ``when_read``; what it returns is called at the end.
@@ -204,11 +205,3 @@ class EventStreams:
 async def _wait_for_disconnect(protocol: Any, end: Callable[[], object]) -> None:
     await protocol.client_disconnect()
     end()
-
-
-streams = EventStreams()
-
-
-@register_sampler
-def _sample() -> None:
-    OPEN.labels(process_name()).set(len(streams))

@@ -12,12 +12,15 @@ serves all connections of a worker.
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from rest_framework.permissions import SAFE_METHODS
+log = logging.getLogger("flagadmin.server")
+
+TASK_RESTART = 1.0  # seconds
 
 Headers = list[tuple[str, str]]
 
@@ -27,7 +30,7 @@ class Ready(NamedTuple):
 
     status: int
     headers: Headers
-    body: bytes
+    body: bytes = b""
     request_id: str = ""
     route: str = ""
     """The URL pattern for metrics; empty if it is the path."""
@@ -75,6 +78,8 @@ class StreamRequest:
 StreamHandler = Callable[[StreamRequest], Coroutine[Any, Any, None]]
 LoopTask = Callable[[], Coroutine[Any, Any, None]]
 
+SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+
 shortcuts: dict[str, Shortcut] = {}
 posts: dict[str, Shortcut] = {}
 streams: dict[str, StreamHandler] = {}
@@ -117,3 +122,13 @@ def run_in_loop(task: LoopTask) -> None:
     """
     if task not in tasks:
         tasks.append(task)
+
+
+async def repeat(task: LoopTask) -> None:
+    """Runs a task until it returns. Starts it again if it fails."""
+    while True:
+        try:
+            return await task()
+        except Exception:
+            log.exception("A task of the event loop failed")
+            await asyncio.sleep(TASK_RESTART)

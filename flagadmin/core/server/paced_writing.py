@@ -35,6 +35,8 @@ def cut(parts: Iterable[bytes]) -> Iterator[bytes]:
 class PacedWriter:
     """Writes to one client's open response. All methods raise what Granian raises when the client has gone."""
 
+    __slots__ = ("_client", "_transport", "_unread")
+
     def __init__(self, transport: Any, client: str) -> None:
         self._transport, self._client = transport, client
         self._unread = 0  # bytes given to Granian since the client had read everything

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from sdk.delta.scope import Scope
-from sdk.watcher import token_streams as module
+from sdk.streaming import scope_streams
+from sdk.streaming.scope_streams import Listener
 from sdk.watcher.state import State, TokenState
-from sdk.watcher.token_streams import Listener, Subscription, TokenStreams
+from sdk.watcher.token_streams import Subscription, TokenStreams
 from sdk.watcher.watcher import Watcher
 from tests.support.event_loop import run, until
 
@@ -36,6 +37,7 @@ class Told:
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
+        self.listeners = 0
         self.failures = 0
 
     async def __call__(self, scope: Scope, listeners: Collection[Listener]) -> None:
@@ -44,6 +46,7 @@ class Told:
             self.failures -= 1
             raise ConnectionError("the database is away")
         self.scopes.append(scope)
+        self.listeners += len(listeners)
 
 
 class World:
@@ -106,6 +109,20 @@ def test_a_busy_stream_is_told_when_its_client_has_read_enough() -> None:
         world.shop.when_read()
         await world.all_told()
         assert world.told.scopes == [SHOP]
+
+    run(work)
+
+
+def test_a_stream_that_is_opened_is_told_alone() -> None:
+    async def work() -> None:
+        world = World()
+        await world.all_told()
+        world.streams.opened(Subscription(2, "backend", "hash", None, SHOP), Stream())
+        await world.all_told()
+        assert (world.told.scopes.count(SHOP), world.told.listeners) == (2, 3)
+        world.told.listeners = 0
+        assert await world.changes(revisions={"shop": 2, "docs": 1})
+        assert world.told.listeners == 3
 
     run(work)
 
@@ -174,7 +191,7 @@ def test_a_token_that_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_could_not_be_told_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TRY_AGAIN", 0.01)
+    monkeypatch.setattr(scope_streams, "TRY_AGAIN", 0.01)
 
     async def work() -> None:
         world = World()

@@ -66,6 +66,10 @@ class Client:
         return lambda: setattr(self, "closed", True)
 
 
+def make_streams(limit: int = 5_000) -> EventStreams:
+    return EventStreams(lambda: limit)
+
+
 async def settled() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
@@ -78,7 +82,7 @@ def test_an_event_is_a_block_of_lines() -> None:
 
 def test_a_stream_begins_with_djangos_answer_and_ends_with_the_client() -> None:
     async def work() -> None:
-        streams, stopping = EventStreams(), asyncio.Event()
+        streams, stopping = make_streams(), asyncio.Event()
         client = Client(streams, stopping)
         await settled()
         assert client.protocol.answered == [(200, HEADERS[:1])]
@@ -98,7 +102,7 @@ def test_a_stream_begins_with_djangos_answer_and_ends_with_the_client() -> None:
 
 def test_an_answer_without_a_stream_is_all() -> None:
     async def work() -> None:
-        client = Client(EventStreams(), asyncio.Event(), given=None)
+        client = Client(make_streams(), asyncio.Event(), given=None)
         await client.task
         assert client.protocol.answered == [(200, HEADERS, b"one")]
         assert client.stream is None
@@ -108,7 +112,7 @@ def test_an_answer_without_a_stream_is_all() -> None:
 
 def test_a_client_that_is_gone_is_noticed_when_it_is_told_something() -> None:
     async def work() -> None:
-        streams = EventStreams()
+        streams = make_streams()
         client = Client(streams, asyncio.Event())
         await settled()
         client.protocol.send_bytes = refuse  # type: ignore[method-assign]
@@ -191,7 +195,7 @@ def test_a_stream_that_is_not_read_holds_little_and_goes_on_when_it_is_read() ->
             return lambda: None
 
         with closing(Unread(MEGABYTES)) as connection:
-            task = asyncio.ensure_future(EventStreams().serve(connection.request, note))
+            task = asyncio.ensure_future(make_streams().serve(connection.request, note))
             await until(lambda: connection.held)
             for _ in range(100):  # as long as it likes
                 await asyncio.sleep(0.001)
@@ -221,7 +225,7 @@ def test_a_client_that_reads_nothing_for_too_long_is_let_go(monkeypatch: pytest.
 
     async def work() -> None:
         with closing(Unread(MEGABYTES)) as connection:
-            await EventStreams().serve(connection.request, lambda *_: pytest.fail("it was not read"))
+            await make_streams().serve(connection.request, lambda *_: pytest.fail("it was not read"))
             with pytest.raises(BrokenPipeError):
                 connection.write()
 
@@ -240,7 +244,7 @@ def test_all_streams_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(0))
 
     async def work() -> None:
-        streams = EventStreams()
+        streams = make_streams()
         clients = [Client(streams, asyncio.Event()) for _ in range(60)]
         for _ in range(10):
             await sleep(0)
@@ -257,7 +261,7 @@ def test_all_streams_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_when_the_worker_stops_clients_come_back_one_after_another() -> None:
     async def work() -> None:
-        streams, stopping = EventStreams(), asyncio.Event()
+        streams, stopping = make_streams(), asyncio.Event()
         clients = [Client(streams, stopping) for _ in range(20)]
         await settled()
         stopping.set()
@@ -271,10 +275,9 @@ def test_when_the_worker_stops_clients_come_back_one_after_another() -> None:
     run(work)
 
 
-def test_no_more_streams_than_the_limit_are_opened(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_streams_than_the_limit_are_opened() -> None:
     async def work() -> None:
-        streams = EventStreams()
-        settings.STREAMS_LIMIT = 1
+        streams = make_streams(1)
         streams.check_room()
         client = Client(streams, asyncio.Event())
         await settled()

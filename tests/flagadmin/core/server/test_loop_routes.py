@@ -108,7 +108,7 @@ def test_a_stream_can_leave_the_answer_to_django(application: rsgi.Application) 
 def test_a_task_that_fails_is_started_again_and_ends_with_the_worker(
     application: rsgi.Application, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rsgi, "TASK_RESTART", 0)
+    monkeypatch.setattr(loop_routes, "TASK_RESTART", 0)
     starts: list[int] = []
     again = asyncio.Event()
 
