@@ -11,8 +11,9 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_project
 from releases.models import ReleaseTemplate
+from releases.models.plans import make_ulid
 from releases.templates import actions
-from releases.templates.documents import find_by_id, template_document
+from releases.templates.documents import add_in_place, change_in_place, find_by_id, template_document
 from releases.templates.queries import access_template, list_templates
 from releases.templates.serializers import (
     MilestoneBody,
@@ -160,21 +161,21 @@ class TemplateMilestoneViewSet(_Milestones):
 
     @extend_schema(request=MilestoneBody, responses={200: MilestoneRecord})
     def create(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
-        """Add a milestone at the end of a release template."""
+        """Add a milestone to a release template: at the place `sortOrder`, or at the end."""
         body = self.validated(MilestoneBody)
-        return Response(
-            self.change(template_id, project_id, lambda milestones: milestones.append({**body, "id": ""}))[-1]
-        )
+        milestone = {**body, "id": make_ulid()}
+        milestones = self.change(template_id, project_id, lambda listed: add_in_place(listed, milestone))
+        return Response(find_by_id(milestones, milestone["id"], "Milestone"))
 
     @extend_schema(request=MilestoneBody, responses={200: MilestoneRecord})
     def update(
         self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
     ) -> Response:
-        """Change a milestone of a release template."""
+        """Change a milestone of a release template. `sortOrder` moves it."""
         body = self.validated(MilestoneBody)
 
         def edit(milestones: list[Document]) -> None:
-            find_by_id(milestones, milestone_id, "Milestone").update(body, id=milestone_id)
+            change_in_place(milestones, find_by_id(milestones, milestone_id, "Milestone"), body)
 
         return Response(find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone"))
 
@@ -207,11 +208,15 @@ class MilestoneStrategyViewSet(_Milestones):
     def create(
         self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
     ) -> Response:
-        """Add a strategy to a milestone of a release template. Returns the milestone."""
+        """Add a strategy to a milestone of a release template: at the place `sortOrder`, or at the end.
+
+        Returns the milestone.
+        """
         body = self.validated(MilestoneStrategyBody)
 
         def edit(milestones: list[Document]) -> None:
-            find_by_id(milestones, milestone_id, "Milestone")["strategies"].append({**body, "id": ""})
+            strategies = find_by_id(milestones, milestone_id, "Milestone")["strategies"]
+            add_in_place(strategies, {**body, "id": ""})
 
         return Response(find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone"))
 
@@ -227,13 +232,13 @@ class MilestoneStrategyViewSet(_Milestones):
         strategy_id: str,
         project_id: str | None = None,
     ) -> Response:
-        """Change a strategy of a milestone of a release template."""
+        """Change a strategy of a milestone of a release template. `sortOrder` moves it."""
         body = self.validated(MilestoneStrategyBody)
         body.setdefault("strategyName", body.get("name"))
 
         def edit(milestones: list[Document]) -> None:
             strategies = find_by_id(milestones, milestone_id, "Milestone")["strategies"]
-            find_by_id(strategies, strategy_id, "Strategy").update(body, id=strategy_id)
+            change_in_place(strategies, find_by_id(strategies, strategy_id, "Strategy"), body)
 
         milestone = find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone")
         return Response(find_by_id(milestone["strategies"], strategy_id, "Strategy"))

@@ -1,6 +1,6 @@
 """Templates and milestones as the API shows them, in the reference server's shapes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flagadmin.core.errors import NotFound
@@ -17,6 +17,20 @@ def find_by_id(documents: Iterable[Document], key: str, kind: str) -> Document:
         if document["id"] == key:
             return document
     raise NotFound(f"{kind} {key} not found.")
+
+
+def add_in_place(documents: list[Document], document: Document) -> None:
+    """Adds it at the place `sortOrder`, or at the end."""
+    place = document.get("sortOrder")
+    documents.insert(len(documents) if place is None else max(0, place), document)
+
+
+def change_in_place(documents: list[Document], document: Document, changes: Mapping[str, Any]) -> None:
+    """Changes one of the documents, which `sortOrder` moves. It keeps its id."""
+    place = changes.get("sortOrder")
+    kept = documents.index(document) if place is None else place
+    documents.remove(document)
+    add_in_place(documents, {**document, **changes, "id": document["id"], "sortOrder": kept})
 
 
 def without_defaults(strategy: Document) -> Document:

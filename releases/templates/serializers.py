@@ -47,21 +47,32 @@ class MilestoneBody(Body):
     )
     name = serializers.CharField(max_length=255)
     sortOrder = serializers.IntegerField(
-        required=False, min_value=0, max_value=1000, help_text="Without it, milestones are in their order."
+        required=False,
+        min_value=0,
+        max_value=1000,
+        help_text="Its place. Without it, they are in their order.",
     )
     strategies = MilestoneStrategyBody(many=True, required=False)
     transitionCondition = TransitionBody(
         required=False, allow_null=True, help_text="What the next milestone waits for. null: for somebody."
     )
 
+    def validate(self, values: dict) -> dict:
+        return sort_by_place(values, "strategies")
+
 
 class MilestonesBody(Body):
     milestones = MilestoneBody(many=True, required=False)
 
     def validate(self, values: dict) -> dict:
-        if milestones := values.get("milestones"):
-            values["milestones"] = sorted(milestones, key=lambda each: each.get("sortOrder", 0))
-        return values
+        return sort_by_place(values, "milestones")
+
+
+def sort_by_place(values: dict, name: str) -> dict:
+    """Sorts a list of the body by the `sortOrder` of its members."""
+    if listed := values.get(name):
+        values[name] = sorted(listed, key=lambda each: each.get("sortOrder") or 0)
+    return values
 
 
 class TemplateBody(MilestonesBody):

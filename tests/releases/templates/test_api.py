@@ -68,6 +68,34 @@ def test_milestones_and_strategies_are_edited_one_by_one(api, shop):
     assert api["editor"].get(f"{GLOBAL}/{made['id']}").json() == made
 
 
+def titles(milestone: Any) -> list[str]:
+    return [strategy["title"] for strategy in milestone["strategies"]]
+
+
+def test_strategies_of_a_milestone_are_in_the_order_that_they_name(api, shop):
+    strategies = [strategy(50) | {"title": "B", "sortOrder": 1}, strategy(5) | {"title": "A", "sortOrder": 0}]
+    [milestone] = create(api["editor"], milestones=[{"name": "Some", "strategies": strategies}]).json()[
+        "milestones"
+    ]
+    assert titles(milestone) == ["A", "B"]
+
+
+def test_a_place_moves_milestones_and_strategies(api, shop):
+    url = f"{GLOBAL}/{(made := create(api['editor']).json())['id']}"
+    some, every = (f"{url}/milestones/{milestone['id']}" for milestone in made["milestones"])
+    first = api["editor"].post(f"{url}/milestones", {"name": "First", "sortOrder": 0}, format="json")
+    assert first.json()["name"] == "First"
+    assert api["editor"].put(some, {"name": "Some", "sortOrder": 2}, format="json").json()["sortOrder"] == 2
+    milestones = api["viewer"].get(url).json()["milestones"]
+    assert [milestone["name"] for milestone in milestones] == ["First", "All", "Some"]
+    body = strategy(1) | {"title": "Few", "sortOrder": 0}
+    added = api["editor"].post(f"{every}/strategies", body, format="json").json()
+    assert titles(added) == ["Few", None]
+    few = added["strategies"][0]["id"]
+    moved = api["editor"].put(f"{every}/strategies/{few}", body | {"sortOrder": 9}, format="json").json()
+    assert (moved["id"], moved["sortOrder"]) == (few, 1)
+
+
 def test_templates_of_a_project_are_its_own(api, shop):
     made = create(api["owner"], OWN).json()
     assert made["project"] == "shop"
