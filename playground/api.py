@@ -1,8 +1,5 @@
 """POST /api/admin/playground, /advanced and /compare: what each flag returns for a context, why, and who differs."""
 
-from typing import Any
-
-import orjson
 from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
@@ -11,14 +8,14 @@ from rest_framework.response import Response
 from flagadmin.core.http.request_bodies import ManyValuesParser
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
-from playground import combinations
 from playground import openapi as schema
+from playground.advanced import Loaded, answer_advanced, write_notes
 from playground.comparison import openapi as comparison_schema
 from playground.comparison.answer import answer_question
 from playground.comparison.past import load_snapshots
 from playground.comparison.request import CompareBody
-from playground.queries import render_advanced_features, render_answer
-from playground.request import read_request
+from playground.queries import render_answer
+from playground.request import PlaygroundRequest, read_request
 from playground.saved_contexts import serializers as saved_schema
 from playground.saved_contexts.checks import check_request
 from playground.saved_contexts.report import check_document
@@ -54,7 +51,7 @@ class PlaygroundViewSet(ViewSet):
         query = read_request(request.data)
         [environment] = query.environments
         snapshots, notes = load_snapshots(self.caller, query, {"environment": environment})
-        body = render_answer(snapshots[environment], query, _write_notes(notes))
+        body = render_answer(snapshots[environment], query, write_notes(notes))
         return Response(body, headers=DEPRECATED)
 
     @extend_schema(
@@ -66,19 +63,11 @@ class PlaygroundViewSet(ViewSet):
     )
     @action(detail=False, methods=["post"])
     def advanced(self, request: ApiRequest) -> Response:
-        body = request.data
-        invalid = combinations.list_invalid_properties(read_context(body))
-        query = read_request(body, several=True)
-        context = {key: value for key, value in query.context.items() if key not in invalid}
-        paths = {f"environments[{index}]": name for index, name in enumerate(query.environments)}
-        fields = combinations.split_context(context)
-        contexts = combinations.count_contexts(fields)
-        snapshots, notes = load_snapshots(self.caller, query, paths, contexts=contexts)
-        features = render_advanced_features(snapshots, query.environments, fields, query.at)
-        answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(query.echo))
-        if invalid:
-            answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
-        return Response(answer + _write_notes(notes) + b"}")
+        def load(query: PlaygroundRequest, contexts: int) -> Loaded:
+            paths = {f"environments[{index}]": name for index, name in enumerate(query.environments)}
+            return load_snapshots(self.caller, query, paths, contexts=contexts)
+
+        return Response(answer_advanced(request.data, load))
 
     @extend_schema(
         operation_id="comparePlayground",
@@ -124,15 +113,3 @@ class PlaygroundViewSet(ViewSet):
     def check_expectations(self, request: ApiRequest) -> Response:
         body = self.validated(saved_schema.CheckBody)
         return Response(check_document(check_request(self.caller, body)))
-
-
-def _write_notes(notes: list[str]) -> bytes:
-    return b',"notes":%b' % orjson.dumps(notes) if notes else b""
-
-
-def read_context(body: Any) -> dict[str, Any]:
-    """The context as it was sent, without the known fields, which are coerced whatever their type."""
-    context = body.get("context") if isinstance(body, dict) else None
-    known = {"userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime"}
-    sent = context.items() if isinstance(context, dict) else ()
-    return {key: value for key, value in sent if key not in known}

@@ -77,13 +77,20 @@ class EvaluationContext(s.Serializer[Any]):
     userId = ContextText(help_text="User identifier.")
 
 
+def _make_moment() -> s.DateTimeField:
+    help_text = "A moment in the past or ahead; now when absent."
+    return s.DateTimeField(required=False, allow_null=True, help_text=help_text)
+
+
+def _make_notes() -> s.ListField:
+    return s.ListField(child=s.CharField(), required=False, help_text="What is to be known about `at`.")
+
+
 class PlaygroundRequestSerializer(s.Serializer[Any]):
     environment = s.CharField(max_length=MAX_TEXT_LENGTH, help_text="The environment to evaluate in.")
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
-    at = s.DateTimeField(
-        required=False, allow_null=True, help_text="A moment in the past or ahead; now when absent."
-    )
+    at = _make_moment()
 
 
 class AdvancedPlaygroundRequestSerializer(s.Serializer[Any]):
@@ -92,6 +99,7 @@ class AdvancedPlaygroundRequestSerializer(s.Serializer[Any]):
     )
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
+    at = _make_moment()
 
 
 class Payload(s.Serializer[Any]):
@@ -197,6 +205,7 @@ class PlaygroundFeature(s.Serializer[Any]):
 class PlaygroundResponse(s.Serializer[Any]):
     input = PlaygroundRequestSerializer()
     features = PlaygroundFeature(many=True)
+    notes = _make_notes()
 
 
 class AdvancedEvaluation(PlaygroundFeature):
@@ -218,6 +227,7 @@ class AdvancedPlaygroundResponse(s.Serializer[Any]):
     features = AdvancedFeature(many=True)
     input = AdvancedPlaygroundRequestSerializer()
     warnings = AdvancedWarnings(required=False)
+    notes = _make_notes()
 
 
 REQUEST_EXAMPLE: dict[str, Any] = {

@@ -4,6 +4,7 @@ from flagadmin.core.http.routers import Router
 from releases.plans.api import ProgressionOfPlanViewSet, ProgressionViewSet, ReleasePlanViewSet
 from releases.requests.api import ChangeRequestViewSet, ChangeViewSet
 from releases.requests.environment_api import EnvironmentChangeRequestViewSet
+from releases.requests.playground_api import ChangeRequestPlaygroundViewSet
 from releases.requests.search_api import ChangeRequestSearchViewSet
 from releases.safeguards.api import FlagSafeguardViewSet, SafeguardViewSet
 from releases.safeguards.charts_api import FlagMetricChartViewSet, MetricChartViewSet
@@ -20,6 +21,7 @@ router.register(f"{PROJECT}/environments/<str:environment>/change-requests", Env
 router.register(f"{REQUESTS}/<str:request_id>/changes", ChangeViewSet)
 router.register(REQUESTS, ChangeRequestViewSet)
 router.register("search", ChangeRequestSearchViewSet)
+router.register("playground/change-request/<str:request_id>", ChangeRequestPlaygroundViewSet)
 router.register(f"{PLACE}/release-plans/<str:plan_id>/safeguards", SafeguardViewSet)
 router.register(f"{PLACE}/release-plans", ReleasePlanViewSet)
 router.register(f"{PLACE}/safeguards", FlagSafeguardViewSet)

@@ -12,11 +12,19 @@ NOT_EVALUATED = ("title", "sortOrder")
 
 
 class ProposedChange(NamedTuple):
-    """An action of a change request, on a flag or, without ``feature``, on a segment."""
+    """An action of a change request, on a flag or, without ``feature``, on a segment.
+
+    ``path`` is its JSON path in the body that proposes it.
+    """
 
     feature: str
     action: str
     payload: Any
+    path: str = ""
+
+    def locate(self, member: str) -> str:
+        """The JSON path of one of its members."""
+        return f"{self.path}.{member}" if self.path else member
 
 
 class EnvironmentChanges(NamedTuple):

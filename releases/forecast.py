@@ -1,12 +1,13 @@
 """Predicts what scheduled requests will have changed by a moment ahead, in the order in which they are applied."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from flagadmin.core.errors import AppError, NotFound, ValidationError
 from playground.comparison.future import Forecast
-from playground.engine.definitions import FlagDefinition, SegmentDefinition
+from playground.engine.definitions import SegmentDefinition
+from projects.definitions import Definitions
 from projects.flags.environments.toggle import find_project_environment
 from projects.history.definitions_at import Changed
 from releases.models import ChangeRequest, Schedule
@@ -111,20 +112,11 @@ class _Ahead:
             self.states[other] = self.states[other].copy()
             self.states[other].take_segments(after)
 
-    def _differing(self, project: str) -> set[str]:
-        state = self.states[project]
-        return {name for name, flag in self.stored[project].flags.items() if state.flags.get(name) != flag}
-
     def difference(self) -> Changed:
-        names: set[str] = set()
-        flags: list[FlagDefinition] = []
-        for project, state in self.states.items():
-            differing = self._differing(project)
-            names |= differing
-            flags += [state.flags[name] for name in differing & state.flags.keys()]
-        old, new = self.stored_segments, self.segments
-        changed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-        return Changed(frozenset(names), flags, dict(new), frozenset(changed))
+        def gather(states: Mapping[str, Predicted], segments: Segments) -> Definitions:
+            return Definitions([flag for state in states.values() for flag in state.flags.values()], segments)
+
+        return Changed.between(gather(self.stored, self.stored_segments), gather(self.states, self.segments))
 
 
 def _read_states(requests: Iterable[ChangeRequest]) -> dict[str, Predicted]:

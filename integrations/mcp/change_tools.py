@@ -130,7 +130,10 @@ def propose_change(call: Call, asked: ProposeChange) -> Answer:
 
 @transactional
 def _propose(call: Call, asked: ProposeChange) -> ChangeRequest:
-    changes = [ProposedChange(change.feature, change.action, change.payload) for change in asked.changes]
+    changes = [
+        ProposedChange(change.feature, change.action, change.payload, path=f"changes[{index}]")
+        for index, change in enumerate(asked.changes)
+    ]
     request = add_changes(asked.project, asked.environment, changes, caller=call.caller)
     set_title(asked.project, request.pk, asked.title, caller=call.caller)
     state = ChangeRequest.State.IN_REVIEW

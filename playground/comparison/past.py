@@ -135,18 +135,29 @@ def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
     snapshot = None if moment.is_ahead else cache.get(key)
     if snapshot is None:
-        documents, present, then = _read(current, environment, moment)
-        snapshot = compile_playground(
-            documents.flags,
-            documents.segments,
-            environment=environment,
-            earlier=present,
-            unchanged=present.snapshot.sizes if present else (),
-            replaced=then,
-        )
+        snapshot = _compile(environment, _read(current, environment, moment))
         if not moment.is_ahead:
             cache.put(key, snapshot, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
     return snapshot
+
+
+@collector_paused
+def compile_changed(current: Mapping[str, int], environment: str, changed: Changed) -> ResponseSnapshot:
+    """The flags with these changes, which were read at `current` revisions. All others are shared with the present."""
+    present = load_snapshot_at(current, environment)
+    return _compile(environment, _replace(current, environment, changed, present))
+
+
+def _compile(environment: str, then: "Then") -> ResponseSnapshot:
+    documents, present, replaced = then
+    return compile_playground(
+        documents.flags,
+        documents.segments,
+        environment=environment,
+        earlier=present,
+        unchanged=present.snapshot.sizes if present else (),
+        replaced=replaced,
+    )
 
 
 @collector_paused
@@ -223,7 +234,12 @@ def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
         if len(rest) < len(changed.names):
             read = read_definitions(current, environment, flags=rest) if rest else Definitions([], {})
             return Then(changed.applied(read), None)
-    present = present or load_snapshot_at(current, environment)
+    return _replace(current, environment, changed, present or load_snapshot_at(current, environment))
+
+
+def _replace(
+    current: Mapping[str, int], environment: str, changed: Changed, present: ResponseSnapshot
+) -> Then:
     users = find_users(present.snapshot, changed.changed_segments) - changed.names
     if not users:
         return Then(Definitions(changed.flags, changed.segments), present, changed.names)

@@ -73,6 +73,19 @@ class Changed:
     segments: dict[int, SegmentDefinition]
     changed_segments: frozenset[int]
 
+    @classmethod
+    def between(cls, now: Definitions, then: Definitions) -> "Changed":
+        """The differences of two states that were read together."""
+        old, new = ({flag["name"]: flag for flag in state.flags} for state in (now, then))
+        names = frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+        segments = {
+            key
+            for key in now.segments.keys() | then.segments.keys()
+            if now.segments.get(key) != then.segments.get(key)
+        }
+        flags = [new[name] for name in sorted(names & new.keys())]
+        return cls(names, flags, dict(then.segments), frozenset(segments))
+
     def applied(self, now: Definitions, flags: Collection[str] | None = None) -> Definitions:
         """Definitions as they were, from those that were read together with this."""
         flags_then = [flag for flag in self.flags if flags is None or flag["name"] in flags]

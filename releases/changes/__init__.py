@@ -38,6 +38,8 @@ class Kind:
     of_segment = False
     is_later = False
     """Whether it decides only about what happens afterwards."""
+    place = "payload"
+    """The part of a change that the problems of `apply` are paths of."""
     applies_together = False
     """Whether `apply_all` makes several of one environment at once."""
 
@@ -73,12 +75,13 @@ class Kind:
         if not body.is_valid():
             problems = problems_of(body.errors)
             raise ValidationError.of(
-                Problem(_below(path, problem.path), problem.message) for problem in problems
+                Problem(join_paths(path, problem.path), problem.message) for problem in problems
             )
         return body.validated_data
 
 
-def _below(path: str, place: str) -> str:
+def join_paths(path: str, place: str) -> str:
+    """The JSON path of a place below a path."""
     return path + (place if place.startswith("[") or not place else f".{place}")
 
 
@@ -105,5 +108,5 @@ def register(action: str) -> Callable[[KindClass], KindClass]:
 def find_kind(action: str, path: str) -> Kind:
     """Raises ValidationError that names the actions there are."""
     if action not in KINDS:
-        raise ValidationError.at(path, f"must be one of {choices(KINDS)}, not {action}")
+        raise ValidationError.at(path, f"must be one of {choices(KINDS, limit=len(KINDS))}, not {action}")
     return KINDS[action]

@@ -172,6 +172,7 @@ class SetVariants(Kind):
     payload = VariantsPayload
     words = "Change the variants of {}"
     subject = "variants"
+    place = "payload.variants"
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         set_variants(*target.path, payload["variants"], caller=caller)

@@ -7,7 +7,7 @@ from projects.models import Project
 from releases.models import ChangeRequest
 
 State = ChangeRequest.State
-OPEN = frozenset({State.DRAFT, State.IN_REVIEW, State.APPROVED})
+OPEN = (State.DRAFT, State.IN_REVIEW, State.APPROVED)
 SENT = (State.IN_REVIEW, State.APPROVED, State.SCHEDULED)
 
 

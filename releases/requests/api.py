@@ -23,7 +23,6 @@ from releases.requests.serializers import (
     ChangeBody,
     ChangeRequestRecord,
     CommentBody,
-    CommentRecord,
     CountRecord,
     NewStateBody,
     PolicyRecord,
@@ -210,25 +209,21 @@ class ChangeRequestViewSet(InProjectViewSet):
         """List the people who are asked for a review."""
         return _reviewers(self.found(project_id, request_id).reviewers.order_by("username"))
 
-    @extend_schema(
-        operation_id="setRequestedApprovers", request=ReviewersBody, responses={200: ReviewersRecord}
-    )
+    @extend_schema(operation_id="setRequestedApprovers", request=ReviewersBody, responses={204: None})
     @approvers.mapping.put
     def set_approvers(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Ask people for a review of your change request, instead of those asked before."""
         ids = self.validated(ReviewersBody)["reviewers"]
-        asked = details.set_reviewers(project_id, path_id(request_id), ids, caller=self.caller)
-        return _reviewers(asked)
+        details.set_reviewers(project_id, path_id(request_id), ids, caller=self.caller)
+        return Response(status=204)
 
-    @extend_schema(
-        operation_id="addChangeRequestComment", request=CommentBody, responses={201: CommentRecord}
-    )
+    @extend_schema(operation_id="addChangeRequestComment", request=CommentBody, responses={204: None})
     @action(detail=True, methods=["post"], url_path="comments")
     def comment(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Comment on a change request."""
         text = self.validated(CommentBody)["text"]
         details.comment(project_id, path_id(request_id), text, caller=self.caller)
-        return Response(request_document(self.found(project_id, request_id))["comments"][-1], status=201)
+        return Response(status=204)
 
 
 class ChangeViewSet(InProjectViewSet):
@@ -263,6 +258,6 @@ def _reviewer(user: User) -> dict[str, Any]:
         "id": user.pk,
         "name": user.name,
         "username": user.username,
-        "email": user.email or None,
+        "email": user.email or "",
         "imageUrl": "",
     }

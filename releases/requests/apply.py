@@ -1,6 +1,6 @@
 """Makes the changes of a request: all of them, or none."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from django.db import transaction
@@ -8,17 +8,28 @@ from django.db import transaction
 from flagadmin.core.audit.record import recording_together
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_and_roll_back
-from flagadmin.core.errors import AppError, Conflict, NoAccess, ValidationError
+from flagadmin.core.errors import AppError, Conflict, NoAccess, Problem, ValidationError
 from groups.access import EVERYTHING, Caller
 from groups.permissions import Permission
 from projects.access import access_project_for_update
-from releases.changes import KINDS
+from releases.changes import KINDS, join_paths
+from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import is_author
 from releases.requests.approvals import has_policy
 from releases.requests.conflicts import explain_conflict, make_target, say_change
 
 APPLY = Permission.APPLY_CHANGE_REQUEST
+
+
+class ChangeRefused(Conflict):
+    """A change cannot be made. ``details`` have their paths in the change."""
+
+    def __init__(self, change: Change, message: str, problems: Iterable[Problem]) -> None:
+        self.change = change
+        place = KINDS[change.action].place
+        details = [Problem(join_paths(place, problem.path), problem.message) for problem in problems]
+        super().__init__(message, details=details)
 
 
 def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: bool = False) -> None:
@@ -63,7 +74,9 @@ def _make(request: ChangeRequest, number: int, change: Change, maker: Caller) ->
     except NoAccess:
         raise
     except AppError as error:
-        raise Conflict(f"Change {number} ({sentence}): {error.message}", details=error.details) from error
+        raise ChangeRefused(
+            change, f"Change {number} ({sentence}): {error.message}", error.details
+        ) from error
 
 
 def make_changes_as(caller: Caller, request: ChangeRequest) -> None:
@@ -82,13 +95,21 @@ def try_changes_as(caller: Caller, request: ChangeRequest) -> None:
         run_and_roll_back(lambda: make_changes_as(caller, request))
 
 
-def try_changes(request: ChangeRequest) -> None:
-    """Makes the changes, and rolls them back. Raises ValidationError if that fails."""
+def try_changes(request: ChangeRequest, proposed: Mapping[int | None, ProposedChange] | None = None) -> None:
+    """Makes the changes, and rolls them back. Raises ValidationError if that fails.
+
+    `proposed` are those changes, by their ids, whose places in a body the error names.
+    """
     try:
         with changing(comment="Tried, and rolled back"):
             run_and_roll_back(lambda: make_changes(request, Caller.system()))
-    except Conflict as error:
-        raise ValidationError(error.message, details=error.details) from error
+    except ChangeRefused as error:
+        place = (proposed or {}).get(error.change.pk)
+        details = [
+            Problem(place.locate(problem.path), problem.message) if place else problem
+            for problem in error.details
+        ]
+        raise ValidationError(error.message, details=details) from error
 
 
 def check_conflicts(request: ChangeRequest) -> None:

@@ -22,17 +22,16 @@ def set_title(project_id: str, request_id: int, title: str, *, caller: Caller) -
 
 
 @transactional
-def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, caller: Caller) -> list[User]:
+def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, caller: Caller) -> None:
     """Names who is asked for a review. Raises NotFound, NoAccess, ValidationError."""
     request = access_own_for_update(project_id, request_id, caller)
     wanted = sorted(set(ids))
     if len(wanted) > MAX_REVIEWERS:
         raise ValidationError.at("reviewers", f"must be at most {MAX_REVIEWERS}, not {len(wanted)}")
-    known = {user.pk: user for user in available_reviewers(project_id, request.environment_id)}
+    known = {user.pk for user in available_reviewers(project_id, request.environment_id)}
     if unknown := [pk for pk in wanted if pk not in known]:
         raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
     request.reviewers.set(wanted)
-    return [known[pk] for pk in wanted]
 
 
 def available_reviewers(project_id: str, environment: str) -> list[User]:

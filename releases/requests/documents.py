@@ -25,7 +25,7 @@ def request_document(request: ChangeRequest) -> Document:
         document: Document = {
             "id": change.pk,
             "action": change.action,
-            "payload": change.payload,
+            **({} if change.payload is None else {"payload": change.payload}),
             "createdBy": {"username": change.author_name, "imageUrl": ""},
             "createdAt": iso(change.created_at),
         }

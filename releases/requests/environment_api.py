@@ -46,14 +46,18 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
         Creates the draft if there is none. A second change of the same thing replaces the first. The changes are tried,
         and refused if they could not be applied.
         """
-        given = request.data if isinstance(request.data, list) else [request.data]
-        body = ChangeBody(data=given, many=True)
+        several = isinstance(request.data, list)
+        body = ChangeBody(data=request.data, many=several)
         body.is_valid(raise_exception=True)
-        changes = [ProposedChange(**change) for change in body.validated_data]
+        changes = (
+            [ProposedChange(**change, path=f"[{index}]") for index, change in enumerate(body.validated_data)]
+            if several
+            else [ProposedChange(**body.validated_data)]
+        )
         made = add_changes(project_id, environment, changes, caller=self.caller)
         return Response(request_document(made))
 
-    @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={204: None})
+    @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={200: None})
     @action(detail=False, methods=["put"], url_path="config")
     def configure(self, request: ApiRequest, project_id: str, environment: str) -> Response:
         """Say whether changes of the environment need a change request, and how many approvals.
@@ -72,4 +76,4 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
             groups=policy["approverGroups"],
             caller=self.caller,
         )
-        return Response(status=204)
+        return Response()

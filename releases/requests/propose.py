@@ -14,7 +14,7 @@ from flagadmin.core.errors import InvalidOperation, NotFound, ValidationError
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.access import access_project
-from projects.models import Environment, ProjectEnvironment
+from projects.models import Environment, Flag, ProjectEnvironment
 from releases.changes import KINDS, find_kind
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
@@ -83,10 +83,9 @@ def _describe(request: ChangeRequest) -> str:
 
 
 def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: Caller) -> None:
-    for index, change in enumerate(changes):
-        _add(request, change, f"[{index}]", caller)
+    added = {_add(request, change, caller): change for change in changes}
     _check_size(request)
-    try_changes(request)
+    try_changes(request, added)
 
 
 @transactional
@@ -100,10 +99,7 @@ def edit_change(
     request = access_own_for_update(project_id, request_id, caller)
     change = _find_change(request, change_id)
     before = change_event_document(change)
-    kind = find_kind(proposed.action, "action")
-    change.action, change.feature = proposed.action, proposed.feature
-    change.payload = _plain(kind.clean(proposed.payload, "payload"))
-    change.made_from = read_now(request, change)
+    _take_over(change, proposed)
     _save_edited(request, change, before, caller)
     return request
 
@@ -185,24 +181,35 @@ def _create(project_id: str, environment: str, state: State, caller: Caller) -> 
     return request
 
 
-def _add(request: ChangeRequest, proposed: ProposedChange, path: str, caller: Caller) -> None:
-    kind = find_kind(proposed.action, f"{path}.action")
-    if kind.of_segment == bool(proposed.feature):
-        needs = "must not be given for segments" if kind.of_segment else "is missing"
-        raise ValidationError.at(f"{path}.feature", needs)
-    change = Change(
-        request=request, feature=proposed.feature, action=proposed.action, author_name=caller.name
-    )
-    change.payload = _plain(kind.clean(proposed.payload, f"{path}.payload"))
-    change.made_from = read_now(request, change)
+def _add(request: ChangeRequest, proposed: ProposedChange, caller: Caller) -> int | None:
+    """Returns the id of the change, None if it has only removed another one."""
+    change = Change(request=request, author_name=caller.name)
+    _take_over(change, proposed)
     replaced = _replaced_by(request, change)
     for other in replaced:
         other.delete()
     if replaced and _is_back_at_start(request, change):
         record_event(EventType.CHANGE_DISCARDED, request, caller, before=change_event_document(change))
-        return
+        return None
     change.save()
     record_event(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
+    return change.pk
+
+
+def _take_over(change: Change, proposed: ProposedChange) -> None:
+    """Makes it what is proposed, from what is stored now. Raises ValidationError."""
+    kind = find_kind(proposed.action, proposed.locate("action"))
+    if kind.of_segment == bool(proposed.feature):
+        needs = "must not be given for segments" if kind.of_segment else "is missing"
+        raise ValidationError.at(proposed.locate("feature"), needs)
+    change.action, change.feature = proposed.action, proposed.feature
+    change.payload = _plain(kind.clean(proposed.payload, proposed.locate("payload")))
+    try:
+        change.made_from = read_now(change.request, change)
+    except NotFound as error:
+        flags = Flag.objects.active().filter(project=change.request.project_id, name=change.feature)
+        place = proposed.locate("payload" if kind.of_segment or flags.exists() else "feature")
+        raise ValidationError.at(place, error.message) from error
 
 
 def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
@@ -210,7 +217,10 @@ def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
         return change.action == "updateSegment" and not narrow_payload(change, change.made_from).keys() - {
             "id"
         }
-    return not KINDS[change.action].is_later and changes_nothing(request, change)
+    try:
+        return not KINDS[change.action].is_later and changes_nothing(request, change)
+    except ValidationError:
+        return False  # trying it says what is wrong
 
 
 def _replaced_by(request: ChangeRequest, change: Change) -> list[Change]:

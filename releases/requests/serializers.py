@@ -95,7 +95,7 @@ class ScheduleConflictsRecord(serializers.Serializer):
 class ChangeRecord(serializers.Serializer):
     id = serializers.IntegerField()
     action = serializers.CharField()
-    payload = serializers.JSONField(allow_null=True)
+    payload = serializers.JSONField(required=False, help_text="Absent if the action takes none.")
     conflict = serializers.CharField(required=False, help_text="Why it cannot be applied as it is.")
     scheduleConflicts = ScheduleConflictsRecord(
         required=False, help_text="Other requests that are scheduled and change the same."
@@ -205,7 +205,7 @@ class ReviewerRecord(serializers.Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
     username = serializers.CharField()
-    email = serializers.CharField(allow_null=True)
+    email = serializers.CharField(help_text="Empty if they have none.")
     imageUrl = serializers.CharField(help_text="Always empty.")
 
 

@@ -53,7 +53,7 @@ def _set_state(
         State.CANCELLED: _cancel,
     }
     if state not in steps:
-        raise ValidationError.at("state", f"must be one of {', '.join(steps)}, not {state}")
+        raise ValidationError.at("state", f"must be one of {', '.join(State.values[1:])}, not {state}")
     if text:
         add_comment(request, text, caller)
     return request, steps[State(state)](request, caller)

@@ -15,6 +15,16 @@ from flagadmin.core.http.fields import MAX_TEXT_LENGTH, Body
 NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
 
 
+class JsonValue(serializers.JSONField):
+    """Any value, null too.
+
+    With `allow_null`, the description would exclude null: "exactly one of anything and null".
+    """
+
+    def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
+        return (True, None) if data is None else super().validate_empty_values(data)
+
+
 class PatchOperation(Body):
     """A JSON Patch operation. "copy" is not supported: a few could make a document grow exponentially."""
 
@@ -22,7 +32,7 @@ class PatchOperation(Body):
     path = serializers.CharField(
         allow_blank=True, help_text='JSON Pointer: /description, or "" for all of it'
     )
-    value = serializers.JSONField(required=False, allow_null=True)
+    value = JsonValue(required=False)
 
     def get_fields(self) -> dict[str, serializers.Field]:
         return {

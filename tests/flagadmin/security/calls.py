@@ -21,6 +21,7 @@ HARMLESS = {
     ("post", "/api/admin/features/validate"),
     ("post", "/api/admin/playground"),
     ("post", "/api/admin/playground/advanced"),
+    ("post", "/api/admin/playground/change-request/<str:request_id>"),
     ("post", "/api/admin/playground/check-expectations"),
     ("post", "/api/admin/playground/compare"),
     ("post", "/api/admin/playground/users"),

@@ -57,7 +57,7 @@ def is_sound(response: Any) -> bool:
 
 def caller(operation: str, api: Any) -> Any:
     who = api["admin"]
-    if "change-requests" in operation:
+    if "change-request" in operation:
         ProjectEnvironment.objects.filter(environment="production").update(required_approvals=1)
     if " /api/client/" in operation or " /ofrep/" in operation:
         who = client(make_token("backend", environment="production"))

@@ -212,6 +212,7 @@ _PLACE = f"{_FLAG}/environments/<str:environment>"
 
 VALID: dict[str, Any] = {
     f"post {_ADMIN}/playground": QUESTION | {"environment": "production"},
+    f"post {_ADMIN}/playground/change-request/<str:request_id>": {"context": {"userId": "42"}},
     f"post {_ADMIN}/playground/advanced": QUESTION | {"environments": ["production", "development"]},
     f"post {_ADMIN}/playground/check-expectations": {
         "projects": ["shop"], "environments": ["production"], "contexts": [],

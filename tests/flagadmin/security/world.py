@@ -65,7 +65,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"/link/$", "link"),
     (r"environments/project/$", "project"),
     (r"personal-dashboard/$", "project"),
-    (r"change-requests/$", "change request"),
+    (r"(change-requests|playground/change-request)/$", "change request"),
     (r"change-requests/pending/$", "flag"),
     (r"change-requests/<\w+>/changes/$", "change"),
     (r"available-reviewers/$", "environment"),

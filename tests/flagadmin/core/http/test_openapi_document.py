@@ -2,6 +2,8 @@
 
 import asyncio
 import gzip
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from drf_spectacular.generators import SchemaGenerator
@@ -27,6 +29,18 @@ def test_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {answer.status_code for answer in answers} == {200}
     assert answers[0].json()["info"]["title"] == "flagadmin"
     assert len(built) == 1
+
+
+def test_whatever_may_be_null_is_so_by_one_schema_alone() -> None:
+    """ "Anything" includes null, so that `oneOf` of it and null would exclude null."""
+
+    def find_choices(part: Any) -> Iterator[list[Any]]:
+        if isinstance(part, dict):
+            yield part.get("oneOf", [])
+        for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            yield from find_choices(inner)
+
+    assert [choices for choices in find_choices(client().get(ADDRESS).json()) if {} in choices] == []
 
 
 def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
