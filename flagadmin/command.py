@@ -5,6 +5,7 @@ commands that would bypass the audit log or destroy data are refused, and an err
 database is a sentence instead of a traceback (`--traceback` shows that too).
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,9 @@ class CommandLine(ManagementUtility):
                 yield f"  {name:22}{read_first_sentence(self.fetch_command(name))}"
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
+        # Everything is loaded by now, and stays: the collector need not look at it.
+        gc.freeze()
+        gc.enable()
         if subcommand in REFUSED:
             sys.exit(f"flagadmin has no command {subcommand}. {REFUSED[subcommand]}")
         command = super().fetch_command(subcommand)
@@ -92,6 +96,7 @@ def read_first_sentence(command: BaseCommand) -> str:
 
 
 def main() -> None:
+    gc.disable()  # until `fetch_command`: collecting takes a tenth of the time of loading
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
     run(sys.argv)
 
