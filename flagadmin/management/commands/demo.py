@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, workers: int, no_serve: bool, **options: Any) -> None:
         if not no_serve:
-            check_free(host, port)  # before printing a login link for a server that cannot start
+            check_free(host, port)  # before loading anything for a server that cannot start
         try:
             migrate()
         except NewerDatabaseError as error:
@@ -50,22 +50,22 @@ class Command(BaseCommand):
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )
         password = set_first_password(admin)  # first, because it invalidates the account's links and tokens
-        self.stdout.write(
-            GREETING.format(
-                address=address,
-                projects=Project.objects.count(),
-                active=Flag.objects.active().count(),
-                archived=Flag.objects.archived().count(),
-                link=address + create_login_link(admin, visit),
-                password=PASSWORD.format(name=admin.username, password=password, address=address)
-                if password
-                else "",
-                key=create_key(admin, timezone.now()),
-                body=BODY,
-            )
+        greeting = GREETING.format(
+            address=address,
+            projects=Project.objects.count(),
+            active=Flag.objects.active().count(),
+            archived=Flag.objects.archived().count(),
+            link=address + create_login_link(admin, visit),
+            password=PASSWORD.format(name=admin.username, password=password, address=address)
+            if password
+            else "",
+            key=create_key(admin, timezone.now()),
+            body=BODY,
         )
-        if not no_serve:
-            call_command("serve", host=host, port=port, workers=workers)
+        if no_serve:
+            self.stdout.write(greeting)
+        else:
+            call_command("serve", host=host, port=port, workers=workers, greeting=greeting)
 
 
 PASSWORD = """\

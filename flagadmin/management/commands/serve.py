@@ -36,6 +36,7 @@ log = logging.getLogger("flagadmin.runtime")
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
 CONNECTIONS = 512  # for each worker, beside its streams
 MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
+PROBE_INTERVAL, PROBE_TIMEOUT = 0.1, 5.0  # seconds, until a worker accepts connections
 MAX_WAIT = 1.0  # seconds until the serving loop checks without being told
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
 
@@ -51,13 +52,14 @@ KEEP_FREED_MEMORY = {
 
 class Command(BaseCommand):
     help = "Migrate the database, then serve. Stops cleanly on SIGTERM and Ctrl+C."
+    stealth_options = ("greeting",)  # of commands that serve: what to say before the address
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
         parser.add_argument("--port", type=int, default=8000, help="port to listen on (8000)")
         parser.add_argument("--workers", type=int, default=2, help="worker processes (2)")
 
-    def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
+    def handle(self, *, host: str, port: int, workers: int, greeting: str = "", **options: Any) -> None:
         try:
             listener = take_passed_socket()
         except ActivationError as error:
@@ -86,12 +88,13 @@ class Command(BaseCommand):
         granian = make_server(host, port, workers)
         if listener:
             serve_on(granian, listener)
-        self.serve(granian)
-
-    def serve(self, granian: Any) -> None:
+        said = f"{greeting}\nServing at {background_tasks.public_url}/".lstrip()
         stop = threading.Event()
+        threading.Thread(target=self.say_when_served, args=(said, host, port, stop), daemon=True).start()
+        self.serve(granian, stop)
+
+    def serve(self, granian: Any, stop: threading.Event) -> None:
         maintenance = background_tasks.start_maintenance(stop)
-        granian.on_startup(self.started)
         try:
             granian.serve()
         except SystemExit:
@@ -104,8 +107,12 @@ class Command(BaseCommand):
                 thread.join(timeout=5)
             close_connections()
 
-    def started(self) -> None:
-        self.stdout.write(f"Serving at {background_tasks.public_url}/")
+    def say_when_served(self, text: str, host: str, port: int, stop: threading.Event) -> None:
+        """Says it as soon as a worker accepts connections: a browser that opens the address before is refused."""
+        while not stop.wait(PROBE_INTERVAL):
+            with suppress(OSError), socket.create_connection((host, port), timeout=PROBE_TIMEOUT):
+                self.stdout.write(text)
+                return
 
 
 def begin_metrics(directory: Path) -> None:
