@@ -10,9 +10,11 @@ class ReleasesConfig(AppConfig):
         from flagadmin.core import change_checks
         from flagadmin.core.server import background_tasks
         from playground.comparison import future
+        from projects.used_by import planned
         from releases.changes import flags, segments  # noqa: F401 - register kinds of changes
         from releases.forecast import forecast
         from releases.gate import guard
+        from releases.planned import find_planned
         from releases.plans import changes as of_plans  # noqa: F401
         from releases.plans import due as plans
         from releases.safeguards import changes as of_safeguards  # noqa: F401
@@ -20,5 +22,6 @@ class ReleasesConfig(AppConfig):
 
         change_checks.register(guard)
         future.register(forecast)
+        planned.register(find_planned)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)
         background_tasks.run_every(plans.INTERVAL, plans.look_at_due, everywhere=True)

@@ -25,6 +25,7 @@ from projects.segments.documents import make_segment_document
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import read_legal_values
+from projects.used_by.planned import find_planned
 from projects.used_by.queries import describe_uses, find_default_strategies
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
@@ -99,6 +100,9 @@ def _check_move(segment: Segment, caller: Caller) -> None:
         raise ValidationError.at(
             "project", f"the segment is used by strategies in other projects: {choices(projects)}"
         )
+    planned = find_planned({"segments": [segment.pk]})
+    if others := [use.words for use in planned if use.project != segment.project_id]:
+        raise ValidationError.at("project", f"the segment is used outside this project {choices(others)}")
 
 
 @transactional
@@ -113,8 +117,9 @@ def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller
 
 
 def check_segment_is_unused(segment: Segment) -> None:
-    """Raises Conflict with the flags and default strategies that use the segment."""
-    if uses := describe_uses(Strategy.objects.filter(segments=segment), find_default_strategies(segment.pk)):
+    """Raises Conflict with the flags, default strategies and release plans that use the segment."""
+    strategies, defaults = Strategy.objects.filter(segments=segment), find_default_strategies(segment.pk)
+    if uses := describe_uses(strategies, defaults, find_planned({"segments": [segment.pk]})):
         raise Conflict(f"Segment {segment.name} is in use {uses}. Remove it there first.")
 
 

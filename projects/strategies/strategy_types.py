@@ -15,6 +15,7 @@ from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
 from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_type_rules import strategy_type_problems
+from projects.used_by.planned import find_planned
 from projects.used_by.queries import describe_uses
 
 STANDARD = "default"
@@ -78,11 +79,11 @@ def delete_strategy_type(name: str, *, expected: Expected = None, caller: Caller
 
 
 def check_strategy_type_is_unused(strategy_type: StrategyType) -> None:
-    """Raises Conflict with the flags and default strategies that use the type."""
+    """Raises Conflict with the flags, default strategies and release plans that use the type."""
     name = strategy_type.name
     strategies = Strategy.objects.filter(name=name)
     defaults = ProjectEnvironment.objects.filter(default_strategy__name=name)
-    if uses := describe_uses(strategies, defaults):
+    if uses := describe_uses(strategies, defaults, find_planned({"name": name})):
         raise Conflict(f"Strategy type {name} is in use {uses}. Change these, or deprecate the type.")
 
 

@@ -1,5 +1,6 @@
 """Finds the strategies, variants, segments and projects that use a segment or a context field."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Q, QuerySet, TextField
@@ -9,12 +10,15 @@ from flagadmin.core.errors import choices, name_flags
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 from projects.used_by.counts import BUILT_IN_FIELDS
+from projects.used_by.planned import PlannedUse
 
 Document = dict[str, Any]
 Uses = dict[str, list[Document]]
 
 
-def describe_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment]) -> str:
+def describe_uses(
+    strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment], planned: Sequence[PlannedUse] = ()
+) -> str:
     """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty if unused."""
     flags = set(strategies.values_list("flag__name", flat=True))
     places = [
@@ -22,6 +26,7 @@ def describe_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvi
     ]
     parts = [f"on {name_flags(flags)}"] if flags else []
     parts += [f"in the default strategy of {choices(places)}"] if places else []
+    parts += [choices(use.words for use in planned)] if planned else []
     return ", and ".join(parts)
 
 
