@@ -29,7 +29,7 @@ class ClientView(NotesRefusals, FreedBodies, APIView):
     permission_classes = (IsBackendCaller,)
 
 
-def token_of(request: ApiRequest) -> ApiToken:
+def get_token(request: ApiRequest) -> ApiToken:
     """The token of an authenticated request."""
     assert request.auth is not None
     return request.auth
@@ -42,4 +42,4 @@ def projects_of(token: ApiToken) -> list[str] | None:
 
 def get_environment(request: ApiRequest) -> str:
     """The environment of the token, whatever the body says."""
-    return str(token_of(request).environment_id)
+    return str(get_token(request).environment_id)

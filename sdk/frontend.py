@@ -15,7 +15,7 @@ from playground.openapi import EvaluationContext
 from playground.snapshot_cache import load_snapshot_at
 from projects.applications.usage_report import InstanceKey, UsageReport
 from sdk import schemas as wire
-from sdk.base import get_environment, token_of
+from sdk.base import get_environment, get_token
 from sdk.cors import CorsView
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import prepare
@@ -110,7 +110,7 @@ class FrontendTogglesView(FrontendView):
 
 def evaluate_toggles(request: ApiRequest, fields: dict[str, Any]) -> HttpResponse:
     """Environment and projects are the key's, whatever a context says."""
-    token = token_of(request)
+    token = get_token(request)
     scope = token_scope(token, using=DEFAULT_DB_ALIAS)
     context = make_context(
         fields,
@@ -138,7 +138,7 @@ class FrontendRegisterView(FrontendView):
         report = UsageReport()
         place = InstanceKey(body.appName, str(body.instanceId), get_environment(request))
         report.add_instance(place, make_instance(body, request, sdk_type="frontend"), body.strategies)
-        report_batcher.submit(report, token=token_of(request).pk)
+        report_batcher.submit(report, token=get_token(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
 
@@ -153,7 +153,7 @@ class FrontendMetricsView(FrontendView):
         body = wire.read(wire.Metrics, request.data)
         instance = make_instance(body, request, sdk_type="frontend")
         report = read_metrics_report(body, get_environment(request), instance)
-        report_batcher.submit(report, token=token_of(request).pk)
+        report_batcher.submit(report, token=get_token(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
 

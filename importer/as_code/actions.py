@@ -41,13 +41,13 @@ class OutdatedPlan(Conflict):
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldParts:
     """The parts that wait for change requests: environments, and with ``shared`` what is of all environments."""
 
     places: tuple[Place, ...] = ()
     shared: bool = False
 
-    def with_place(self, key: Place) -> "Held | None":
+    def with_place(self, key: Place) -> "HeldParts | None":
         """Adds what waits as well if changes of this place are refused. None: nothing more can wait."""
         if key not in self.places:
             return replace(self, places=(*self.places, key))
@@ -58,7 +58,7 @@ class Held:
 
 
 @dataclass
-class Written:
+class WrittenChanges:
     """The written changes, and the environments whose answers changed: before, and after."""
 
     fingerprint: str = ""
@@ -84,10 +84,10 @@ class Written:
 
 
 @bulk_work
-def plan_directory(directory: Directory, *, caller: Caller) -> Written:
+def plan_directory(directory: Directory, *, caller: Caller) -> WrittenChanges:
     """Plans what applying it would write now. Raises what applying it would raise, except for a missing comment."""
 
-    def attempt(held: Held) -> Written:
+    def attempt(held: HeldParts) -> WrittenChanges:
         return run_and_roll_back(lambda: _write(directory, held, caller=caller))
 
     with changing(comment=get_comment() or "Planned, and undone"):
@@ -95,7 +95,7 @@ def plan_directory(directory: Directory, *, caller: Caller) -> Written:
 
 
 @bulk_work
-def apply_directory(directory: Directory, *, caller: Caller) -> Written:
+def apply_directory(directory: Directory, *, caller: Caller) -> WrittenChanges:
     """Writes it, and makes a change request for each environment that needs one.
 
     Raises NotFound, NoAccess, ValidationError, InvalidOperation, and OutdatedPlan if its fingerprint is not the plan's.
@@ -103,9 +103,11 @@ def apply_directory(directory: Directory, *, caller: Caller) -> Written:
     return _widen_until_accepted(lambda held: _write(directory, held, caller=caller), directory)
 
 
-def _widen_until_accepted(attempt: Callable[[Held], Written], directory: Directory) -> Written:
+def _widen_until_accepted(
+    attempt: Callable[[HeldParts], WrittenChanges], directory: Directory
+) -> WrittenChanges:
     """Tries again, holding back what needs a change request, until nothing more needs one."""
-    held = Held()
+    held = HeldParts()
     with changing(skip_by=get_change_options().skip_by if directory.skips_requests else None):
         for _ in range(MAX_TRIES):
             try:
@@ -119,11 +121,11 @@ def _widen_until_accepted(attempt: Callable[[Held], Written], directory: Directo
 
 
 @transactional
-def _write(directory: Directory, held: Held, *, caller: Caller) -> Written:
+def _write(directory: Directory, held: HeldParts, *, caller: Caller) -> WrittenChanges:
     for project in directory.projects:
         access_project(caller, project)
     lock_projects(caller, directory.projects)
-    written = Written(fingerprint=take_fingerprint(directory))
+    written = WrittenChanges(fingerprint=take_fingerprint(directory))
     if directory.fingerprint not in ("", written.fingerprint):
         raise OutdatedPlan("Something that this plan is about was changed after it was made. Plan again.")
     stored = {
@@ -159,7 +161,7 @@ def _read(places: Iterable[Place]) -> dict[Place, Definitions]:
 
 
 def _write_parts(
-    directory: Directory, written: Written, places: Sequence[Place], held: Held, caller: Caller
+    directory: Directory, written: WrittenChanges, places: Sequence[Place], held: HeldParts, caller: Caller
 ) -> None:
     for number, entry in enumerate(directory.fields):
         with _placed(f"contextFields[{number}]"):
@@ -203,10 +205,10 @@ def _propose(
 ) -> Document | None:
     """Has a request made of what waits in the environment. None if nothing does."""
     before = read_definitions([key[0]], key[1])
-    others = Held(tuple(other for other in places if other != key), shared=not shared)
+    others = HeldParts(tuple(other for other in places if other != key), shared=not shared)
 
     def find_changes() -> list[ProposedChange] | None:
-        _write_parts(directory, Written(), places, others, Caller.system())
+        _write_parts(directory, WrittenChanges(), places, others, Caller.system())
         after = read_definitions([key[0]], key[1])
         archived = Flag.objects.archived().filter(name__in=directory.archive.get(key[0], ()))
         return derive_changes(before, after, set(archived.values_list("name", flat=True)))

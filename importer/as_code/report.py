@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from groups.access import Caller
-from importer.as_code.actions import Written
+from importer.as_code.actions import WrittenChanges
 from playground.comparison.compare import CHANGES
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.states import compile_definitions
@@ -29,7 +29,7 @@ MAX_GENERATED = 3_000
 """Edge cases of flags that change for none of the users."""
 
 
-def make_document(written: Written, *, now: datetime, caller: Caller) -> Document:
+def make_document(written: WrittenChanges, *, now: datetime, caller: Caller) -> Document:
     return {
         "fingerprint": written.fingerprint,
         "changes": written.lines,

@@ -13,8 +13,8 @@ from flagadmin.core.errors import AppError, Conflict
 from importer.models import InstallationMove
 from importer.moving.leave_out import read_choices
 from importer.moving.prove import prove
-from importer.moving.report import plain
-from importer.moving.run import Wanted, move_from
+from importer.moving.report import strip_controls
+from importer.moving.run import WantedMove, move_from
 from importer.moving.source import Source, SourceError
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def work(run: InstallationMove, source: Source, csv: bytes) -> None:
     try:
         _do_steps(run, source, csv)
     except SourceError as error:
-        run.problem = plain(str(error))
+        run.problem = strip_controls(str(error))
     except AppError as error:
         run.problem = error.message
     except Exception:
@@ -82,7 +82,7 @@ def work(run: InstallationMove, source: Source, csv: bytes) -> None:
 
 def _do_steps(run: InstallationMove, source: Source, csv: bytes) -> None:
     left_out = read_choices(run.left_out, "left_out")
-    wanted = Wanted(projects=run.projects, left_out=left_out, overwrite=run.overwrite, by=run.caller_name)
+    wanted = WantedMove(projects=run.projects, left_out=left_out, overwrite=run.overwrite, by=run.caller_name)
     if run.step != Step.PROVE:
         _, report = move_from(source, wanted, write=run.step == Step.APPLY)
         run.report = report.document()

@@ -55,7 +55,7 @@ def leave_out(installation: Installation, chosen: Collection[Choice]) -> None:
         elif choice.kind != FLAG:
             installation.left.append(Line(Kind.LEAVE, choice.subject, "as you chose"))
     if chosen:
-        missing = Missing(chosen)
+        missing = MissingParts(chosen)
         for project in installation.projects:
             flags = missing.find_flags(project)
             _drop_flags(project, flags)
@@ -102,7 +102,7 @@ def _drop_of_project(project: SourceProject, choice: Choice) -> bool:
 # Flags -----------------------------------------------------------------------------------------------------
 
 
-class Missing:
+class MissingParts:
     """The chosen parts that are not here, so that whatever needs them is left out too."""
 
     def __init__(self, chosen: Iterable[Choice]) -> None:

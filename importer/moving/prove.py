@@ -10,7 +10,7 @@ from django.utils import timezone
 from groups.models import ApiToken
 from groups.tokens import hash_secret
 from importer.moving.answers import PATH, SPEC, Client, read_flags, read_flags_here
-from importer.moving.leave_out import Choice, Missing
+from importer.moving.leave_out import Choice, MissingParts
 from importer.moving.proof import TokenProof
 from importer.moving.proof_people import People, read_users
 from importer.moving.prove_frontend import prove_frontend
@@ -45,7 +45,7 @@ def prove(
     people = People([*read_explicit(saved, now), *read_users(csv, now)], users, now)
     tokens = read_tokens(source)
     backends = [token for token in tokens if token.type in ("client", "backend")]
-    prover = _Prover(source, people, Missing(left_out), backends)
+    prover = _Prover(source, people, MissingParts(left_out), backends)
     # Backend tokens first: they tell which flags are left out, and what frontend tokens get.
     for token, new in sorted(zip(tokens, map(read_token, tokens), strict=True), key=_is_for_frontends):
         if projects and not set(token.projects) <= {*projects}:
@@ -64,7 +64,7 @@ def _is_for_frontends(pair: tuple[SourceToken, NewToken | Malformed]) -> bool:
 class _Prover:
     source: Source
     people: People
-    missing: Missing
+    missing: MissingParts
     backends: Sequence[SourceToken]
     seen: dict[bytes, TokenProof] = field(default_factory=dict)
     frontends: dict[tuple[str, ...], TokenProof] = field(default_factory=dict)

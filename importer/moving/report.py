@@ -89,7 +89,7 @@ class Report:
     def texts(self) -> Iterator[str]:
         """A sentence for each line. New flags of a project are one line."""
         for line in self.join_lines():
-            yield plain(f"{line.kind:9}{line.subject}{': ' if line.detail else ''}{line.detail}")
+            yield strip_controls(f"{line.kind:9}{line.subject}{': ' if line.detail else ''}{line.detail}")
 
     def join_lines(self) -> Iterator[Line]:
         """New flags of a project are one line."""
@@ -105,7 +105,7 @@ class Report:
                 yield Line(Kind.CREATE, subject, project=line.project)
 
 
-def plain(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Strips line ends and what controls a terminal: the words may be those of another server."""
     return "".join(character if character.isprintable() else " " for character in text)
 

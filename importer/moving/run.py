@@ -15,7 +15,7 @@ from importer.moving.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedMove:
     """The wanted move: some projects or all, what the database at a URL has too, what was edited here too.
 
     ``left_out`` stays there.
@@ -29,7 +29,7 @@ class Wanted:
     """The person who asks for it, if it is no operator of this machine."""
 
 
-def move_from(source: Source, wanted: Wanted, *, write: bool) -> tuple[Installation, Report]:
+def move_from(source: Source, wanted: WantedMove, *, write: bool) -> tuple[Installation, Report]:
     """Raises SourceError; then nothing is written."""
     with open_database(wanted.database) if wanted.database else nullcontext() as database:
         stored = list_projects(database) if database is not None else ()

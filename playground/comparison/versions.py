@@ -19,7 +19,7 @@ from projects.definition_parts import Document, read_segments
 from projects.definitions import Definitions, find_used_segments, read_all_definitions
 from projects.history.flag_parts import NOTHING, in_environments
 from projects.history.rewind import Back, PastEvent
-from projects.history.versions import FlagBack, FlagEvent, events_since, read_present_version
+from projects.history.versions import FlagBack, FlagEvent, read_events_since, read_present_version
 from projects.models import Environment, Flag, OutsideChange
 
 USERS = 1_000
@@ -101,7 +101,7 @@ def find_version_changes(
 def _compute(flag: Flag, versions: Sequence[Version], users: int) -> dict[Version, VersionChanges]:
     """``versions`` are the newest first."""
     since = min(version.first for version in versions) - 1
-    back = FlagBack(read_present_version(flag), events := events_since([flag.name], event=since))
+    back = FlagBack(read_present_version(flag), events := read_events_since([flag.name], event=since))
     sides: dict[Version, list[Document | None]] = {version: [] for version in versions}
     for version in _walk_back(back.undo, events, versions):
         sides[version].append(back.version())
@@ -164,7 +164,7 @@ def _compare_versions(
 ) -> dict[_Place, Mapping[Change, int] | None]:
     names = list(names)
     environments = dict.fromkeys(name for places in wanted.values() for name in places)
-    events = events_since(names, event=since, segments=True) if environments else []
+    events = read_events_since(names, event=since, segments=True) if environments else []
     changes_by_place = {}
     for environment in environments:
         versions = [version for version, places in wanted.items() if environment in places]

@@ -124,7 +124,7 @@ class DeleteProjectPage(ListPage):
             blocked=words.explain_block(plan),
             expected=FormVersion.of(plan.document, self.get_events()),
             refusal=self.refusal,
-            changes=self.version.events_since(self.get_events())
+            changes=self.version.describe_later(self.get_events())
             if isinstance(self.refusal, Conflict)
             else [],
             confirm_error=self.confirm_error,

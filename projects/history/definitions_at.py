@@ -18,7 +18,7 @@ from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definition_parts import read_segments
 from projects.definitions import Definitions, find_used_segments, read_all_definitions
 from projects.history.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
-from projects.history.versions import events_since
+from projects.history.versions import read_events_since
 from projects.models import OutsideChange
 
 # A flag that has left a project since has its later events in others. Segments of other projects may have been global.
@@ -136,7 +136,7 @@ def flags_then(
 
 def _take_flags_back(names: Collection[str], environment: str, at: datetime) -> Back:
     back = Back(environment, read_all_definitions(environment, names).flags)
-    for _, event in events_since(names, at=at, segments=True):
+    for _, event in read_events_since(names, at=at, segments=True):
         back.undo(event)
     return back
 

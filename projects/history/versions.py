@@ -69,9 +69,9 @@ def make_seen_version(document: Document, environments: Iterable[str]) -> Docume
     }
 
 
-def version_of(flag: Flag, *, event: int = 0, at: datetime | None = None) -> Document | None:
+def read_version(flag: Flag, *, event: int = 0, at: datetime | None = None) -> Document | None:
     """Returns the flag as it was after one of its events, or at a moment; None if there was no flag. Five queries."""
-    back = FlagBack(read_present_version(flag), events := events_since([flag.name], event=event, at=at))
+    back = FlagBack(read_present_version(flag), events := read_events_since([flag.name], event=event, at=at))
     for flag_event in events:
         back.undo(flag_event.event)
     return back.version()
@@ -82,7 +82,7 @@ class FlagEvent(NamedTuple):
     event: PastEvent
 
 
-def events_since(
+def read_events_since(
     flags: Iterable[str], *, event: int = 0, at: datetime | None = None, segments: bool = False
 ) -> list[FlagEvent]:
     """Lists what has changed these flags after an event, or after a moment, newest first. One query.

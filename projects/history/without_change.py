@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from projects.history.flag_parts import DETAIL_MEMBERS, NOTHING, in_environments
-from projects.history.versions import FlagBack, events_since, read_present_version
+from projects.history.versions import FlagBack, read_events_since, read_present_version
 from projects.models import Flag
 
 Document = dict[str, Any]
@@ -28,7 +28,7 @@ class Versions(NamedTuple):
 def find_versions_around(flag: Flag, first: int, last: int) -> Versions:
     """``first`` and ``last`` are the ids of the change's events about the flag. Five queries."""
     now = read_present_version(flag)
-    events = events_since([flag.name], event=first - 1)
+    events = read_events_since([flag.name], event=first - 1)
     back, after = FlagBack(now, events), now
     for event in events:
         back.undo(event.event)

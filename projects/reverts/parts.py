@@ -55,7 +55,7 @@ class Target:
     at: datetime
     event: int | None = None
 
-    def events_since(self, events: "QuerySet[AuditEvent]") -> "QuerySet[AuditEvent]":
+    def filter_later(self, events: "QuerySet[AuditEvent]") -> "QuerySet[AuditEvent]":
         """Selects the events that are later than the version."""
         return events.filter(pk__gt=self.event) if self.event else events.filter(created_at__gt=self.at)
 
@@ -209,7 +209,7 @@ class _Check:
         """A note on each of these names (with paths) that now means another flag or environment than then."""
         events = AuditEvent.objects.filter(type=kind.value, **{f"{field}__in": list(paths)})
         thing = {"feature": "flag"}.get(field, field)
-        for name in sorted(set(self.target.events_since(events).values_list(field, flat=True))):
+        for name in sorted(set(self.target.filter_later(events).values_list(field, flat=True))):
             yield Note(paths[name], f"{thing} {name} has been deleted and created again since")
 
     def detail_problems(self, part: FlagPart) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, 
 from groups.access import Caller
 from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, FlagPart, find_differing_parts
 from projects.history.queries import readable_events
-from projects.history.versions import read_present_version, version_of
+from projects.history.versions import read_present_version, read_version
 from projects.models import Flag, ProjectEnvironment, Segment
 from projects.reverts.parts import Document, PlannedPart, Target, format_moment, plan_parts, restore_parts
 
@@ -63,7 +63,7 @@ def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Calle
     Raises NotFound if there was no such flag then, Conflict if it was archived.
     """
     before = read_present_version(flag)
-    then = version_of(flag, event=target.event) if target.event else version_of(flag, at=target.at)
+    then = read_version(flag, event=target.event) if target.event else read_version(flag, at=target.at)
     moment = format_moment(target.at)
     is_older = target.event is None and flag.created_at > target.at
     if then is None or is_older or not caller.can_read(then["project"]):
@@ -80,7 +80,7 @@ def _find_unused_then(project: str, target: Target) -> set[str]:
     kinds = (E.PROJECT_ENVIRONMENT_ADDED.value, E.PROJECT_ENVIRONMENT_REMOVED.value)
     events = AuditEvent.objects.filter(project=project, type__in=kinds).order_by("id")
     first: dict[str | None, str] = {}
-    for environment, kind in target.events_since(events).values_list("environment", "type"):
+    for environment, kind in target.filter_later(events).values_list("environment", "type"):
         first.setdefault(environment, kind)
     return {name for name, kind in first.items() if name and kind == E.PROJECT_ENVIRONMENT_ADDED}
 
@@ -113,7 +113,7 @@ def find_changed_segments(plan: RevertPlan, target: Target) -> list[str]:
     kind = E.SEGMENT_UPDATED.value
     changes = AuditEvent.objects.filter(type=kind, before__id__in=sorted(used)).order_by("id")
     then: dict[int, Any] = {}
-    for key, constraints in target.events_since(changes).values_list("before__id", "before__constraints"):
+    for key, constraints in target.filter_later(changes).values_list("before__id", "before__constraints"):
         then.setdefault(key, constraints)
     now = Segment.objects.filter(pk__in=then).order_by("name")
     return [segment.name for segment in now if segment.constraints != then[segment.pk]]

@@ -46,7 +46,7 @@ class PlansOfFlag(OnFlagViewSet):
     tags = TAGS
 
     @property
-    def place(self) -> FlagPath:
+    def flag_path(self) -> FlagPath:
         return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
     def document(self, plan: ReleasePlan) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class ReleasePlanViewSet(PlansOfFlag):
         """
         body = self.validated(PlanBody)
         if template := body.get("templateId"):
-            return Response(self.document(add_plan(self.place, template, caller=self.caller)))
+            return Response(self.document(add_plan(self.flag_path, template, caller=self.caller)))
         values = body["steps"]
         transition = {key: values.get(key) for key in ("intervalMinutes", "window")}
         steps = Steps(
@@ -89,7 +89,9 @@ class ReleasePlanViewSet(PlansOfFlag):
             transition if any(transition.values()) else None,
             values["pauseIfExpectationBreaks"],
         )
-        return Response(self.document(add_steps(self.place, values["strategyId"], steps, caller=self.caller)))
+        return Response(
+            self.document(add_steps(self.flag_path, values["strategyId"], steps, caller=self.caller))
+        )
 
     @extend_schema(operation_id="getReleasePlan", responses={200: PlanRecord})
     def retrieve(
@@ -112,7 +114,7 @@ class ReleasePlanViewSet(PlansOfFlag):
     ) -> Response:
         """Remove a release plan, and the strategies of its active milestone."""
         keep = request.query_params.get("keepStrategies") == "true"
-        actions.remove_plan(self.place, plan_id, keep_strategies=keep, caller=self.caller)
+        actions.remove_plan(self.flag_path, plan_id, keep_strategies=keep, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="startMilestone", request=None, responses={200: MilestoneRecord})
@@ -127,7 +129,7 @@ class ReleasePlanViewSet(PlansOfFlag):
         milestone_id: str,
     ) -> Response:
         """Start a milestone: its strategies replace those of the one before. A paused plan goes on."""
-        plan = actions.start_milestone(self.place, plan_id, milestone_id, caller=self.caller)
+        plan = actions.start_milestone(self.flag_path, plan_id, milestone_id, caller=self.caller)
         assert plan.active is not None
         return Response(milestone_document(plan.active))
 
@@ -154,7 +156,7 @@ class ReleasePlanViewSet(PlansOfFlag):
         """Change a strategy of a milestone: of the active one, it counts at once. Members that are not given stay."""
         values = self.validated(MilestoneStrategyChanges)
         milestone = edit_milestone_strategy(
-            self.place, plan_id, milestone_id, strategy_id, values, caller=self.caller
+            self.flag_path, plan_id, milestone_id, strategy_id, values, caller=self.caller
         )
         strategies = milestone_document(milestone)["strategies"]
         return Response(next(strategy for strategy in strategies if strategy["id"] == strategy_id))
@@ -173,7 +175,7 @@ class ProgressionViewSet(PlansOfFlag):
         """Say what the milestone after this one waits for: a time, a window of the week, or both."""
         body = self.validated(ProgressionBody)
         plan = actions.set_transition(
-            self.place,
+            self.flag_path,
             milestone_id,
             body["transitionCondition"],
             target=body["targetMilestone"],
@@ -186,7 +188,7 @@ class ProgressionViewSet(PlansOfFlag):
         self, request: ApiRequest, project_id: str, name: str, environment: str, milestone_id: str
     ) -> Response:
         """Have the milestone after this one wait for somebody who starts it."""
-        actions.set_transition(self.place, milestone_id, None, caller=self.caller)
+        actions.set_transition(self.flag_path, milestone_id, None, caller=self.caller)
         return Response()
 
 
@@ -200,7 +202,7 @@ class ProgressionOfPlanViewSet(PlansOfFlag):
         self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
     ) -> Response:
         """Resume a paused release plan. The time that its milestone has been active counts on."""
-        return Response(self.document(actions.resume_plan(self.place, plan_id, caller=self.caller)))
+        return Response(self.document(actions.resume_plan(self.flag_path, plan_id, caller=self.caller)))
 
     @extend_schema(operation_id="pauseMilestoneProgressions", request=PauseBody, responses={200: PlanRecord})
     @action(detail=True, methods=["post"])
@@ -210,5 +212,5 @@ class ProgressionOfPlanViewSet(PlansOfFlag):
         """Pause a running release plan: no step is taken until it is resumed."""
         reason = self.validated(PauseBody)["reason"]
         return Response(
-            self.document(actions.pause_plan(self.place, plan_id, reason=reason, caller=self.caller))
+            self.document(actions.pause_plan(self.flag_path, plan_id, reason=reason, caller=self.caller))
         )

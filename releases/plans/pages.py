@@ -83,8 +83,8 @@ class PlanPage(OnPlan):
         )
 
     def get_curl(self) -> str:
-        place = self.view.place
-        path = f"{api_path(place.project, place.feature)}/environments/{place.environment}/release-plans"
+        flag_path = self.view.flag_path
+        path = f"{api_path(flag_path.project, flag_path.feature)}/environments/{flag_path.environment}/release-plans"
         return curl_for(self.request, "GET", f"{path}/{self.kwargs['plan_id']}")
 
 
@@ -96,7 +96,7 @@ class PlanAction(ActionPage, OnPlan):
 class PausePlan(PlanAction):
     def act(self) -> str:
         reason = self.request.POST.get("comment", "").strip()
-        actions.pause_plan(self.view.place, self.kwargs["plan_id"], reason=reason, caller=self.caller)
+        actions.pause_plan(self.view.flag_path, self.kwargs["plan_id"], reason=reason, caller=self.caller)
         return "Paused the release plan."
 
 
@@ -104,9 +104,9 @@ class SetSafeguard(PlanAction):
     def act(self) -> str:
         plan = self.kwargs["plan_id"]
         if removed := self.request.POST.get("remove"):
-            remove_safeguard(self.view.place, plan, removed, caller=self.caller)
+            remove_safeguard(self.view.flag_path, plan, removed, caller=self.caller)
             return "Removed the safeguard."
-        set_safeguard(self.view.place, plan, read_safeguard(self.request.POST), caller=self.caller)
+        set_safeguard(self.view.flag_path, plan, read_safeguard(self.request.POST), caller=self.caller)
         return "Added the safeguard."
 
 
@@ -116,7 +116,7 @@ class SetTransition(PlanAction):
     def act(self) -> str:
         view, key = self.view, self.kwargs["milestone_id"]
         transition = read_transition(self.request.POST, find_milestone(view.plan, key).transition)
-        actions.set_transition(view.place, key, transition, caller=self.caller)
+        actions.set_transition(view.flag_path, key, transition, caller=self.caller)
         return "Saved when the next milestone starts."
 
 
@@ -155,7 +155,7 @@ class AskPlan(ConfirmPage, OnPlan):
                 who = Who(measure_start(view.plan, milestone, now=timezone.now()).document())
             except AppError as error:
                 problem = error
-        place = view.place
+        flag_path = view.flag_path
         return {
             "view": view,
             "verb": self.kwargs["verb"],
@@ -163,29 +163,29 @@ class AskPlan(ConfirmPage, OnPlan):
             "milestone": milestone,
             "who": who,
             "problem": problem,
-            "cancel": flag_url(place.project, place.feature),
-            "comment_required": requires_comment([place.project], [place.environment]),
+            "cancel": flag_url(flag_path.project, flag_path.feature),
+            "comment_required": requires_comment([flag_path.project], [flag_path.environment]),
         }
 
     def act(self) -> tuple[str, str]:
         view, verb = self.view, self.kwargs["verb"]
-        place, key, caller = view.place, view.plan.pk, self.caller
+        flag_path, key, caller = view.flag_path, view.plan.pk, self.caller
         _, _, milestone = self.question()
-        done = flag_url(place.project, place.feature)
+        done = flag_url(flag_path.project, flag_path.feature)
         if verb == "start" and milestone is not None:
-            actions.start_milestone(place, key, milestone.pk, caller=caller)
+            actions.start_milestone(flag_path, key, milestone.pk, caller=caller)
             return f"Started {milestone.name}.", done
         if verb == "back":
-            actions.step_back(place, key, caller=caller)
+            actions.step_back(flag_path, key, caller=caller)
             return "Stepped back. The plan is paused.", done
         if verb == "off":
-            actions.turn_off(place, key, caller=caller)
-            return f"Turned {place.feature} off. The plan is paused.", done
+            actions.turn_off(flag_path, key, caller=caller)
+            return f"Turned {flag_path.feature} off. The plan is paused.", done
         if verb == "resume":
-            actions.resume_plan(place, key, caller=caller)
+            actions.resume_plan(flag_path, key, caller=caller)
             return "The release plan goes on.", done
         keep = "keep" in self.request.POST
-        actions.remove_plan(place, key, keep_strategies=keep, caller=caller)
+        actions.remove_plan(flag_path, key, keep_strategies=keep, caller=caller)
         return "Removed the release plan.", done
 
 
@@ -201,13 +201,13 @@ class NewPlanPage(ConsolePage):
         return get_flag_breadcrumbs(self.flag)
 
     @property
-    def place(self) -> FlagPath:
+    def flag_path(self) -> FlagPath:
         return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
     def dispatch_to(self) -> None:
-        place = self.place
-        self.flag = access_flag(self.caller, place.project, place.feature, archived=False)
-        find_project_environment(place.project, place.environment)
+        flag_path = self.flag_path
+        self.flag = access_flag(self.caller, flag_path.project, flag_path.feature, archived=False)
+        find_project_environment(flag_path.project, flag_path.environment)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.dispatch_to()
@@ -226,15 +226,15 @@ class NewPlanPage(ConsolePage):
     def add(self) -> ReleasePlan:
         post = self.request.POST
         if template := post.get("template"):
-            return add_plan(self.place, template, caller=self.caller)
+            return add_plan(self.flag_path, template, caller=self.caller)
         steps, safeguard = read_steps(post, {}), read_pause(post)
-        plan = add_steps(self.place, post.get("strategy", ""), steps, caller=self.caller)
+        plan = add_steps(self.flag_path, post.get("strategy", ""), steps, caller=self.caller)
         if safeguard is not None:
-            plan = set_safeguard(self.place, plan.pk, safeguard, caller=self.caller)
+            plan = set_safeguard(self.flag_path, plan.pk, safeguard, caller=self.caller)
         return plan
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        rows = self.flag.strategies.filter(environment=self.place.environment, name=FLEXIBLE_ROLLOUT)
+        rows = self.flag.strategies.filter(environment=self.flag_path.environment, name=FLEXIBLE_ROLLOUT)
         strategies, chosen = list(rows.order_by("sort_order", "id")), self.request.GET.get("strategy", "")
         first = next(
             (row for row in strategies if str(row.pk) == chosen), strategies[0] if strategies else None
@@ -242,8 +242,8 @@ class NewPlanPage(ConsolePage):
         present = find_share({"name": first.name, "parameters": first.parameters}) if first else 0
         return super().get_context_data(
             flag=self.flag,
-            place=self.place,
-            templates=list_templates(self.caller, None, self.place.project),
+            flag_path=self.flag_path,
+            templates=list_templates(self.caller, None, self.flag_path.project),
             strategies=strategies,
             chosen=chosen,
             first_rollouts=self.request.POST.get("rollouts") or ", ".join(map(str, list_steps(present, 100))),

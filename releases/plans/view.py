@@ -45,9 +45,9 @@ class PlanView:
 
     def __init__(self, plan: ReleasePlan, caller: Caller) -> None:
         self.plan = plan
-        self.place = get_flag_path(plan)
+        self.flag_path = get_flag_path(plan)
         self.may_change = (
-            caller.can(UPDATE, project=self.place.project, environment=self.place.environment)
+            caller.can(UPDATE, project=self.flag_path.project, environment=self.flag_path.environment)
             and not plan.flag.is_archived
         )
 
@@ -127,7 +127,7 @@ class PlanView:
         return self.url_of("plan")
 
     def url_of(self, page: str, *args: str) -> str:
-        return reverse(page, args=[self.place.project, self.place.feature, self.plan.pk, *args])
+        return reverse(page, args=[self.flag_path.project, self.flag_path.feature, self.plan.pk, *args])
 
     @property
     def urls(self) -> dict[str, str]:

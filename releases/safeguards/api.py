@@ -40,7 +40,7 @@ class _Safeguards(OnFlagViewSet):
     lookup_url_kwarg = "safeguard_id"
 
     @property
-    def place(self) -> FlagPath:
+    def flag_path(self) -> FlagPath:
         return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
 
@@ -65,7 +65,7 @@ class SafeguardViewSet(_Safeguards):
         self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
     ) -> Response:
         """Add a safeguard to a release plan, or change the one with the id."""
-        actions.set_safeguard(self.place, plan_id, self.validated(SafeguardBody), caller=self.caller)
+        actions.set_safeguard(self.flag_path, plan_id, self.validated(SafeguardBody), caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="deleteSafeguard", responses={204: None})
@@ -79,7 +79,7 @@ class SafeguardViewSet(_Safeguards):
         safeguard_id: str,
     ) -> Response:
         """Remove a safeguard from a release plan."""
-        actions.remove_safeguard(self.place, plan_id, safeguard_id, caller=self.caller)
+        actions.remove_safeguard(self.flag_path, plan_id, safeguard_id, caller=self.caller)
         return Response(status=204)
 
 
@@ -102,7 +102,7 @@ class FlagSafeguardViewSet(_Safeguards):
 
         While it is breached, the flag is turned off there.
         """
-        set_flag_safeguard(self.place, self.validated(FlagSafeguardBody), caller=self.caller)
+        set_flag_safeguard(self.flag_path, self.validated(FlagSafeguardBody), caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="deleteFeatureEnvSafeguard", responses={204: None})
@@ -110,5 +110,5 @@ class FlagSafeguardViewSet(_Safeguards):
         self, request: ApiRequest, project_id: str, name: str, environment: str, safeguard_id: str
     ) -> Response:
         """Remove a safeguard of a flag in an environment."""
-        remove_flag_safeguard(self.place, safeguard_id, caller=self.caller)
+        remove_flag_safeguard(self.flag_path, safeguard_id, caller=self.caller)
         return Response(status=204)

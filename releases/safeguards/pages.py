@@ -68,36 +68,39 @@ class FlagSafeguardsPage(_ListPage):
     title = "Safeguards of {name} in {environment}"
 
     def find(self) -> None:
-        self.place = FlagPath(*(self.kwargs[part] for part in ("project_id", "name", "environment")))
-        self.flag = access_flag(self.caller, self.place.project, self.place.feature, archived=False)
-        find_project_environment(self.place.project, self.place.environment)
+        self.flag_path = FlagPath(*(self.kwargs[part] for part in ("project_id", "name", "environment")))
+        self.flag = access_flag(self.caller, self.flag_path.project, self.flag_path.feature, archived=False)
+        find_project_environment(self.flag_path.project, self.flag_path.environment)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return get_flag_breadcrumbs(self.flag)
 
     def add(self) -> str:
-        set_flag_safeguard(self.place, read_flag_safeguard(self.request.POST), caller=self.caller)
+        set_flag_safeguard(self.flag_path, read_flag_safeguard(self.request.POST), caller=self.caller)
         return "Added the safeguard."
 
     def remove(self, key: str) -> str:
-        remove_flag_safeguard(self.place, key, caller=self.caller)
+        remove_flag_safeguard(self.flag_path, key, caller=self.caller)
         return "Removed the safeguard."
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        safeguards, judge = list(read_safeguards(self.flag, self.place.environment)), Judge(timezone.now())
-        where = {"project": self.place.project, "environment": self.place.environment}
+        safeguards, judge = (
+            list(read_safeguards(self.flag, self.flag_path.environment)),
+            Judge(timezone.now()),
+        )
+        where = {"project": self.flag_path.project, "environment": self.flag_path.environment}
         return super().get_context_data(
-            place=self.place,
+            flag_path=self.flag_path,
             verdicts=[judge.judge_of_flag(safeguard) for safeguard in safeguards],
             is_on=bool(find_places_on(safeguards)),
             may_change=self.caller.can(SWITCH, **where),
-            unapproved=set(unapproved_safeguards(self.place.project).values_list("pk", flat=True)),
+            unapproved=set(unapproved_safeguards(self.flag_path.project).values_list("pk", flat=True)),
             **kwargs,
         )
 
     def get_curl(self) -> str:
-        path = api_path(self.place.project, self.place.feature)
-        return curl_for(self.request, "GET", f"{path}/environments/{self.place.environment}/safeguards")
+        path = api_path(self.flag_path.project, self.flag_path.feature)
+        return curl_for(self.request, "GET", f"{path}/environments/{self.flag_path.environment}/safeguards")
 
 
 class ChartsPage(_ListPage):

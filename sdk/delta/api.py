@@ -18,7 +18,7 @@ from flagadmin.core.http.compression import make_json_response
 from flagadmin.core.http.not_modified import not_modified, read_known_etags
 from groups.authentication import ApiRequest
 from projects.models import FlagTag
-from sdk.base import ClientView, token_of
+from sdk.base import ClientView, get_token
 from sdk.delta.history import Matches
 from sdk.delta.scope import Scope
 from sdk.delta.states import TRUSTED, states
@@ -85,7 +85,7 @@ class DeltaView(ClientView):
         return read_for_sdks(lambda using: self._answer(request, query, using=using))
 
     def _answer(self, request: ApiRequest, query: FeaturesQuery, *, using: str) -> HttpResponse:
-        scope = token_scope(token_of(request), using=using)
+        scope = token_scope(get_token(request), using=using)
         state = states.get(Scope.of(scope))
         state.bring_up_to_date(scope.revisions, using=using)
         matches, suffix = _filter(query, using=using)
@@ -95,7 +95,7 @@ class DeltaView(ClientView):
             response = not_modified(etag)
             if not query.tags:
                 # As long as the id is trusted: other workers must learn that somebody still asks for it.
-                mark_origin(response, Origin(token_of(request).pk, scope, valid_until=time.time() + TRUSTED))
+                mark_origin(response, Origin(get_token(request).pk, scope, valid_until=time.time() + TRUSTED))
         else:
             response = make_json_response(request, events)
             response["ETag"] = etag

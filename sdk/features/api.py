@@ -14,7 +14,7 @@ from flagadmin.core.http.compression import make_json_response
 from flagadmin.core.http.not_modified import is_known, not_modified, read_known_etags
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
-from sdk.base import ClientView, token_of
+from sdk.base import ClientView, get_token
 from sdk.features.assembly import FeaturesAnswer
 from sdk.features.cache import FeaturesQuery, cache, get_answer, is_older, make_key_and_etag
 from sdk.poll_shortcuts import Origin, features_answers, mark_origin
@@ -137,7 +137,7 @@ class FeaturesView(ClientView):
         return read_for_sdks(lambda using: self._answer(request, query, using=using))
 
     def _answer(self, request: ApiRequest, query: FeaturesQuery, *, using: str) -> HttpResponse:
-        scope = token_scope(token_of(request), using=using)
+        scope = token_scope(get_token(request), using=using)
         key, etag = make_key_and_etag(scope, query, using=using)
         answer = None
         if is_known(request, etag):
@@ -146,7 +146,7 @@ class FeaturesView(ClientView):
             return _answer_of_before(request, key, etag)
         else:
             try:
-                answer = cache.current(key, etag) or get_answer(token_of(request), query, using=using)
+                answer = cache.current(key, etag) or get_answer(get_token(request), query, using=using)
             except outages.UNREACHABLE:
                 if has_other_database(using) or not outages.may_use_known():
                     raise
@@ -155,7 +155,7 @@ class FeaturesView(ClientView):
             cache.recount(answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
         is_current = answer is None or (answer.etag == etag and _is_behind(request, etag))
         if is_current and not (query.tags or outages.is_from_memory()):
-            mark_origin(response, Origin(token_of(request).pk, scope, answer))
+            mark_origin(response, Origin(get_token(request).pk, scope, answer))
         return _add_caching_headers(response)
 
 
@@ -171,8 +171,8 @@ class FeatureView(ClientView):
 
     def _answer(self, request: ApiRequest, name: str, *, using: str) -> Response:
         query = FeaturesQuery(knows_segments(request.headers.get(HEADER, "")))
-        key, etag = make_key_and_etag(token_scope(token_of(request), using=using), query, using=using)
-        answer = cache.current(key, etag) or get_answer(token_of(request), query, using=using)
+        key, etag = make_key_and_etag(token_scope(get_token(request), using=using), query, using=using)
+        answer = cache.current(key, etag) or get_answer(get_token(request), query, using=using)
         for piece in answer.pieces.values():
             if name in piece.flags:
                 return Response(orjson.loads(piece.flags[name]))

@@ -16,7 +16,7 @@ from flagadmin.core.server.event_streams import CONTENT_TYPE
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
 from playground.snapshot_cache import load_snapshot_at
-from sdk.base import token_of
+from sdk.base import get_token
 from sdk.cors import CorsView
 from sdk.delta.api import is_id
 from sdk.delta.scope import read_scope
@@ -89,7 +89,7 @@ class Question:
         if isinstance(request.data, ValidationError):
             raise request.data
         fields = read_body(request.data)
-        self._token = token_of(request)
+        self._token = get_token(request)
         self.scope = token_scope(self._token, using=DEFAULT_DB_ALIAS)
         self.context = make_context(
             fields,
@@ -109,7 +109,7 @@ class Question:
 
 def is_browser(request: ApiRequest) -> bool:
     """Whether anybody may read the token, which is part of a page or an app."""
-    return token_of(request).kind == Kind.FRONTEND
+    return get_token(request).kind == Kind.FRONTEND
 
 
 class FlagView(OfrepView):
@@ -181,7 +181,7 @@ class FlagsView(OfrepView):
             question.context,
             request.headers.get("If-None-Match", ""),
             browser=is_browser(request),
-            streams=event_streams(ticket_of(token_of(request))),
+            streams=event_streams(ticket_of(get_token(request))),
         )
         return question.respond(answer)
 
@@ -207,7 +207,7 @@ class EventsView(OfrepView):
     )
     def get(self, request: ApiRequest) -> HttpResponse:
         streams.check_room()
-        token = token_of(request)
+        token = get_token(request)
         scope, _ = read_scope(token, using=DEFAULT_DB_ALIAS)
         known = request.headers.get("Last-Event-ID", "").strip()
         response = HttpResponse(content_type=CONTENT_TYPE)

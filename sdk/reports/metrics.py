@@ -15,7 +15,7 @@ from groups.authentication import ApiRequest
 from groups.tokens import note_uses
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from sdk import schemas as wire
-from sdk.base import ClientView, get_environment, token_of
+from sdk.base import ClientView, get_environment, get_token
 from sdk.reports.batcher import report_batcher
 from sdk.reports.impact_metrics import read_samples
 from sdk.reports.once import ID_HEADER, count_once
@@ -64,7 +64,7 @@ class MetricsView(ClientView):
         """
         body = wire.read(wire.Metrics, request.data)
         report = read_metrics_report(body, get_environment(request), make_instance(body, request))
-        report_batcher.submit(report, token=token_of(request).pk)
+        report_batcher.submit(report, token=get_token(request).pk)
         return Response(status=202)
 
 
@@ -125,9 +125,9 @@ class BulkMetricsView(ClientView):
         report = _read_bulk_report(applications, metrics, get_environment(request), timezone.now())
         count_impact(report, lists.impactMetrics, get_environment(request))
         if identifier := request.headers.get(ID_HEADER):
-            count_once(report, identifier, token=token_of(request).pk)
+            count_once(report, identifier, token=get_token(request).pk)
         else:
-            report_batcher.submit(report, token=token_of(request).pk)
+            report_batcher.submit(report, token=get_token(request).pk)
         note_uses(lists.seenTokens or ())
         if problems or more:
             raise ValidationError.of(problems + more)

@@ -6,7 +6,7 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from projects.applications.usage_report import Instance, InstanceKey, UsageReport
 from sdk import schemas as wire
-from sdk.base import ClientView, get_environment, token_of
+from sdk.base import ClientView, get_environment, get_token
 from sdk.reports.batcher import report_batcher
 
 ACCEPTED = OpenApiResponse(description="Stored. No body.")
@@ -39,7 +39,7 @@ class RegisterView(ClientView):
         report = UsageReport()
         place = InstanceKey(body.appName, str(body.instanceId), get_environment(request))
         report.add_instance(place, make_instance(body, request), body.strategies)
-        report_batcher.submit(report, token=token_of(request).pk)
+        report_batcher.submit(report, token=get_token(request).pk)
         return Response(status=202)
 
 

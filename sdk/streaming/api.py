@@ -12,7 +12,7 @@ from flagadmin.core.db.replica import read_for_sdks
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.server.event_streams import CONTENT_TYPE, make_event_parts
 from groups.authentication import ApiRequest
-from sdk.base import ClientView, token_of
+from sdk.base import ClientView, get_token
 from sdk.delta.api import is_id
 from sdk.delta.scope import read_scope
 from sdk.delta.states import states
@@ -59,7 +59,7 @@ class StreamingView(ClientView):
         return read_for_sdks(lambda using: self._answer(request, using=using))
 
     def _answer(self, request: ApiRequest, *, using: str) -> StreamingHttpResponse:
-        token = token_of(request)
+        token = get_token(request)
         scope, revisions = read_scope(token, using=using)
         state = states.get(scope)
         state.bring_up_to_date(revisions, using=using)

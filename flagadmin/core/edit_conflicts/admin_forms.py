@@ -135,7 +135,7 @@ class EditConflictAdmin(admin.ModelAdmin):
         now = list(sentences_now(rejected.stored, shown))
         return {
             "expected": FormVersion.of(rejected.error.current, events),
-            "conflict": ShownConflict(sent.events_since(events), now),
+            "conflict": ShownConflict(sent.describe_later(events), now),
             "refusal": rejected.error,
             "errors": None,
         }

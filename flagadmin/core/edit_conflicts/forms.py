@@ -45,7 +45,7 @@ class FormVersion:
         """None if the form sent no version; it then overwrites what is stored."""
         return frozenset([self.fingerprint]) if self.fingerprint else None
 
-    def events_since(self, events: QuerySet[AuditEvent]) -> list[tuple[AuditEvent, str]]:
+    def describe_later(self, events: QuerySet[AuditEvent]) -> list[tuple[AuditEvent, str]]:
         """The latest events since the form was rendered, each with its sentence."""
         if self.event is None:
             return []
@@ -122,7 +122,9 @@ class EditConflictMixin:
     def show_conflict(self, error: AppError) -> None:
         if isinstance(error, EditConflict):
             stored = FormVersion.of(error.current, self.get_events())
-            self.conflict = ShownConflict(self.version.events_since(self.get_events()), self.sentences_now())
+            self.conflict = ShownConflict(
+                self.version.describe_later(self.get_events()), self.sentences_now()
+            )
             self.version = stored
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from importer.moving.leave_out import LISTS, Choice, read_choices
 from importer.moving.proof import TokenProof
 from importer.moving.proof_people import MAX_USERS
 from importer.moving.prove import prove
-from importer.moving.report import Report, plain
-from importer.moving.run import Wanted, move_from
+from importer.moving.report import Report, strip_controls
+from importer.moving.run import WantedMove, move_from
 from importer.moving.source import Source, SourceError
 from importer.moving.texts import count_lines, describe_proof, summarize_proofs
 
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         self.users, self.csv = _read_users(options["users"])
         if not 1 <= options["every"] <= 3_600:
             raise CommandError("--every must be 1 to 3,600 seconds.")
-        self.wanted = Wanted(
+        self.wanted = WantedMove(
             projects=options["project"],
             database=options["database"] or os.environ.get("UNLEASH_DATABASE_URL", ""),
             left_out=_read_choices(options["leave_out"]),
@@ -112,12 +112,12 @@ class Command(BaseCommand):
             step = {"prove": self._prove, "follow": self._follow}.get(options["step"], self._move)
             step()
         except SourceError as error:
-            raise CommandError(plain(str(error))) from None
+            raise CommandError(strip_controls(str(error))) from None
         except ValidationError as error:
             details = "; ".join(f"{problem.path}: {problem.message}" for problem in error.details)
-            raise CommandError(plain(f"--users: {details}")) from None
+            raise CommandError(strip_controls(f"--users: {details}")) from None
         except AppError as error:
-            raise CommandError(plain(error.message)) from None
+            raise CommandError(strip_controls(error.message)) from None
 
     def _open(self, option: str, name: str) -> Source:
         if not self.options[option]:
@@ -166,7 +166,7 @@ class Command(BaseCommand):
             proofs.append(proof)
             if not self.options["json"]:
                 for line in describe_proof(proof, self.users):
-                    self.stdout.write(plain(line))
+                    self.stdout.write(strip_controls(line))
         tokens = [proof.document() for proof in proofs]
         self._write_report({"users": self.users, "tokens": tokens})
         summary = summarize_proofs(proofs)
@@ -213,7 +213,7 @@ class Command(BaseCommand):
         if not self.options["json"]:
             now = timezone.now()
             for line in lines if lines != printed else lines[-1:]:
-                self.stdout.write(f"{now:%H:%M:%S} {plain(line)}")
+                self.stdout.write(f"{now:%H:%M:%S} {strip_controls(line)}")
         proofs = [proof.document() for proof in current.proofs]
         report = current.report.document() if current.report else None
         self._write_report({"problem": current.problem, "moved": report, "tokens": proofs})
@@ -235,7 +235,7 @@ def _read_choices(values: list[str]) -> list[Choice]:
         return read_choices(values, "--leave-out")
     except ValidationError as error:
         details = "; ".join(f"{problem.path} {problem.message}" for problem in error.details)
-        raise CommandError(plain(details)) from None
+        raise CommandError(strip_controls(details)) from None
 
 
 def _suggest(report: Report) -> str:
@@ -244,7 +244,7 @@ def _suggest(report: Report) -> str:
         return ""
     more = f" and {len(choices) - MAX_SUGGESTED:,} more" if len(choices) > MAX_SUGGESTED else ""
     options = shlex.join(part for choice in choices[:MAX_SUGGESTED] for part in ("--leave-out", choice))
-    return f"\nTo move everything else: {plain(options)}{more}"
+    return f"\nTo move everything else: {strip_controls(options)}{more}"
 
 
 def _read_users(values: list[str]) -> tuple[int, bytes]:
