@@ -20,7 +20,6 @@ from flagadmin.core.errors import (
 from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Headers, Ready
 from relay.copy import Copy
-from relay.flags import Body
 from relay.health import Health
 from relay.http import BULK_BOUNDS, MAX_BODY, Request, respond_error, respond_json
 from relay.presence import PATH as RELAYS
@@ -29,6 +28,7 @@ from relay.reports import ID_HEADER, Reports
 from relay.responses import prepare, respond_answer, respond_body
 from relay.streams import Beginning, Streams
 from relay.tokens import BACKEND, FRONTEND, Token, Tokens
+from sdk.delta.known_versions import read_known_version, read_version
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import Prepared
 from sdk.evaluation.toggles import answer_toggle, answer_toggles, read_body_context, read_query_context
@@ -45,7 +45,6 @@ OFREP_FLAGS = "/ofrep/v1/evaluate/flags"
 MAX_BYTES = 100_000_000  # of bodies that are being received, together
 _CORS = re.compile(r"/(api/(frontend|proxy)|ofrep)(/|$)")
 _TOGGLE = re.compile(r"/api/(frontend|proxy)/features/")
-_ETAG = re.compile(r'"?(\d{1,16})"?')
 
 
 class Application:
@@ -185,17 +184,14 @@ class Application:
         await self._copy.find(token)
         changes = self._copy.changes(token.scope)
         assert changes is not None
-        if request.knows(etag := f'"{changes.version}"'):
-            return Ready(304, [("etag", etag)])
-        known = _ETAG.fullmatch(request.headers.get("if-none-match", "").removeprefix("W/"))
-        body = Body(etag, changes.events(int(known[1]) if known else None))
-        return await respond_body(request, body)
+        known = read_known_version(request.headers.get("if-none-match", ""))
+        return await respond_body(request, changes.events(known))
 
     # Streams
 
     async def open_changes(self, request: Request) -> Beginning:
         await self._copy.find(token := await self._find_token(request, BACKEND))
-        return self._streams.begin_changes(token, _read_version(request))
+        return self._streams.begin_changes(token, read_version(request.headers.get("last-event-id", "")))
 
     async def open_refetches(self, request: Request) -> Beginning:
         """A browser's EventSource has a ticket instead of a header."""
@@ -204,7 +200,7 @@ class Application:
             self._tokens.find_ticket(ticket) if ticket else await self._find_token(request, BACKEND, FRONTEND)
         )
         await self._copy.find(token)
-        return self._streams.begin_refetches(token, _read_version(request))
+        return self._streams.begin_refetches(token, read_version(request.headers.get("last-event-id", "")))
 
     # Evaluation
 
@@ -314,9 +310,3 @@ def _read_fields(request: Request) -> dict[str, Any]:
 def _read_ofrep_fields(request: Request) -> dict[str, Any]:
     """Raises ValidationError."""
     return read_body(request.json())
-
-
-def _read_version(request: Request) -> int | None:
-    """The version that the client of a stream has."""
-    known = request.headers.get("last-event-id", "").strip()
-    return int(known) if known.isdecimal() and len(known) < 17 else None

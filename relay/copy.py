@@ -143,7 +143,7 @@ class Copy:
             "fetchedAt": flags.fetched_at,
         }
         self._storage.write(
-            _name_file(flags.scope), orjson.dumps(head) + b"\n" + flags.body(knows_segments=True).plain
+            _name_file(flags.scope), orjson.dumps(head) + b"\n" + flags.body(knows_segments=True).body
         )
 
     def _needed(self) -> dict[Scope, Token]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -14,23 +13,18 @@ from playground.response.snapshot import compile_playground
 from relay.tokens import Scope
 from relay.upstream import UpstreamFailed
 from sdk.evaluation.prepared import Prepared
+from sdk.features.body import ChunkedBody
+from sdk.features.chunks import Chunk
 
 Document = dict[str, Any]
-COMPRESSION = 5
-MIN_COMPRESSED = 1_000  # bytes
 
 
-class Body:
-    """An answer, with its gzip once somebody has asked for it."""
+class Body(ChunkedBody):
+    """An answer and its ETag."""
 
-    def __init__(self, etag: str, plain: bytes) -> None:
-        self.etag, self.plain = etag, plain
-        self._gzip: bytes | None = None
-
-    def gzipped(self) -> bytes:
-        if self._gzip is None:
-            self._gzip = gzip.compress(self.plain, COMPRESSION, mtime=0)
-        return self._gzip
+    def __init__(self, etag: str, chunks: Sequence[Chunk]) -> None:
+        super().__init__(chunks)
+        self.etag = etag
 
 
 class Flags:
@@ -98,7 +92,7 @@ class Flags:
             segments = {segment["id"]: segment for segment in self.segments}
             environment = self.scope[0]
             compiled = compile_playground(features, segments, environment=environment)
-            digest = hashlib.blake2b(self._body.plain, digest_size=7).digest()
+            digest = hashlib.blake2b(self._body.body, digest_size=7).digest()
             prepared = Prepared(compiled, {repr(self.scope): int.from_bytes(digest, "big")})
             _ = prepared.toggles, prepared.snapshot.batch
             self._prepared = prepared
@@ -130,13 +124,13 @@ def read_flags(
         raise UpstreamFailed("The upstream's flags have another shape.")
     if not _are_named(document.get("segments") or [], "id"):
         raise UpstreamFailed("The upstream's segments have another shape.")
-    body = Body(etag, content) if etag else make_body(document, content)
+    body = Body(etag, [Chunk((content,))]) if etag else make_body(document, content)
     return Flags(scope, document, body, _read_version(document, before), fetched_at or time.time())
 
 
 def make_body(document: Document, content: bytes | None = None) -> Body:
     plain = content or orjson.dumps(document)
-    return Body(f'"{hashlib.blake2b(plain, digest_size=16).hexdigest()}"', plain)
+    return Body(f'"{hashlib.blake2b(plain, digest_size=16).hexdigest()}"', [Chunk((plain,))])
 
 
 def _read_version(document: Document, before: Flags | None) -> int:

@@ -2,10 +2,13 @@
 
 import asyncio
 
-from relay.flags import MIN_COMPRESSED, Body, Flags
+from flagadmin.core.http.content_encoding import is_gzip_accepted
+from relay.flags import Body, Flags
 from relay.http import JSON, Ready, Request
 from sdk.evaluation.prepared import Answer, Prepared
 from sdk.spec_header import HEADER
+
+MIN_COMPRESSED = 1_000  # bytes
 
 
 async def prepare(flags: Flags) -> Prepared:
@@ -20,10 +23,10 @@ async def respond_body(request: Request, body: Body) -> Ready:
     ]
     if request.knows(body.etag):
         return Ready(304, headers)
-    if len(body.plain) >= MIN_COMPRESSED and "gzip" in request.headers.get("accept-encoding", ""):
-        content = await asyncio.to_thread(body.gzipped)
+    if is_gzip_accepted(request.headers.get("accept-encoding", "")) and len(body.body) >= MIN_COMPRESSED:
+        content = body.get_bytes(gzipped=True) or await asyncio.to_thread(lambda: body.gzipped)
         return Ready(200, [JSON, ("content-encoding", "gzip"), *headers], content)
-    return Ready(200, [JSON, *headers], body.plain)
+    return Ready(200, [JSON, *headers], body.body)
 
 
 def respond_answer(answer: Answer | None) -> Ready:

@@ -77,7 +77,7 @@ class Streams:
         """Begins to tell SDKs: with everything, or with what has changed since the version."""
         changes = self._copy.changes(token.scope)
         assert changes is not None
-        parts = make_event_parts(CONNECTED, [changes.events(version)], identifier=changes.version)
+        parts = make_event_parts(CONNECTED, changes.events(version).parts(), identifier=changes.version)
         return Beginning(partial(self._opened, self._of_sdks, Subscription(token, changes.version)), parts)
 
     def begin_refetches(self, token: Token, version: int | None) -> Beginning:
@@ -107,7 +107,10 @@ class Streams:
             return {}
         latest = changes.version
         return {
-            version: (latest, tuple(make_event_parts(UPDATED, [changes.events(version)], identifier=latest)))
+            version: (
+                latest,
+                tuple(make_event_parts(UPDATED, changes.events(version).parts(), identifier=latest)),
+            )
             for version in versions
             if version != latest
         }

@@ -15,11 +15,12 @@ from rest_framework import serializers
 
 from flagadmin.core.db.replica import read_for_sdks
 from flagadmin.core.http.compression import make_json_response
-from flagadmin.core.http.not_modified import not_modified, read_known_etags
+from flagadmin.core.http.not_modified import not_modified
 from groups.authentication import ApiRequest
 from projects.models import FlagTag
 from sdk.base import ClientView, get_token
 from sdk.delta.history import Matches
+from sdk.delta.known_versions import read_known_version
 from sdk.delta.scope import Scope
 from sdk.delta.states import TRUSTED, states
 from sdk.features.api import EXAMPLE as FEATURES
@@ -89,7 +90,8 @@ class DeltaView(ClientView):
         state = states.get(Scope.of(scope))
         state.bring_up_to_date(scope.revisions, using=using)
         matches, suffix = _filter(query, using=using)
-        version, events = state.events(_read_known_version(request, suffix), matches)
+        known = read_known_version(request.headers.get("If-None-Match", ""), suffix)
+        version, events = state.events(known, matches)
         etag = f'"{version}{suffix}"'
         if events is None:
             response = not_modified(etag)
@@ -102,17 +104,6 @@ class DeltaView(ClientView):
         response["Vary"] = delta_answers.vary
         response["Cache-Control"] = "no-store"  # what changed since one version is no answer for another
         return response
-
-
-def _read_known_version(request: ApiRequest, suffix: str) -> int | None:
-    """The largest version in If-None-Match for the same filters; None if there is none."""
-    etags = (etag.strip('"') for etag in read_known_etags(request))
-    ids = [etag.removesuffix(suffix) for etag in etags if etag.endswith(suffix)]
-    return max((int(text) for text in ids if is_id(text)), default=None)
-
-
-def is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ID))
 
 
 def _filter(query: FeaturesQuery, *, using: str) -> tuple[Matches | None, str]:

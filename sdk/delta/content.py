@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from flagadmin.core.db.transactions import consistent_reads
 from sdk.delta.scope import Scope
+from sdk.features.cache import find_compressed_chunks
+from sdk.features.chunks import Chunk
 from sdk.features.pieces import Piece, Place, read_pieces
 
 
@@ -39,6 +41,25 @@ class Content:
             segments.update(piece.segments)
         return dict(sorted(segments.items()))
 
+    def get_flag(self, name: str, project: str) -> bytes | None:
+        piece = self.pieces.get(project)
+        return piece.flags.get(name) if piece else None
+
+    def find_changed_flags(self, before: "Content") -> dict[str, str]:
+        """The names of the flags that differ, each with the project in which it is, or was before it went."""
+        removed: dict[str, str] = {}
+        changed: dict[str, str] = {}
+        for project in before.pieces.keys() | self.pieces.keys():
+            old, new = before.pieces.get(project), self.pieces.get(project)
+            if old is None or new is None or old.revision != new.revision:
+                was, now = old.flags if old else {}, new.flags if new else {}
+                removed |= dict.fromkeys(was.keys() - now.keys(), project)
+                changed |= {name: project for name, text in now.items() if was.get(name) != text}
+        return removed | changed  # a flag that moved is in its new project
+
+    def find_compressed_chunks(self) -> list[Chunk]:
+        return find_compressed_chunks(self.place.environment, self.pieces)
+
 
 def read_content(scope: Scope, *, using: str) -> Content:
     """The content in one database snapshot. Reads only projects of which no piece has their revision."""
@@ -46,16 +67,3 @@ def read_content(scope: Scope, *, using: str) -> Content:
         revisions = scope.read_revisions(using=using)
         place = Place(scope.environment, inline_segments=False)
         return Content(place, read_pieces(revisions, place, using=using))
-
-
-def find_changed_flags(before: Content, after: Content) -> dict[str, str]:
-    """The names of the flags that differ, each with the project in which it is, or was before it went."""
-    removed: dict[str, str] = {}
-    changed: dict[str, str] = {}
-    for project in before.pieces.keys() | after.pieces.keys():
-        old, new = before.pieces.get(project), after.pieces.get(project)
-        if old is None or new is None or old.revision != new.revision:
-            was, now = old.flags if old else {}, new.flags if new else {}
-            removed |= dict.fromkeys(was.keys() - now.keys(), project)
-            changed |= {name: project for name, text in now.items() if was.get(name) != text}
-    return removed | changed  # a flag that moved is in its new project

@@ -1,12 +1,13 @@
-"""Keeps the changes between versions of a scope, as the events that delta and streaming SDKs take."""
+"""Keeps the changes between versions of a scope, as the events that delta and streaming SDKs take.
 
-from collections.abc import Callable, Iterator
-from typing import Any
+Of workers and of relays: knows no framework.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import orjson
 
-from sdk.delta.content import Content, find_changed_flags
-from sdk.features.cache import find_compressed_chunks
 from sdk.features.chunks import Chunk, cut_into_chunks
 
 CHANGES_KEPT = 10_000
@@ -15,14 +16,37 @@ VERSIONS_KEPT = 10_000
 Matches = Callable[[str], bool]
 
 
-class History:
+class Texts(Protocol):
+    """The flags and segments of a scope at one moment, each as JSON."""
+
+    @property
+    def flags(self) -> Sequence[tuple[str, bytes]]:
+        """All flags with their names."""
+
+    @property
+    def segments(self) -> Mapping[int, bytes]:
+        """All segments by id, in order."""
+
+    def get_flag(self, name: str, project: str) -> bytes | None: ...
+
+    def find_changed_flags(self, before: Self) -> dict[str, str]:
+        """The names of the flags that differ, each with the project in which it is, or was before it went."""
+
+    def find_compressed_chunks(self) -> Sequence[Chunk]:
+        """Chunks of the flags that may have been compressed already."""
+
+
+C = TypeVar("C", bound=Texts)
+
+
+class History(Generic[C]):
     """The latest content of a scope, and for what changed, the version of its last change.
 
     Knows the changes since each version that this worker has had, back to the first or to when there were too
     many. It says nothing about versions between those: a flag may have changed and changed back. Not thread-safe.
     """
 
-    def __init__(self, version: int, content: Content) -> None:
+    def __init__(self, version: int, content: C) -> None:
         self.content = content
         self.version = version
         self._segments = content.segments
@@ -33,10 +57,10 @@ class History:
         self._chunks: list[Chunk] = []  # of the latest hydration with all flags
         self._forget()
 
-    def advance(self, version: int, content: Content) -> None:
+    def advance(self, version: int, content: C) -> None:
         """Takes over the content of a later version."""
         segments = content.segments
-        for name, project in find_changed_flags(self.content, content).items():
+        for name, project in content.find_changed_flags(self.content).items():
             self._flags[name] = (version, project)
         for segment in segments.keys() | self._segments.keys():
             if segments.get(segment) != self._segments.get(segment):
@@ -71,8 +95,7 @@ class History:
         """Makes the event, of compressed chunks if an earlier hydration or an SDK answer has the same flags."""
         flags = dict(self.content.flags)
         if matches is None:
-            place, pieces = self.content.place, self.content.pieces
-            known = self._chunks or find_compressed_chunks(place.environment, pieces)
+            known = self._chunks or self.content.find_compressed_chunks()
             chunks = self._chunks = cut_into_chunks(flags, known)
         else:
             chunks = cut_into_chunks({name: text for name, text in flags.items() if matches(name)})
@@ -90,10 +113,7 @@ class History:
             for name, (version, project) in self._flags.items()
             if version > since and (matches is None or matches(name))
         )
-        pieces = self.content.pieces
-        now = {
-            name: pieces[project].flags.get(name) if project in pieces else None for name, project in flags
-        }
+        now = {name: self.content.get_flag(name, project) for name, project in flags}
         for segment in segments:
             if segment in self._segments:
                 yield self._make_event("segment-updated", b'"segment":%b' % self._segments[segment])

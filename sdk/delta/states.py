@@ -12,7 +12,7 @@ from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db import outages
 from flagadmin.core.db.replica import has_other_database
 from flagadmin.core.errors import ServiceUnavailable
-from sdk.delta.content import read_content
+from sdk.delta.content import Content, read_content
 from sdk.delta.history import History, Matches
 from sdk.delta.scope import Scope
 from sdk.delta.version_ids import Outdated, get_version_id, read_latest_id
@@ -42,7 +42,7 @@ class ScopeState:
         self.scope = scope
         self.nbytes = STATE_BYTES
         self._lock = Lock()
-        self._history: History | None = None
+        self._history: History[Content] | None = None
         self._checked = 0.0
 
     def bring_up_to_date(self, revisions: Mapping[str, int] | None, *, using: str) -> int:
@@ -68,7 +68,7 @@ class ScopeState:
                         raise
             return history.version
 
-    def _read(self, history: History | None, *, using: str) -> History:
+    def _read(self, history: History[Content] | None, *, using: str) -> History[Content]:
         for attempt in range(ATTEMPTS):
             time.sleep(PAUSE * attempt)
             content = read_content(self.scope, using=using)

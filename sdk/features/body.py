@@ -21,14 +21,17 @@ class ChunkedBody:
 
     @property
     def body(self) -> bytes:
-        with self._making:
-            body = self._body or self._join()
-            if len(body) <= MAX_KEPT:
-                self._body = body
-            return body
+        # Without waiting for others: an event loop would wait for whoever compresses.
+        body = self._body or self._join()
+        if len(body) <= MAX_KEPT:
+            self._body = body
+        return body
 
     def parts(self) -> Iterator[bytes]:
-        """Yields the parts that the body is joined from."""
+        """Yields the parts that the body is joined from; the whole, if it is kept."""
+        if self._body:
+            yield self._body
+            return
         for chunk in self._chunks:
             yield from chunk.parts()
 

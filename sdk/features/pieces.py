@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-import orjson
-
 from flagadmin.core.server.memory import collector_paused, trim_after_long_work
+from sdk.features.chunks import write_text
 from sdk.features.documents import read_client_flags
 
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
@@ -85,13 +84,8 @@ def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
     for batch in read_client_flags(
         projects, place.environment, inline_segments=place.inline_segments, using=using
     ):
-        segments |= {segment["id"]: _text(segment) for segment in batch.segments}
+        segments |= {segment["id"]: write_text(segment) for segment in batch.segments}
         for flag in batch.flags:
             text = projects[flag.document["project"]]
-            text.add(flag.document["name"], _text(flag.document))
+            text.add(flag.document["name"], write_text(flag.document))
             text.segments.update((segment, segments[segment]) for segment in flag.segments)
-
-
-def _text(document: Mapping[str, Any]) -> bytes:
-    # A copy, because orjson's own bytes keep the buffer that they were written to: 4 kB for a flag of one.
-    return bytes(memoryview(orjson.dumps(document)))

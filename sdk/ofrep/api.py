@@ -18,7 +18,7 @@ from groups.models import ApiToken
 from playground.snapshot_cache import load_snapshot_at
 from sdk.base import get_token
 from sdk.cors import CorsView
-from sdk.delta.api import is_id
+from sdk.delta.known_versions import read_version
 from sdk.delta.scope import read_scope
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import Answer, prepare
@@ -209,10 +209,9 @@ class EventsView(OfrepView):
         streams.check_room()
         token = get_token(request)
         scope, _ = read_scope(token, using=DEFAULT_DB_ALIAS)
-        known = request.headers.get("Last-Event-ID", "").strip()
         response = HttpResponse(content_type=CONTENT_TYPE)
         response["Cache-Control"] = "no-store"
         response["X-Accel-Buffering"] = "no"  # nginx passes events on at once
-        version = int(known) if is_id(known) else None
+        version = read_version(request.headers.get("Last-Event-ID", ""))
         response.stream = subscription(token, scope, version)  # type: ignore[attr-defined]
         return response

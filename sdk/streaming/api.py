@@ -13,14 +13,13 @@ from flagadmin.core.http.openapi import refusal
 from flagadmin.core.server.event_streams import CONTENT_TYPE, make_event_parts
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, get_token
-from sdk.delta.api import is_id
+from sdk.delta.known_versions import read_version
 from sdk.delta.scope import read_scope
 from sdk.delta.states import states
-from sdk.streaming.scope_streams import CONNECTED
+from sdk.streaming.scope_streams import CONNECTED, NOTHING
 from sdk.watcher.token_streams import streams, subscription
 
 HEADER = "Last-Event-ID"
-NOTHING = b'{"events":[]}'
 EXAMPLE = (
     'event: unleash-connected\nid: 1795358405\ndata: {"events":[{"type":"hydration",…}]}\n\n'
     'event: unleash-updated\nid: 1795358423\ndata: {"events":[{"type":"feature-updated",…}]}\n\n'
@@ -63,8 +62,7 @@ class StreamingView(ClientView):
         scope, revisions = read_scope(token, using=using)
         state = states.get(scope)
         state.bring_up_to_date(revisions, using=using)
-        known = request.headers.get(HEADER, "").strip()
-        version, events = state.events(int(known) if is_id(known) else None)
+        version, events = state.events(read_version(request.headers.get(HEADER, "")))
         response = StreamingHttpResponse(
             make_event_parts(CONNECTED, events.parts() if events else [NOTHING], identifier=version),
             content_type=CONTENT_TYPE,

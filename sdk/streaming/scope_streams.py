@@ -12,6 +12,7 @@ log = logging.getLogger("flagadmin.streams")
 
 TRY_AGAIN = 1.0  # seconds after an update that failed
 CONNECTED, UPDATED = "unleash-connected", "unleash-updated"
+NOTHING = b'{"events":[]}'
 
 # The version a stream has next, and the parts of the event that takes it there, if it needs one.
 Step = tuple[int, tuple[bytes, ...]]

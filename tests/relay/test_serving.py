@@ -1,5 +1,6 @@
 """What SDKs get from a relay: what the upstream would have told them."""
 
+import gzip
 import json
 import resource
 import subprocess
@@ -73,6 +74,16 @@ def test_sdks_get_the_upstreams_bytes(relay: Relay, upstream: Upstream) -> None:
     assert relay.get("/api/client/features/nope", BACKEND)[0] == 404
     _, named = relay.get("/api/client/features?namePrefix=e", BACKEND, **SPEC)
     assert [each["name"] for each in named["features"]] == ["everyone"]
+
+
+@pytest.mark.parametrize("path", ["/api/client/features", "/api/client/delta"])
+def test_answers_are_compressed_for_who_accepts_gzip(relay: Relay, path: str) -> None:
+    with closing(Client(relay.port, BACKEND)) as client:
+        _, plain = client.call("GET", path, **SPEC)
+        assert client.call("GET", path, **SPEC, **{"Accept-Encoding": "gzip;q=0, br"}) == (200, plain)
+        for _ in range(2):
+            status, zipped = client.call("GET", path, **SPEC, **{"Accept-Encoding": "br, gzip;q=0.5"})
+            assert (status, gzip.decompress(zipped)) == (200, plain)
 
 
 def test_older_sdks_get_the_constraints_of_segments(relay: Relay) -> None:

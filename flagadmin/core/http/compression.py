@@ -1,14 +1,11 @@
 """Answers with a stored gzip body for clients that accept it."""
 
-import re
 from typing import Protocol
 
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 
-_GZIP = re.compile(
-    r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.IGNORECASE
-)
+from flagadmin.core.http.content_encoding import is_gzip_accepted
 
 
 class Encodings(Protocol):
@@ -32,4 +29,4 @@ def make_json_response(request: HttpRequest | Request, answer: Encodings) -> Htt
 
 
 def accepts_gzip(request: HttpRequest | Request) -> bool:
-    return bool(_GZIP.search(request.headers.get("Accept-Encoding", "")))
+    return is_gzip_accepted(request.headers.get("Accept-Encoding", ""))
