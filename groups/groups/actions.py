@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
@@ -259,6 +260,7 @@ def _check_group(group: Group, problems: list[Problem]) -> None:
     """Raises ValidationError, NameExists."""
     if not group.name:
         problems.append(Problem("name", "A group needs a name."))
+    problems += length_problems(group, name="name", external_id="externalId")
     check_problems(problems)
     if Group.objects.filter(name=group.name).exclude(pk=group.pk or 0).exists():
         raise NameExists(f"A group named {group.name} already exists.")

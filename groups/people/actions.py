@@ -10,6 +10,7 @@ from django.core.validators import validate_email
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
@@ -202,6 +203,7 @@ def _problems_of_names(user: User) -> Iterator[Problem]:
             validate_email(user.email)
         except Refused:
             yield Problem("email", f"{user.email} is not an email address.")
+    yield from length_problems(user, name="name", email="email", external_id="externalId")
 
 
 def _check_free(user: User) -> None:

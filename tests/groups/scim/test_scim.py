@@ -224,6 +224,20 @@ def test_a_group_needs_a_name_of_its_own(provider):
     assert provider.patch(f"{GROUPS}/{other.pk}", rename, status=409)["scimType"] == "uniqueness"
 
 
+def test_what_is_too_long_is_refused(provider):
+    long, address = "a" * 256, f"{'a' * 60}@{'.'.join(['a' * 60] * 4)}.org"
+    assert len(address) > 255
+    user = {"schemas": [USER], "userName": "aisha", "externalId": long}
+    refused = provider.send("post", USERS, user, status=400)
+    assert refused["detail"] == "externalId: must have at most 255 characters, not 256"
+    emails = [{"value": address, "primary": True}]
+    provider.send("post", USERS, user | {"externalId": "7", "emails": emails}, status=400)
+    provider.send("post", GROUPS, {"schemas": [GROUP], "displayName": long}, status=400)
+    group = make_group("Team")
+    provider.patch(f"{GROUPS}/{group.pk}", {"op": "add", "path": "externalId", "value": long}, status=400)
+    assert not User.objects.exists()
+
+
 def test_attributes_choose_what_is_answered(provider):
     user = make_user("aisha", name="A")
     assert provider.send("get", f"{USERS}/{user.pk}", attributes="userName").keys() == {
