@@ -3,13 +3,16 @@
 import pytest
 from playwright.sync_api import expect
 
-from projects.models import Environment, FlagLink, ProjectEnvironment
+from projects.models import Environment, Flag, FlagLink, ProjectEnvironment
+from releases.models import ReleasePlan
+from releases.models.plans import make_ulid
+from releases.templates.actions import insert_milestones
 from tests.browser.conftest import make_narrow
-from tests.support.cast import make_project
+from tests.support.cast import make_group, make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
 pytestmark = pytest.mark.usefixtures("scenery")
-ID, WORD = "p" * 100, "w" * 6_000
+ID, WORD, STEPS = "p" * 100, "w" * 6_000, ["Few", "Some", "m" * 200]
 
 
 @pytest.fixture
@@ -21,6 +24,7 @@ def long_words(scenery):
     add_strategy(flag, "production", title="t" * 1_000, constraints=[constraint])
     switch_on(flag, "production")
     depend(flag, parent)
+    make_group("g" * 255)
     FlagLink.objects.create(flag=flag, url=f"https://example.com/{'u' * 500}", title="l" * 200)
     return f"/projects/{ID}/features/{flag.name}/"
 
@@ -41,6 +45,7 @@ def test_every_page_fits(visit, long_words, width):
         f"/playground/?project={ID}&context.userId={'i' * 300}",
         f"/playground/flag/{'f' * 100}/?project={ID}",
         f"/playground/?project={ID}&environment=production&environment=development",
+        f"/projects/{ID}/environments/production/approvals",
         "/",
     ):
         page.goto(address)
@@ -48,6 +53,16 @@ def test_every_page_fits(visit, long_words, width):
         if found > width:
             wide[address.replace(ID, "ID").replace("f" * 100, "FLAG")[:80]] = found
     assert not wide
+
+
+def test_a_long_name_leaves_room_for_the_other_steps_of_a_plan(visit, long_words):
+    milestones = [{"id": make_ulid(), "name": name, "strategies": [], "transition": None} for name in STEPS]
+    flag = Flag.objects.get(name="f" * 100)
+    plan = ReleasePlan.objects.create(flag=flag, environment_id="production", name="Careful")
+    insert_milestones({"plan": plan}, milestones)
+    page = visit("admin", f"{long_words}plans/{plan.pk}/")
+    stations = page.locator("ol.stations > li")
+    assert [stations.nth(index).bounding_box()["width"] >= 160 for index in range(3)] == [True] * 3
 
 
 def test_what_is_pasted_is_not_cut(visit):
