@@ -19,18 +19,18 @@ from django.db import connections
 
 from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.access_log import log_request
-from flagadmin.core.http.client_address import choose_address, get_peer
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.http.middleware import REFUSED, choose_request_id
 from flagadmin.core.http.request_bodies import limit_at
+from flagadmin.core.http.request_headers import choose_address, get_peer
 from flagadmin.core.http.request_metrics import BEGUN, count_request
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
 from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Ready, is_writing
 from flagadmin.core.server.memory import LARGE, trim
-from flagadmin.core.server.sockets import drop_stalled_readers
+from flagadmin.core.server.sockets import watch_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
 
@@ -50,7 +50,8 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.tasks = [loop.create_task(loop_routes.repeat(task)) for task in loop_routes.tasks]
+        tasks = watch_readers, *loop_routes.tasks
+        self.tasks = [loop.create_task(loop_routes.repeat(task)) for task in tasks]
         stop_granian = _prepare_stop_by_signal()
 
         def stop() -> None:  # called by another thread
@@ -59,17 +60,11 @@ class Application:
                 loop.call_soon_threadsafe(self._stop)
 
         processes.set_stop_handler(stop, lambda: self.running_requests > 0)
-        self._look_for_listener()
 
     def _stop(self) -> None:
         self.stopping.set()
         for task in self.tasks:
             task.cancel()
-
-    def _look_for_listener(self) -> None:
-        """Retries, because Granian starts listening only after ``__rsgi_init__``."""
-        if not drop_stalled_readers():
-            self.loop.call_later(0.1, self._look_for_listener)
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         headers = scope.headers
@@ -224,7 +219,11 @@ def _count(scope: Any, route: str, status: int, seconds: float, identifier: str,
             status=status,
             seconds=seconds,
             caller=caller,
-            address=choose_address(get_peer(scope), scope.headers.get("x-forwarded-for") or ""),
+            address=choose_address(
+                get_peer(scope),
+                scope.headers.get("x-forwarded-for") or "",
+                is_behind_proxy=settings.BEHIND_PROXY,
+            ),
             request_id=identifier,
         )
 

@@ -14,6 +14,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from flagadmin.core.errors import AuthenticationRequired, NoAccess
+from flagadmin.core.http.request_headers import read_secret
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import find_token, note_use
@@ -38,9 +39,7 @@ def authenticate_secret(secret: str) -> tuple[Caller, ApiToken]:
 
 def read_credential(request: Request) -> str | None:
     """The secret in the Authorization header, whether or not a token has it."""
-    header: str = request.META.get("HTTP_AUTHORIZATION", "").strip()
-    scheme, _, rest = header.partition(" ")
-    return (rest.strip() if scheme.lower() == "bearer" and rest else header) or None
+    return read_secret(request.META.get("HTTP_AUTHORIZATION", "")) or None
 
 
 class ApiKeyAuthentication(BaseAuthentication):
@@ -110,9 +109,7 @@ def check_kind(request: Request, *kinds: str) -> None:
         raise AuthenticationRequired
     kind = request.auth.kind if isinstance(request.auth, ApiToken) else ApiToken.Kind.PERSONAL
     if kind not in kinds:
-        accepted = " or ".join(sorted(kinds))
-        article = "an" if kind[0] in "aeiou" else "a"
-        raise NoAccess(f"This is {article} {kind} token; this endpoint accepts {accepted} tokens only.")
+        raise NoAccess.of_kind(kind, kinds)
 
 
 def get_caller(request: HttpRequest) -> Caller:

@@ -17,17 +17,20 @@ from flagadmin.core.errors import (
     UnknownError,
     ValidationError,
 )
+from flagadmin.core.http.json_bodies import MANY_VALUES
 from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Headers, Ready
 from relay.copy import Copy
 from relay.health import Health
-from relay.http import BULK_BOUNDS, MAX_BODY, Request, respond_error, respond_json
+from relay.http import MAX_BODY, Request, respond_error, respond_json
+from relay.listening import STREAMING
 from relay.presence import PATH as RELAYS
 from relay.presence import Presence
 from relay.reports import ID_HEADER, Reports
 from relay.responses import prepare, respond_answer, respond_body
 from relay.streams import Beginning, Streams
 from relay.tokens import BACKEND, FRONTEND, Token, Tokens
+from sdk.cross_origin import make_headers, make_preflight_headers
 from sdk.delta.known_versions import read_known_version, read_version
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import Prepared
@@ -40,7 +43,6 @@ log = logging.getLogger("flagadmin.relay")
 
 Handler = Callable[[Request], Awaitable[Ready]]
 Opening = Callable[[Request], Awaitable[Beginning]]
-STREAMING = "/api/client/streaming"
 OFREP_FLAGS = "/ofrep/v1/evaluate/flags"
 MAX_BYTES = 100_000_000  # of bodies that are being received, together
 _CORS = re.compile(r"/(api/(frontend|proxy)|ofrep)(/|$)")
@@ -86,12 +88,17 @@ class Application:
         self._paths = {path for _, path in self._routes}
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
-        cors = self._cors(scope.headers.get("origin") or "") if _CORS.match(scope.path) else []
+        cors: Headers = []
+        if _CORS.match(scope.path):
+            cors = list(make_headers(scope.headers.get("origin") or "", self._origins).items())
         if scope.method == "GET" and (opening := self._openings.get(scope.path)):
             await self._streams.serve(lambda: opening(Request(scope, b"")), scope, protocol, cors)
             return
-        is_preflight = cors and scope.method == "OPTIONS"
-        response = self._preflight(scope) if is_preflight else await self._answer(scope, protocol)
+        if cors and scope.method == "OPTIONS":
+            requested = scope.headers.get("access-control-request-headers") or ""
+            response = Ready(204, list(make_preflight_headers(requested).items()))
+        else:
+            response = await self._answer(scope, protocol)
         protocol.response_bytes(response.status, response.headers + cors, response.body)
 
     async def _answer(self, scope: Any, protocol: Any) -> Ready:
@@ -135,33 +142,11 @@ class Application:
             raise MethodNotAllowed(f'Method "{request.method}" not allowed.')
         raise NotFound(f"{request.path} not found.")
 
-    def _preflight(self, scope: Any) -> Ready:
-        asked = scope.headers.get("access-control-request-headers") or "authorization, content-type"
-        return Ready(
-            204,
-            [
-                ("access-control-allow-methods", "GET, POST, OPTIONS"),
-                ("access-control-allow-headers", asked),
-                ("access-control-max-age", "3600"),
-            ],
-        )
-
-    def _cors(self, origin: str) -> Headers:
-        headers = [("vary", "Origin, Access-Control-Request-Headers, Accept-Encoding")]
-        allowed = "*" if "*" in self._origins else origin if origin in self._origins else ""
-        if allowed:
-            headers += [
-                ("access-control-allow-origin", allowed),
-                ("access-control-expose-headers", "ETag"),
-            ]
-        return headers
-
     async def _find_token(self, request: Request, *kinds: str) -> Token:
         """Raises AuthenticationRequired, NoAccess and ServiceUnavailable."""
         token = await self._tokens.find(request.secret)
         if token.kind not in kinds:
-            accepted = " or ".join(sorted(kinds))
-            raise NoAccess(f"This is a {token.kind} token; this endpoint accepts {accepted} tokens only.")
+            raise NoAccess.of_kind(token.kind, kinds)
         return token
 
     # Flags
@@ -267,7 +252,7 @@ class Application:
     async def take_bulk(self, request: Request) -> Ready:
         identifier = request.headers.get(ID_HEADER.lower(), "")[:100]
         token, intake = await self._check_reporter(request, BACKEND, identifier)
-        line, problems = intake.read_bulk(request.json(BULK_BOUNDS), token)
+        line, problems = intake.read_bulk(request.json(MANY_VALUES), token)
         self._reports.add(line | {"id": identifier} if identifier else line)
         if problems:
             raise ValidationError.of(problems)

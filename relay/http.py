@@ -12,6 +12,7 @@ import orjson
 from flagadmin.core.errors import AppError, AuthenticationRequired, ValidationError
 from flagadmin.core.http.etag_lists import is_listed
 from flagadmin.core.http.json_bodies import Bounds, inflate, read_json
+from flagadmin.core.http.request_headers import choose_address, get_peer, read_secret
 from flagadmin.core.server.loop_routes import Ready
 from sdk.ofrep import errors as ofrep
 
@@ -19,7 +20,6 @@ JSON = ("content-type", "application/json")
 MAX_BODY = 4_000_000  # bytes
 MAX_FIELDS = 1_000  # of a query
 BOUNDS = Bounds()
-BULK_BOUNDS = Bounds(values=1_000_000)
 
 
 class Request:
@@ -33,7 +33,7 @@ class Request:
         self.method: str = "GET" if scope.method == "HEAD" else scope.method
         self.path: str = scope.path
         self.query: str = scope.query_string
-        self._client: str = scope.client
+        self._peer = get_peer(scope)
         self._body = body
         self.headers: dict[str, str] = {}
         for name, value in scope.headers.items():
@@ -42,19 +42,17 @@ class Request:
     @property
     def secret(self) -> str:
         """Raises AuthenticationRequired without one."""
-        header = self.headers.get("authorization", "").strip()
-        scheme, _, rest = header.partition(" ")
-        secret = rest.strip() if scheme.lower() == "bearer" and rest else header
-        if not (secret or self.headers.get("x-api-key")):
+        secret = (
+            read_secret(self.headers.get("authorization", "")) or self.headers.get("x-api-key", "").strip()
+        )
+        if not secret:
             raise AuthenticationRequired("Send an API token in the Authorization header.")
-        return secret or self.headers["x-api-key"].strip()
+        return secret
 
     @property
     def address(self) -> str:
-        forwarded = self.headers.get("x-forwarded-for", "") if self.is_behind_proxy else ""
-        if forwarded:
-            return forwarded.rpartition(",")[2].strip()
-        return self._client.rpartition(":")[0].strip("[]") or "unknown"
+        forwarded_for = self.headers.get("x-forwarded-for", "")
+        return choose_address(self._peer, forwarded_for, is_behind_proxy=self.is_behind_proxy)
 
     def parameters(self) -> dict[str, str]:
         try:

@@ -81,8 +81,7 @@ def _make_application(
     strategies: list[str] | None = None,
 ) -> Line:
     said = {name: value for name in _PLATFORM if (value := getattr(body, name))}
-    header = request.headers.get("unleash-sdk") or request.headers.get("x-unleash-sdk") or ""
-    if header and len(header) <= wire.MAX_WORD_LENGTH:
+    if header := wire.read_sdk_header(request.headers):
         said.setdefault("sdkVersion", header)
     return said | {
         "appName": body.appName,

@@ -16,7 +16,7 @@ from flagadmin.core.errors import AppError
 from flagadmin.core.server.loop_routes import repeat
 from flagadmin.core.server.memory import settle
 from flagadmin.core.server.open_files import OTHERS, raise_limit
-from flagadmin.core.server.sockets import drop_stalled_readers
+from flagadmin.core.server.sockets import watch_readers
 from relay.application import Application
 from relay.copy import Copy
 from relay.health import Health
@@ -100,7 +100,7 @@ async def _run(options: Options, storage: Storage) -> None:
             streams.keep_alive,
             streams.watch_clock,
             presence.keep_telling,
-            _drop_stalled_readers,
+            watch_readers,
             functools.partial(_load_rest, application),
             Listening(options.upstream, options.upstream_headers, tokens, copy).run,
         )
@@ -120,12 +120,6 @@ async def _run(options: Options, storage: Storage) -> None:
 async def _load_rest(application: Application) -> None:
     await application.load_intake()
     settle()
-
-
-async def _drop_stalled_readers() -> None:
-    """Once the server listens."""
-    while not drop_stalled_readers():
-        await asyncio.sleep(0.1)
 
 
 async def _learn(tokens: Tokens, secrets: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from flagadmin.core.http.content_encoding import is_gzip_accepted
+from flagadmin.core.http.request_headers import accepts_gzip
 from relay.flags import Body, Flags
 from relay.http import JSON, Ready, Request
 from sdk.evaluation.prepared import Answer, Prepared
@@ -23,7 +23,7 @@ async def respond_body(request: Request, body: Body) -> Ready:
     ]
     if request.knows(body.etag):
         return Ready(304, headers)
-    if is_gzip_accepted(request.headers.get("accept-encoding", "")) and len(body.body) >= MIN_COMPRESSED:
+    if accepts_gzip(request.headers.get("accept-encoding", "")) and len(body.body) >= MIN_COMPRESSED:
         content = body.get_bytes(gzipped=True) or await asyncio.to_thread(lambda: body.gzipped)
         return Ready(200, [JSON, ("content-encoding", "gzip"), *headers], content)
     return Ready(200, [JSON, *headers], body.body)

@@ -6,7 +6,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from flagadmin.core.errors import AppError
-from flagadmin.core.server.event_streams import CONTENT_TYPE, EventStream, EventStreams, make_event_parts
+from flagadmin.core.server.event_streams import (
+    CONTENT_TYPE,
+    HEADERS,
+    EventStream,
+    EventStreams,
+    make_event_parts,
+)
 from flagadmin.core.server.loop_routes import Headers, Ready, StreamRequest
 from relay.copy import Copy
 from relay.http import respond_error
@@ -16,7 +22,6 @@ from sdk.ofrep.refetches import Refetches, State, make_state
 from sdk.streaming.scope_streams import CONNECTED, UPDATED, ScopeStreams, Step, tell_changes
 
 MAX_STREAMS = 20_000
-HEADERS = [("content-type", CONTENT_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
 
 Opened = Callable[[EventStream], Callable[[], None]]
 
@@ -65,7 +70,7 @@ class Streams:
         async def ask() -> tuple[Ready, Beginning | None]:
             try:
                 self._open.check_room()
-                return Ready(200, HEADERS + headers), await begin()
+                return Ready(200, [("Content-Type", CONTENT_TYPE), *HEADERS.items(), *headers]), await begin()
             except AppError as error:
                 refusal = respond_error(scope.path, error)
                 return refusal._replace(headers=refusal.headers + headers), None

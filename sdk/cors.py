@@ -9,14 +9,13 @@ from rest_framework.views import APIView
 from flagadmin.core.http.request_bodies import FreedBodies
 from flagadmin.core.installation.state import read_frontend_origins
 from sdk.base import NotesRefusals
-
-PREFLIGHT_SECONDS = "3600"
+from sdk.cross_origin import METHODS, make_headers, make_preflight_headers
 
 
 class CorsView(NotesRefusals, FreedBodies, APIView):
     """Browsers send preflight requests without a token. ``cors_methods`` is what they are told."""
 
-    cors_methods = "GET, POST, OPTIONS"
+    cors_methods = METHODS
 
     def check_permissions(self, request: Any) -> None:
         if request.method != "OPTIONS":
@@ -24,23 +23,12 @@ class CorsView(NotesRefusals, FreedBodies, APIView):
 
     @extend_schema(exclude=True)
     def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = HttpResponse(status=204)
-        answer["Access-Control-Allow-Methods"] = self.cors_methods
-        headers = request.headers.get("Access-Control-Request-Headers", "authorization, content-type")
-        answer["Access-Control-Allow-Headers"] = headers
-        answer["Access-Control-Max-Age"] = PREFLIGHT_SECONDS
-        return answer
+        requested = request.headers.get("Access-Control-Request-Headers", "")
+        return HttpResponse(status=204, headers=make_preflight_headers(requested, self.cors_methods))
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         answer = super().finalize_response(request, response, *args, **kwargs)
-        answer["Vary"] = "Origin, Access-Control-Request-Headers, Accept-Encoding"
-        if allowed := allowed_origin(request.headers.get("Origin", "")):
-            answer["Access-Control-Allow-Origin"] = allowed
-            answer["Access-Control-Expose-Headers"] = "ETag"
+        origin, allowed = request.headers.get("Origin", ""), read_frontend_origins()
+        for name, value in make_headers(origin, allowed).items():
+            answer[name] = value
         return answer
-
-
-def allowed_origin(origin: str) -> str:
-    """The Access-Control-Allow-Origin for this origin, empty if not allowed. Tokens are no cookies, so * is safe."""
-    origins = read_frontend_origins()
-    return "*" if "*" in origins else origin if origin in origins else ""

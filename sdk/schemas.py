@@ -1,5 +1,6 @@
 """The request bodies of SDKs. Unknown keys are accepted and ignored."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -174,6 +175,12 @@ class ValidToken(Body):
 
 class ValidTokens(Body):
     tokens: list[ValidToken]
+
+
+def read_sdk_header(headers: Mapping[str, str]) -> str:
+    """The SDK's name and version in the headers, whose names are case-insensitive or in small letters."""
+    header = headers.get("unleash-sdk") or headers.get("x-unleash-sdk") or ""
+    return header if len(header) <= MAX_WORD_LENGTH and header.isprintable() else ""
 
 
 B = TypeVar("B", bound=BaseModel)

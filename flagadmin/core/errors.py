@@ -119,6 +119,13 @@ class NoAccess(AppError):
     def missing(cls, permissions: Iterable[str], message: str) -> "NoAccess":
         return cls(message, extra={"permissions": list(permissions)})
 
+    @classmethod
+    def of_kind(cls, kind: str, accepted: Iterable[str]) -> "NoAccess":
+        """For a token of this kind, where only others are accepted."""
+        article = "an" if kind[0] in "aeiou" else "a"
+        kinds = " or ".join(sorted(accepted))
+        return cls(f"This is {article} {kind} token; this endpoint accepts {kinds} tokens only.")
+
 
 class InvalidOperation(AppError):
     """403: a rule forbids the operation to every caller."""

@@ -19,9 +19,9 @@ from django.utils import timezone
 
 from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.errors import AppError
-from flagadmin.core.http.client_address import choose_address, get_peer
 from flagadmin.core.http.etag_lists import is_listed
 from flagadmin.core.http.middleware import choose_request_id
+from flagadmin.core.http.request_headers import choose_address, get_peer
 from flagadmin.core.installation.state import get_remembered_origins
 from flagadmin.core.server.loop_routes import Headers, Learn, Ready
 from playground.engine.context import Context
@@ -165,7 +165,9 @@ class ContextAnswers:
         prepared = place.get() if place is not None else None
         if place is None or prepared is None or place.is_slow:
             return None
-        address = choose_address(get_peer(scope), headers.get("x-forwarded-for", ""))
+        address = choose_address(
+            get_peer(scope), headers.get("x-forwarded-for", ""), is_behind_proxy=settings.BEHIND_PROXY
+        )
         request = Request(scope.path, scope.query_string, body, headers.get("if-none-match", ""), address)
         answer = self._answer_again(prepared, caller, request)
         if answer is None:

@@ -12,7 +12,7 @@ from rest_framework.authentication import BaseAuthentication
 from flagadmin.core.errors import AuthenticationRequired, ValidationError
 from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.request_bodies import StrictJSONParser
-from flagadmin.core.server.event_streams import CONTENT_TYPE
+from flagadmin.core.server.event_streams import CONTENT_TYPE, HEADERS
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
 from playground.snapshot_cache import load_snapshot_at
@@ -209,9 +209,7 @@ class EventsView(OfrepView):
         streams.check_room()
         token = get_token(request)
         scope, _ = read_scope(token, using=DEFAULT_DB_ALIAS)
-        response = HttpResponse(content_type=CONTENT_TYPE)
-        response["Cache-Control"] = "no-store"
-        response["X-Accel-Buffering"] = "no"  # nginx passes events on at once
+        response = HttpResponse(content_type=CONTENT_TYPE, headers=HEADERS)
         version = read_version(request.headers.get("Last-Event-ID", ""))
         response.stream = subscription(token, scope, version)  # type: ignore[attr-defined]
         return response

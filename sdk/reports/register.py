@@ -45,7 +45,7 @@ class RegisterView(ClientView):
 
 def make_instance(body: wire.Platform, request: ApiRequest | None = None, *, sdk_type: str = "") -> Instance:
     """The SDK's information about itself, from the body or (name and version) the ``unleash-sdk`` header."""
-    sdk = body.sdkVersion or (read_sdk_header(request) if request else "")
+    sdk = body.sdkVersion or (wire.read_sdk_header(request.headers) if request else "")
     return Instance(
         sdk,
         sdk_type,
@@ -55,8 +55,3 @@ def make_instance(body: wire.Platform, request: ApiRequest | None = None, *, sdk
         body.yggdrasilVersion or "",
         ":".join(filter(None, (body.sdkFlavor, body.sdkFlavor and body.sdkFlavorVersion))),
     )
-
-
-def read_sdk_header(request: ApiRequest) -> str:
-    header = request.headers.get("Unleash-Sdk") or request.headers.get("X-Unleash-Sdk") or ""
-    return header if len(header) <= wire.MAX_WORD_LENGTH and header.isprintable() else ""

@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 
 from flagadmin.core.db.replica import read_for_sdks
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.server.event_streams import CONTENT_TYPE, make_event_parts
+from flagadmin.core.server.event_streams import CONTENT_TYPE, HEADERS, make_event_parts
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, get_token
 from sdk.delta.known_versions import read_version
@@ -66,8 +66,7 @@ class StreamingView(ClientView):
         response = StreamingHttpResponse(
             make_event_parts(CONNECTED, events.parts() if events else [NOTHING], identifier=version),
             content_type=CONTENT_TYPE,
+            headers=HEADERS,
         )
-        response["Cache-Control"] = "no-store"
-        response["X-Accel-Buffering"] = "no"  # nginx passes events on at once
         response.stream = subscription(token, scope, version, holds=state)  # type: ignore[attr-defined]
         return response

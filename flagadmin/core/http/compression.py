@@ -5,7 +5,7 @@ from typing import Protocol
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 
-from flagadmin.core.http.content_encoding import is_gzip_accepted
+from flagadmin.core.http import request_headers
 
 
 class Encodings(Protocol):
@@ -29,4 +29,4 @@ def make_json_response(request: HttpRequest | Request, answer: Encodings) -> Htt
 
 
 def accepts_gzip(request: HttpRequest | Request) -> bool:
-    return is_gzip_accepted(request.headers.get("Accept-Encoding", ""))
+    return request_headers.accepts_gzip(request.headers.get("Accept-Encoding", ""))

@@ -47,6 +47,10 @@ class Bounds:
     depth: int = 32
 
 
+MANY_VALUES = Bounds(values=1_000_000)
+"""Of bodies with thousands of objects."""
+
+
 def read_json(body: bytes, bounds: Bounds) -> Any:
     """Raises ValidationError for malformed JSON, NaN, lone surrogates, NUL characters, and beyond the bounds."""
     check_values(body, bounds)

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.error_responses import make_error_response
-from flagadmin.core.http.json_bodies import Bounds, inflate, read_json, too_large
+from flagadmin.core.http.json_bodies import MANY_VALUES, Bounds, inflate, read_json, too_large
 from flagadmin.core.http.middleware import GetResponse, make_canonical_path
 
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
@@ -139,7 +139,7 @@ class StrictJSONParser(BaseParser):
 class ManyValuesParser(StrictJSONParser):
     """A parser for bodies with thousands of objects."""
 
-    bounds = Bounds(values=1_000_000)
+    bounds = MANY_VALUES
 
 
 class AlwaysJson(DefaultContentNegotiation):

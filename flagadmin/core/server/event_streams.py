@@ -18,6 +18,7 @@ from flagadmin.core.server.open_files import count_files_for_streams
 from flagadmin.core.server.paced_writing import PacedWriter
 
 CONTENT_TYPE = "text/event-stream"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx passes events on at once
 # A comment. The Python SDK gives a connection up that is silent for 30 s.
 KEEP_ALIVE = b":\n\n"
 KEEP_ALIVE_SECONDS = 25

@@ -27,6 +27,12 @@ def drop_stalled_readers() -> bool:
     return is_listening
 
 
+async def watch_readers() -> None:
+    """A task of the event loop: drops stalled readers from the moment at which Granian listens."""
+    while not drop_stalled_readers():
+        await asyncio.sleep(0.1)
+
+
 class Connections:
     """This process's TCP connections by their client, ``"address:port"``."""
 
