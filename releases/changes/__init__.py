@@ -12,6 +12,7 @@ from rest_framework import serializers
 from flagadmin.core.errors import Problem, ValidationError, choices
 from flagadmin.core.http.error_responses import problems_of
 from groups.access import Caller
+from groups.permissions import Scope
 from releases.predicted import Predicted
 from releases.targets import Target
 
@@ -36,6 +37,8 @@ class Kind:
     many = False
     """Whether it takes a list of payloads."""
     of_segment = False
+    scope = Scope.ENVIRONMENT
+    """Where it changes something: only in the request's environment, in all of the project, or everywhere."""
     is_later = False
     """Whether it decides only about what happens afterwards."""
     place = "payload"
@@ -63,6 +66,9 @@ class Kind:
 
     def say(self, target: Target, payload: Payload) -> str:
         return self.words.format(target.feature)
+
+    def find_scope(self, payload: Payload) -> Scope:
+        return self.scope
 
     def find_subject(self, payload: Payload) -> str:
         return self.subject.format_map(payload or {})

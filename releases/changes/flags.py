@@ -8,6 +8,7 @@ from rest_framework import serializers
 from flagadmin.core.http.fields import Body, ListOf
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
+from groups.permissions import Scope
 from projects.flags.archive.actions import archive_flags
 from projects.flags.dependencies.actions import add_dependency, clear_dependencies
 from projects.flags.dependencies.rules import make_dependency
@@ -189,6 +190,7 @@ class SetVariants(Kind):
 class Archive(Kind):
     words = "Archive {}"
     subject = "archive"
+    scope = Scope.PROJECT
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         archive_flags(target.project, [target.feature], caller=caller)
@@ -199,6 +201,7 @@ class Archive(Kind):
 
 class _OfParents(Kind):
     subject = "parents"
+    scope = Scope.PROJECT
 
     def read(self, target: Target, payload: Payload) -> list[Any]:
         return sorted(target.definition["dependencies"], key=lambda parent: parent["feature"])

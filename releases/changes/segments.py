@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
+from groups.permissions import Scope
 from projects.models import Segment
 from projects.segments.actions import delete_segment, update_segment
 from projects.strategies.constraint_rules import make_constraint
@@ -31,6 +32,10 @@ class _OfSegment(Kind):
     of_segment = True
     verb = ""
     subject = "segment {id}"
+
+    def find_scope(self, payload: Payload) -> Scope:
+        is_global = Segment.objects.filter(pk=payload["id"], project=None).exists()
+        return Scope.ROOT if is_global else Scope.PROJECT
 
     def read(self, target: Target, payload: Payload) -> Mapping[str, Any]:
         return target.flags.segment(payload["id"])

@@ -10,7 +10,7 @@ from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import AppError, Conflict, NoAccess, Problem, ValidationError
 from groups.access import EVERYTHING, Caller
-from groups.permissions import Permission
+from groups.permissions import Permission, Scope
 from projects.access import access_project_for_update
 from releases.changes import KINDS, join_paths
 from releases.derive import ProposedChange
@@ -33,22 +33,38 @@ class ChangeRefused(Conflict):
 
 
 def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: bool = False) -> None:
-    """Makes all changes, or none, whatever the caller may do otherwise, or only what they may.
+    """Makes all changes, or none: as far as the caller may apply them (`_choose_maker`), or only what they may do.
 
     Raises Conflict with the change named, and NoAccess.
     """
-    maker = caller if with_own_rights else Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
     numbered = list(enumerate(request.changes.all(), 1))
     flags = {change.feature for _, change in numbered}
     with changing(approved_in=(request.project_id, request.environment_id)):
         # A segment, which is of no flag, changes whichever use it.
-        access_project_for_update(maker, request.project_id, None, flags=None if "" in flags else flags)
+        access_project_for_update(caller, request.project_id, None, flags=None if "" in flags else flags)
         with recording_together():
             for _, alike in groupby(numbered, key=lambda pair: pair[1].action):
                 changes = list(alike)
-                if not _make_at_once(request, [change for _, change in changes], maker):
-                    for number, change in changes:
+                makers = [
+                    caller if with_own_rights else _choose_maker(request, change, caller)
+                    for _, change in changes
+                ]
+                if not _make_at_once(request, [change for _, change in changes], makers[0]):
+                    for (number, change), maker in zip(changes, makers, strict=True):
                         _make(request, number, change, maker)
+
+
+def _choose_maker(request: ChangeRequest, change: Change, caller: Caller) -> Caller:
+    """The caller, with the rights that an approved change is made with: with all that it takes in its environment.
+
+    What changes all environments takes somebody who may apply requests in all of them, or may do it themselves. What
+    changes other projects too has been approved in none of them.
+    """
+    scope = KINDS[change.action].find_scope(change.payload)
+    is_covered = scope is Scope.ENVIRONMENT or (
+        scope is Scope.PROJECT and caller.can(APPLY, project=request.project_id)
+    )
+    return Caller(user=caller.user, token=caller.token, rights=EVERYTHING) if is_covered else caller
 
 
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:

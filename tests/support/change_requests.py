@@ -26,12 +26,12 @@ def guarded(approvals: int | None) -> None:
     links.update(required_approvals=approvals)
 
 
-def reviewer(name: str, *permissions: str) -> Any:
-    """A client of somebody with these permissions in production of the shop, who can read it."""
+def reviewer(name: str, *permissions: str, environment: str | None = "production") -> Any:
+    """A client of somebody with these permissions in an environment of the shop (None: all), who can read it."""
     user = make_user(name)
     role = Role.objects.create(name=f"role of {name}", type="custom")
     RolePermission.objects.bulk_create(
-        RolePermission(role=role, permission=permission, environment_id="production")
+        RolePermission(role=role, permission=permission, environment_id=environment)
         for permission in permissions
     )
     Grant.objects.create(role=role, project_id="shop", user=user)
