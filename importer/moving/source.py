@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.auth import AuthBase
-from urllib3.exceptions import HTTPError, ProtocolError
 
 from flagadmin.core.errors import AppError
+from flagadmin.core.http.bounded_answers import read_bounded
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.outside import Refused
 from importer.moving.checked_connections import checked_session
@@ -166,7 +166,7 @@ class Source:
             allow_redirects=False,
         )
         with response:
-            response._content = _read_body(url, response, until)
+            response._content = read_bounded(response, max_bytes=MAX_BYTES, until=until)
         return response
 
 
@@ -180,22 +180,6 @@ def check_address(address: str) -> str:
     if not known or parts.username or parts.query or parts.fragment:
         raise SourceError(f"{address[:200]} is not an address like https://unleash.example.com.")
     return address.rstrip("/").removesuffix("/admin").removesuffix("/api")
-
-
-def _read_body(url: str, response: requests.Response, until: float) -> bytes:
-    body = bytearray()
-    try:
-        while chunk := response.raw.read1(65_536, decode_content=True):
-            body += chunk
-            if len(body) > MAX_BYTES:
-                raise SourceError(f"{url}: its answer has more than {MAX_BYTES:,} bytes.")
-            if time.monotonic() > until:
-                raise requests.Timeout("no complete answer in time")
-    except ProtocolError:
-        raise requests.ConnectionError("the answer was cut off") from None
-    except HTTPError as error:
-        raise requests.ConnectionError(error) from error
-    return bytes(body)
 
 
 def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...], *, writes: bool) -> Any:

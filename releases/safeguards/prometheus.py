@@ -1,12 +1,14 @@
 """Asks the Prometheus of the settings for a number: one request, bounded in time and size, redirects refused."""
 
 import math
+import time
 from datetime import datetime
 from typing import Any
 
 import requests
 from django.conf import settings
 
+from flagadmin.core.http.bounded_answers import AnswerTooLarge, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
 
 CONNECT_SECONDS, READ_SECONDS = 2.0, 5.0
@@ -28,6 +30,7 @@ def ask_prometheus(query: str, now: datetime) -> float | None:
 
 
 def _ask(query: str, now: datetime) -> Any:
+    until = time.monotonic() + READ_SECONDS
     try:
         with requests.get(
             f"{settings.PROMETHEUS_URL.rstrip('/')}/api/v1/query",
@@ -38,11 +41,11 @@ def _ask(query: str, now: datetime) -> Any:
         ) as answer:
             if answer.is_redirect:
                 raise PrometheusError("Prometheus answers with a redirect, which is not followed.")
-            content = answer.raw.read(MAX_BYTES + 1, decode_content=True)
+            content = read_bounded(answer, max_bytes=MAX_BYTES, until=until)
+    except AnswerTooLarge as error:
+        raise PrometheusError("Prometheus answers with more than 1 MB.") from error
     except requests.RequestException as error:
         raise PrometheusError(f"Prometheus cannot be reached ({type(error).__name__}).") from error
-    if len(content) > MAX_BYTES:
-        raise PrometheusError("Prometheus answers with more than 1 MB.")
     try:
         return parse_json(content)
     except Exception as error:

@@ -8,7 +8,8 @@ import orjson
 import requests
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.conf import settings
-from urllib3.exceptions import HTTPError
+
+from flagadmin.core.http.bounded_answers import read_bounded
 
 MAX_SECONDS = 5.0  # for one answer, and for each wait within it
 MAX_BYTES = 1_000_000
@@ -32,25 +33,11 @@ class ProviderSession(requests.Session):
             bounds: dict[str, Any] = {"timeout": MAX_SECONDS, "stream": True, "allow_redirects": False}
             response = super().request(method, url, **kwargs | bounds)
             with response:
-                response._content = _read(response, until)
+                response._content = read_bounded(response, max_bytes=MAX_BYTES, until=until)
         finally:
             _slots.release()
         _check_answer(response)
         return response
-
-
-def _read(response: requests.Response, until: float) -> bytes:
-    body = bytearray()
-    try:
-        while chunk := response.raw.read1(65_536, decode_content=True):
-            body += chunk
-            if len(body) > MAX_BYTES:
-                raise OAuth2Error(f"more than {MAX_BYTES:,} bytes")
-            if time.monotonic() > until:
-                raise requests.Timeout(f"more than {MAX_SECONDS:.0f} seconds for an answer")
-    except HTTPError as error:
-        raise requests.ConnectionError(error) from error
-    return bytes(body)
 
 
 def _check_answer(response: requests.Response) -> None:

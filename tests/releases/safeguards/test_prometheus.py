@@ -1,10 +1,12 @@
 """Safeguards ask a Prometheus: one number, bounded in time and size, redirects refused."""
 
+import gzip
 import json
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +29,7 @@ class Answers(BaseHTTPRequestHandler):
 
     bodies: dict[str, bytes] = {}
     asked: list[str] = []
+    stopped = threading.Event()
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
@@ -37,8 +40,15 @@ class Answers(BaseHTTPRequestHandler):
             self.end_headers()
             return
         self.send_response(200)
+        if query == "cut":
+            self.send_header("Content-Length", "100")
+        if query in ("packed", "bomb"):
+            self.send_header("Content-Encoding", "gzip")
         self.end_headers()
-        self.wfile.write(self.bodies[query])
+        with suppress(OSError):
+            while query == "slow" and not self.stopped.wait(0.05):
+                self.wfile.write(b" ")
+            self.wfile.write(self.bodies[query])
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -51,6 +61,7 @@ def vector(*values: str) -> bytes:
 
 @pytest.fixture
 def server(settings: Any) -> Iterator[type[Answers]]:
+    Answers.stopped.clear()
     Answers.asked, Answers.bodies = [], {
         "one": vector("0.25"),
         "scalar": b'{"status": "success", "data": {"resultType": "scalar", "result": [1, "3"]}}',
@@ -61,11 +72,16 @@ def server(settings: Any) -> Iterator[type[Answers]]:
         "text": b"<html>",
         "large": b" " * (MAX_BYTES + 1),
         "redirect": b"",
+        "cut": b"{",
+        "packed": b"not gzip",
+        "bomb": gzip.compress(b" " * 50_000_000),
+        "slow": b"",
     }  # fmt: skip
     running = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=running.serve_forever, daemon=True).start()
     settings.PROMETHEUS_URL = f"http://127.0.0.1:{running.server_port}"
     yield Answers
+    Answers.stopped.set()
     running.shutdown()
     running.server_close()
 
@@ -84,12 +100,23 @@ def test_a_query_has_one_number_or_no_data(server, query, number):
         ("text", "something else than JSON"),
         ("large", "more than 1 MB"),
         ("redirect", "not followed"),
+        ("cut", "cannot be reached"),
+        ("packed", "cannot be reached"),
+        ("bomb", "more than 1 MB"),
     ],
 )
 def test_what_is_no_number_says_why(server, query, why):
     with pytest.raises(PrometheusError, match=why):
         ask_prometheus(query, NOW)
     assert len(server.asked) == 1
+
+
+def test_an_answer_that_comes_byte_by_byte_is_ended(server, monkeypatch):
+    monkeypatch.setattr("releases.safeguards.prometheus.READ_SECONDS", 0.3)
+    began = time.monotonic()
+    with pytest.raises(PrometheusError, match=r"cannot be reached \(Timeout\)"):
+        ask_prometheus("slow", NOW)
+    assert time.monotonic() - began < 3
 
 
 def test_a_server_that_is_away_and_none_at_all_say_so(settings):
