@@ -159,7 +159,7 @@ class Caller:
     ) -> None:
         """Raises NoAccess naming the permission if it is not held."""
         if not self.can(permission, project=project, environment=environment):
-            raise missing([permission], project=project, environment=environment)
+            raise self._refuse([permission], project, environment)
 
     def check_any(
         self, permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
@@ -167,7 +167,15 @@ class Caller:
         """Raises NoAccess naming the permissions if none of them is held."""
         permissions = list(permissions)
         if not any(self.can(p, project=project, environment=environment) for p in permissions):
-            raise missing(permissions, project=project, environment=environment)
+            raise self._refuse(permissions, project, environment)
+
+    def _refuse(
+        self, permissions: list[Permission], project: str | None, environment: str | None
+    ) -> NoAccess:
+        """Without the name of a project that the caller may not read."""
+        if project is not None and not self.can_read(project):
+            return missing(permissions)
+        return missing(permissions, project=project, environment=environment)
 
     def check_anywhere(self, permissions: Iterable[Permission]) -> None:
         """Raises NoAccess naming the permissions if none of them is held in any project or globally."""

@@ -20,10 +20,14 @@ M = TypeVar("M", bound=Model)
 def check_scope(
     caller: Caller, everywhere: Permission, in_project: Permission, project_id: str | None
 ) -> None:
-    """Requires the root permission or, for a row of a project, the project permission. Raises NoAccess."""
+    """Requires the root permission or, for a row of a project, the project permission.
+
+    Raises NoAccess, the same for a project that the caller may not read and for one that does not exist.
+    """
     if caller.can(everywhere) or (project_id and caller.can(in_project, project=project_id)):
         return
-    raise missing([in_project, everywhere] if project_id else [everywhere], project=project_id)
+    named = project_id if project_id and caller.can_read(project_id) else None
+    raise missing([in_project, everywhere] if project_id else [everywhere], project=named)
 
 
 def lock_scope(*project_ids: str | None) -> None:

@@ -114,7 +114,7 @@ def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Deli
 
 def access_for_update(caller: Caller, integration_id: int, permission: Permission) -> Integration:
     """The integration, locked. Raises NotFound, NoAccess."""
-    find_integration(integration_id)
+    find_integration(caller, integration_id)
     caller.check(permission)
     return get_or_404(Integration.objects.select_for_update(), "Could not find addon", pk=integration_id)
 

@@ -11,7 +11,12 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.addons import actions
 from integrations.addons.documents import Document, make_delivery_document, make_integration_document
-from integrations.addons.queries import annotate_events, find_attempted_deliveries, find_integration
+from integrations.addons.queries import (
+    annotate_events,
+    find_attempted_deliveries,
+    find_integration,
+    find_readable,
+)
 from integrations.addons.serializers import (
     AddonBody,
     AddonList,
@@ -42,7 +47,7 @@ class AddonViewSet(ETagMixin, ViewSet):
 
     def authorize(self, addon_id: str | None = None, delivery_id: str | None = None) -> None:
         if addon_id is not None and self.action != "events":
-            self.integration = find_integration(path_id(addon_id))
+            self.integration = find_integration(self.caller, path_id(addon_id))
         self.check_permission()
 
     def get_current_document(self) -> Document:
@@ -51,7 +56,7 @@ class AddonViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getAddons", responses={200: AddonList})
     def list(self, request: ApiRequest) -> Response:
         """List the integrations, and what can be integrated."""
-        addons = [make_integration_document(integration) for integration in Integration.objects.all()]
+        addons = [make_integration_document(integration) for integration in find_readable(self.caller)]
         return Response(
             {"addons": addons, "providers": [provider.document() for provider in PROVIDERS.values()]}
         )

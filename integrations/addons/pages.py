@@ -50,7 +50,9 @@ class IntegrationsPage(ListPage):
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Integration]:
         text = values["q"]
-        return list_integrations().filter(Q(provider__icontains=text) | Q(description__icontains=text))
+        return list_integrations(self.caller).filter(
+            Q(provider__icontains=text) | Q(description__icontains=text)
+        )
 
     def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return [name_of(row), row.description or "", "enabled" if row.enabled else "disabled", row.last_sent]
@@ -113,7 +115,7 @@ class EditIntegration(EditPage, NewIntegration):
 
     def find(self) -> None:
         self.caller.check(Permission.UPDATE_ADDON)
-        self.integration = find_integration(self.kwargs["integration_id"])
+        self.integration = find_integration(self.caller, self.kwargs["integration_id"])
         self.provider = PROVIDERS[self.integration.provider]
 
     def get_events(self) -> QuerySet[AuditEvent]:
@@ -177,7 +179,7 @@ class NewSigningKey(ShowsSecretOnce, FormPage):
 
     def find(self) -> None:
         self.caller.check(Permission.UPDATE_ADDON)
-        self.integration = find_integration(self.kwargs["integration_id"])
+        self.integration = find_integration(self.caller, self.kwargs["integration_id"])
 
     def submit(self, form: Any) -> str:
         key = actions.make_signing_key(self.kwargs["integration_id"], caller=self.caller)
@@ -188,7 +190,10 @@ class NewSigningKey(ShowsSecretOnce, FormPage):
         return reverse("integration", args=[self.kwargs["integration_id"]])
 
     def get_breadcrumbs(self) -> Breadcrumbs:
-        return (INTEGRATIONS, (name_of(find_integration(self.kwargs["integration_id"])), self.url()))
+        return (
+            INTEGRATIONS,
+            (name_of(find_integration(self.caller, self.kwargs["integration_id"])), self.url()),
+        )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(button="Create signing key", cancel=self.url(), **kwargs)
@@ -200,7 +205,7 @@ class DeleteIntegration(ConfirmPage):
 
     def plan(self) -> dict[str, Any]:
         self.caller.check(Permission.DELETE_ADDON)
-        integration = find_integration(self.kwargs["integration_id"])
+        integration = find_integration(self.caller, self.kwargs["integration_id"])
         waiting = integration.deliveries.filter(state=Delivery.State.PENDING).count()
         return {
             "title": f"Delete {name_of(integration)}",
@@ -233,7 +238,7 @@ class DeliveriesPage(ListPage):
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-        self.integration = find_integration(self.kwargs["integration_id"])
+        self.integration = find_integration(self.caller, self.kwargs["integration_id"])
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Delivery]:
         deliveries = self.integration.deliveries.all()

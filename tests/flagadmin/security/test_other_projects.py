@@ -9,6 +9,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from groups.access import Caller
+from integrations.models import Integration
 from playground.models import SavedContext
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.archive import actions as archive
@@ -18,6 +19,7 @@ from projects.models import Segment
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies import actions as strategies
 from tests.support.cast import make_project
+from tests.support.receiver import make_integration
 from tests.support.records import refused
 
 SYSTEM = Caller.system()
@@ -90,12 +92,22 @@ def test_nothing_of_other_projects_is_told(api: dict[str, APIClient], then: date
 
 def test_lists_and_pages(api: dict[str, APIClient], browse: Any, then: datetime) -> None:
     reader = browse("reader")
-    for path in ("playground/contexts", "events", "segments", "search/features", "projects"):
+    for projects in ([], ["*"], ["shop"], ["shop", "occult"]):
+        make_integration("https://receiver.example.org/hook", projects=projects)
+    for path in ("playground/contexts", "events", "segments", "search/features", "projects", "addons"):
         assert SECRET not in api["reader"].get(f"/api/admin/{path}").content, path
     asked = f"?from=production&from-at={then:%Y-%m-%dT%H:%M:%SZ}&to=production&users=10"
     for path in ("", "projects/", f"playground/who-changes/{asked}", "playground/expectations/", "activity/"):
         text = reader.get(f"/{path}").content
         assert SECRET not in text, path
+    assert [len(api[name].get("/api/admin/addons").json()["addons"]) for name in ("reader", "viewer")] == [
+        3,
+        4,
+    ]
+    hidden = Integration.objects.get(projects=["shop", "occult"]).pk
+    assert [
+        api[name].get(f"/api/admin/addons/{hidden}").status_code for name in ("outsider", "reader", "viewer")
+    ] == [404, 404, 200]
     for path in ("", "versions?event=1", "revert?event=1"):
         assert reader.get(f"/projects/occult/features/occult-flag/{path}").status_code == 404
 
@@ -118,6 +130,23 @@ def test_what_is_named_does_not_exist(
     [problem] = refused(api["reader"].post(url, rest | body), 400, "ValidationError")["details"]
     assert problem["path"] == place
     assert "not found" in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("url", "body"),
+    [
+        ("/api/admin/segments", {"name": "new", "constraints": []}),
+        ("/api/admin/playground/contexts", {"name": "new", "context": {}}),
+    ],
+)
+def test_what_is_made_elsewhere(api: dict[str, APIClient], then: datetime, url: str, body: Any) -> None:
+    """A project that may not be read, and one that does not exist, are the same."""
+    occult, nowhere = (
+        refused(api["owner"].post(url, body | {"project": project}), 403, "NoAccessError")["message"]
+        for project in ("occult", "nowhere")
+    )
+    assert occult == nowhere
+    assert SECRET not in occult.lower().encode()
 
 
 def test_segments_of_drafts(api: dict[str, APIClient], then: datetime) -> None:
