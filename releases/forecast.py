@@ -8,11 +8,11 @@ from flagadmin.core.errors import AppError, NotFound, ValidationError
 from playground.comparison.future import Forecast
 from playground.engine.definitions import SegmentDefinition
 from projects.definitions import Definitions
-from projects.flags.environments.toggle import find_project_environment
 from projects.history.definitions_at import Changed
+from projects.models import ProjectEnvironment
 from releases.models import ChangeRequest, Schedule
 from releases.predicted import Predicted
-from releases.requests.conflicts import find_conflict, is_made_from
+from releases.requests.conflicts import find_conflict, find_missing_environment, is_made_from
 from releases.requests.impact import make_change, measure_difference, read_near
 from releases.requests.review import explain_refusal
 
@@ -59,7 +59,9 @@ class _Ahead:
         which = f"Request {request.pk}{f' ({request.title})' if request.title else ''}"
         when = f"{at.day} {at:%b %Y at %H:%M} UTC"
         try:
-            obstacle = self._find_conflict(request) or self._make(schedule)
+            obstacle = (
+                find_missing_environment(request) or self._find_conflict(request) or self._make(schedule)
+            )
         except AppError as error:
             return f"{which} is due on {when}, and would fail: {error.message}"
         if obstacle:
@@ -120,13 +122,14 @@ class _Ahead:
 
 
 def _read_states(requests: Iterable[ChangeRequest]) -> dict[str, Predicted]:
-    """Reads everything that the requests of each project touch."""
+    """Reads everything that the requests of each project touch, if it has their environment."""
     by_project: dict[str, list[ChangeRequest]] = defaultdict(list)
     for request in requests:
         by_project[request.project_id].append(request)
     states = {}
     for project, scheduled in by_project.items():
         changes = [change for request in scheduled for change in request.changes.all()]
-        link = find_project_environment(project, scheduled[0].environment_id)
-        states[project] = Predicted(link, read_near(scheduled[0], changes))
+        links = ProjectEnvironment.objects.filter(project=project, environment=scheduled[0].environment_id)
+        if (link := links.first()) is not None:
+            states[project] = Predicted(link, read_near(scheduled[0], changes))
     return states

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
+
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, ValidationError, check_problems
@@ -12,7 +14,7 @@ from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.flags.queries import read_strategy_documents
 from projects.models import Flag
 from projects.strategies.access import access_strategy
-from releases.models import ReleasePlan
+from releases.models import ReleasePlan, ReleaseTemplate
 from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.documents import plan_document
 from releases.plans.queries import UNFINISHED, find_plan, read_plans
@@ -34,11 +36,7 @@ def add_plan(flag_path: FlagPath, template_key: str, *, caller: Caller) -> Relea
     Raises NotFound, NoAccess, Conflict if there is an unfinished one, ValidationError.
     """
     flag = access_flag_in(flag_path, CREATE, caller)
-    template = readable_templates(caller).filter(pk=template_key).first()
-    if template is None or template.project_id not in (None, flag_path.project):
-        raise ValidationError.at("templateId", f"release template {template_key} not found")
-    if template.archived_at is not None:
-        raise ValidationError.at("templateId", f"release template {template.name} is archived")
+    template = find_usable_template(readable_templates(caller), template_key, flag_path.project)
     document = template_document(template)
     for milestone in document["milestones"]:
         milestone["id"] = ""
@@ -46,6 +44,16 @@ def add_plan(flag_path: FlagPath, template_key: str, *, caller: Caller) -> Relea
             strategy["id"] = ""
     plan = ReleasePlan(name=template.name, description=template.description, template_key=template.pk)
     return _insert(plan, flag, flag_path, document["milestones"], caller)
+
+
+def find_usable_template(templates: QuerySet[ReleaseTemplate], key: str, project_id: str) -> ReleaseTemplate:
+    """The one of these with this id, if plans of the project can be made from it. Raises ValidationError."""
+    template = templates.filter(pk=key).first()
+    if template is None or template.project_id not in (None, project_id):
+        raise ValidationError.at("templateId", f"release template {key} not found")
+    if template.archived_at is not None:
+        raise ValidationError.at("templateId", f"release template {template.name} is archived")
+    return template
 
 
 class Steps(NamedTuple):

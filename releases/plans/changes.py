@@ -7,13 +7,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.errors import Conflict
+from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
 from releases.changes import Kind, Payload, register
-from releases.models import Milestone, ReleasePlan
+from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans import actions
-from releases.plans.add import add_plan
+from releases.plans.add import add_plan, find_usable_template
 from releases.plans.edit import edit_milestone_strategy
 from releases.plans.impact import draft_greatest, draft_greatest_edited
 from releases.plans.predicted import (
@@ -71,11 +71,23 @@ class AddPlan(Kind):
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         if any(plan.state in UNFINISHED for plan in state.plans(name)):
             raise Conflict(f"{name} has a release plan that is not done.")
+        _check_template(state.project_environment.project_id, payload)
         added = PlanSnapshot("", "", State.PLANNED, None, [], [], [])
         state.set_plans(name, [added, *state.plans(name)])
 
     def read(self, target: Target, payload: Payload) -> list[str]:
-        return [plan.pk for plan in target.plans]
+        plans = [plan.pk for plan in target.plans]
+        _check_template(target.project, payload)
+        return plans
+
+
+def _check_template(project_id: str, payload: Payload) -> None:
+    """Raises NotFound if no plan can be made from it any more."""
+    try:
+        find_usable_template(ReleaseTemplate.objects.all(), payload["templateId"], project_id)
+    except ValidationError as error:
+        [problem] = error.details
+        raise NotFound(f"{problem.message[:1].upper()}{problem.message[1:]}.") from error
 
 
 class OfPlan(Kind):

@@ -8,6 +8,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
 from groups.models import User
 from projects.history.field_changes import FieldChange, list_strategy_changes
+from projects.models import ProjectEnvironment
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
@@ -41,6 +42,14 @@ def find_conflicts(request: ChangeRequest, changes: Sequence[Change]) -> list[st
     """Finds for each change why it no longer fits what is stored, "" if it does."""
     stored = read_stored(request, changes)
     return [find_conflict(request, change, stored) for change in changes]
+
+
+def find_missing_environment(request: ChangeRequest) -> str:
+    """Says that the project has lost the environment, "" if it has it."""
+    links = ProjectEnvironment.objects.filter(project=request.project_id, environment=request.environment_id)
+    if links.exists():
+        return ""
+    return f"Project {request.project_id} has no environment {request.environment_id} any more."
 
 
 def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import AppError, ValidationError
+from flagadmin.core.errors import AppError, NotFound, ValidationError
 from groups.access import Caller
 from playground.comparison.compare import Change as Kind
 from playground.comparison.impact import MAX_GENERATED, MAX_TESTS, SAMPLES, count_values
@@ -133,7 +133,11 @@ def predict_changes(
 ) -> tuple[Definitions, Definitions]:
     """Predicts as `predict_request`, for these of its changes. `to_review`: with what they lead to automatically."""
     stored = read_near(request, changes)
-    state = Predicted(find_project_environment(request.project_id, request.environment_id), stored)
+    try:
+        link = find_project_environment(request.project_id, request.environment_id)
+    except NotFound as error:
+        raise ValidationError(error.message) from error
+    state = Predicted(link, stored)
     for number, change in enumerate(changes, 1):
         make_change(state, change, number, to_review=to_review)
     return stored, state.definitions()

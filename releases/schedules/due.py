@@ -22,7 +22,7 @@ from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_datab
 from releases.models import ChangeRequest, Schedule
 from releases.requests.access import lock_project
 from releases.requests.apply import APPLY, make_changes_as, may_apply
-from releases.requests.conflicts import explain_conflict
+from releases.requests.conflicts import explain_conflict, find_missing_environment
 from releases.requests.events import enter, record_event
 from releases.requests.review import find_refusal
 
@@ -112,7 +112,7 @@ def find_obstacle(schedule: Schedule, now: datetime) -> str:
     place = {"project": request.project_id, "environment": request.environment_id}
     if not may_apply(request, Caller(user=by)):
         return f"{_who(schedule)} may not apply it any more. {missing([APPLY], **place).message}"
-    return _find_changed(request) or find_refusal(request)
+    return find_missing_environment(request) or _find_changed(request) or find_refusal(request)
 
 
 def _who(schedule: Schedule) -> str:

@@ -1,0 +1,84 @@
+"""What a request needs is removed while it waits."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from projects.models import Flag, ProjectEnvironment
+from releases.models import Schedule
+from releases.schedules.due import apply_due
+from tests.support.change_requests import REQUESTS, enter, guarded, sent
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TEMPLATES = "/api/admin/release-plan-templates"
+ADD = {"feature": "cart", "action": "addStrategy", "payload": {"name": "default"}}
+GONE = "Project shop has no environment production any more."
+
+
+@pytest.fixture
+def cart(shop: Any) -> Flag:
+    guarded(1)
+    return live_flag("cart", strategies=[{"name": "default"}])
+
+
+def remove_production() -> None:
+    ProjectEnvironment.objects.filter(project="shop", environment="production").delete()
+
+
+def test_the_page_of_a_request_opens_without_its_environment(api, browse, cart):
+    made = sent(api["owner"], ADD)
+    remove_production()
+    page = browse("admin").get(f"/projects/shop/change-requests/{made['id']}/")
+    assert page.status_code == 200
+    assert "Project shop has no environment production." in page_text(page)
+    assert enter(api["owner"], made, "Cancelled").status_code == 200
+
+
+@pytest.fixture
+def scheduled(api: Any, cart: Flag) -> Any:
+    made = sent(api["owner"], ADD)
+    enter(api["admin"], made, "Approved")
+    at = timezone.now() + timedelta(hours=1)
+    assert enter(api["admin"], made, "Scheduled", scheduledAt=at.isoformat()).status_code == 200
+    return made
+
+
+def test_a_forecast_says_that_a_scheduled_request_has_lost_its_environment(api, scheduled):
+    remove_production()
+    at = (timezone.now() + timedelta(hours=2)).isoformat()
+    body = {"environment": "production", "context": {}, "at": at}
+    answer = api["admin"].post("/api/admin/playground", body, format="json")
+    assert answer.status_code == 200
+    [note] = answer.json()["notes"]
+    assert note.endswith(f"and would be suspended: {GONE}")
+
+
+def test_a_scheduled_request_that_has_lost_its_environment_is_suspended(api, scheduled):
+    remove_production()
+    Schedule.objects.update(at=timezone.now())
+    apply_due()
+    schedule = Schedule.objects.get()
+    assert (schedule.status, schedule.reason) == (Schedule.Status.SUSPENDED, GONE)
+
+
+def make_template(api: Any) -> str:
+    body = {"name": "Careful", "milestones": [{"name": "All", "strategies": [{"name": "default"}]}]}
+    return str(api["admin"].post(TEMPLATES, body, format="json").json()["id"])
+
+
+def test_a_plan_of_a_template_that_is_gone_is_a_conflict(api, cart):
+    key = make_template(api)
+    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
+    made = sent(api["owner"], change)
+    enter(api["admin"], made, "Approved")
+    assert api["admin"].post(f"{TEMPLATES}/archive/{key}").status_code == 200
+    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
+    assert shown["conflict"] == "Release template Careful is archived."
+    assert api["admin"].delete(f"{TEMPLATES}/{key}").status_code == 200
+    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
+    assert shown["conflict"] == f"Release template {key} not found."
+    assert enter(api["admin"], made, "Applied").status_code == 409
