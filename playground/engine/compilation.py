@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,11 +13,17 @@ from playground.engine.constraints import Constraints
 from playground.engine.flags import CompiledFlag, CompiledSegment, Parent
 from playground.engine.sharing import Shared
 from playground.engine.snapshot import Snapshot
-from playground.engine.strategies import CompiledStrategy, compile_strategy
+from playground.engine.strategies import (
+    CompiledStrategy,
+    change_percentage,
+    compile_strategy,
+    take_out_percentage,
+)
 from playground.engine.variants import compile_flag_variants
 
 Document = Mapping[str, Any]
 DIGEST = 16  # bytes
+OF_STRATEGY = 2 * DIGEST  # one of the strategy without its percentage, and one of that
 MISSING = bytes(DIGEST)  # in place of the digest of a segment that does not exist
 
 
@@ -75,10 +80,14 @@ def recompile(
 
 
 class Digests(NamedTuple):
-    """Digests of a whole flag and of its strategies, with the segments they use; empty if JSON cannot hold it."""
+    """Digests of a whole flag, of its strategies with the segments they use, and of the `rest` of it.
+
+    All are empty if JSON cannot hold it.
+    """
 
     flag: bytes
     strategies: bytes
+    rest: bytes
 
 
 class Compilation:
@@ -155,17 +164,21 @@ class Compilation:
     def _compile_flag(
         self, document: Document, digests: Digests, earlier: CompiledFlag | None
     ) -> CompiledFlag:
-        """Compiles a flag. Strategies of the `earlier` flag of its name that are as they were are taken over."""
+        """Compiles a flag. What is as it was in the `earlier` flag of its name is taken over."""
         name = to_text(document.get("name"))
         strategies = self._compile_strategies(document, name, digests.strategies, earlier)
+        if earlier is not None and earlier.digest == _combine(digests.rest, earlier.strategies_digest):
+            variants = earlier.variants
+        else:
+            variants = compile_flag_variants(
+                document.get("variants"), name, self.compiler.columns, self.shared
+            )
         return CompiledFlag(
             name=name,
             project=self.shared(to_text(document.get("project"))),
             enabled=bool(document.get("enabled")),
             strategies=strategies,
-            variants=compile_flag_variants(
-                document.get("variants"), name, self.compiler.columns, self.shared
-            ),
+            variants=variants,
             parents=tuple(_read_parents(document.get("dependencies"))),
             fault=self._find_fault(strategies),
             digest=digests.flag,
@@ -177,12 +190,16 @@ class Compilation:
     ) -> tuple[CompiledStrategy, ...]:
         if earlier is not None and digests and earlier.strategies_digest == digests:
             return earlier.strategies
-        known: dict[bytes, CompiledStrategy] = {}
+        known: dict[bytes, CompiledStrategy] = {}  # by the whole digest, and by that without the percentage
         if earlier is not None and earlier.strategies_digest:
-            known = dict(zip(_cut(earlier.strategies_digest), earlier.strategies, strict=True))
+            for digest, strategy in zip(_cut(earlier.strategies_digest), earlier.strategies, strict=True):
+                known[digest] = known[digest[:DIGEST]] = strategy
+        documents = objects_of(document.get("strategies"))
         return tuple(
-            known.get(digest) or compile_strategy(strategy, flag, self.positions, self.compiler)
-            for strategy, digest in zip_longest(objects_of(document.get("strategies")), _cut(digests))
+            known.get(digest)
+            or (digest[:DIGEST] in known and change_percentage(known[digest[:DIGEST]], strategy))
+            or compile_strategy(strategy, flag, self.positions, self.compiler)
+            for strategy, digest in zip(documents, _cut(digests) or [b""] * len(documents), strict=True)
         )
 
     def _compute_digests(self, document: Document) -> Digests:
@@ -191,18 +208,20 @@ class Compilation:
         ]
         rest = _compute_digest({key: value for key, value in document.items() if key != "strategies"})
         if not (rest and all(parts)):
-            return Digests(b"", b"")
+            return Digests(b"", b"", b"")
         of_strategies = b"".join(parts)
-        return Digests(_hash_text(rest + of_strategies), of_strategies)
+        return Digests(_combine(rest, of_strategies), of_strategies, rest)
 
     def _compute_strategy_digest(self, document: Document) -> bytes:
+        document, percentage = take_out_percentage(document)
         parts = [_compute_digest(document)]
         for segment in items_of(document.get("segments")):
             position = self.positions.get(to_text(segment))
             parts.append(MISSING if position is None else self.segments[position].digest)
-        if len(parts) == 1:
-            return parts[0]
-        return _hash_text(b"".join(parts)) if all(parts) else b""
+        of_percentage = _compute_digest(percentage)
+        if not (all(parts) and of_percentage):
+            return b""
+        return (parts[0] if len(parts) == 1 else _hash_text(b"".join(parts))) + of_percentage
 
     def _find_fault(self, strategies: tuple[CompiledStrategy, ...]) -> str | None:
         for strategy in strategies:
@@ -225,8 +244,13 @@ def _compute_digest(document: object) -> bytes:
         return b""
 
 
+def _combine(rest: bytes, of_strategies: bytes) -> bytes:
+    """The digest of a whole flag."""
+    return _hash_text(rest + of_strategies)
+
+
 def _cut(digests: bytes) -> list[bytes]:
-    return [digests[start : start + DIGEST] for start in range(0, len(digests), DIGEST)]
+    return [digests[start : start + OF_STRATEGY] for start in range(0, len(digests), OF_STRATEGY)]
 
 
 def _hash_text(text: bytes) -> bytes:

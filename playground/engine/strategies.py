@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from sys import intern
 from typing import Any
 
 from playground.engine import sentences
-from playground.engine.coercion import items_of, parameters_of, string_of, to_text
+from playground.engine.coercion import items_of, mapping_of, parameters_of, string_of, to_text
 from playground.engine.constraints import (
     CompiledConstraint,
     Conditions,
@@ -116,6 +116,25 @@ def compile_strategy(
         note=note,
         fault=None if disabled else _find_fault(constraints, missing, None if note else rollout),
     )
+
+
+def take_out_percentage(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], object]:
+    """A stored strategy without its percentage, and that as it is stored; None if it has none."""
+    kind = STRATEGY_TYPES.get(string_of(document.get("name")) or "")
+    parameters = mapping_of(document.get("parameters"))
+    if kind is None or parameters.get(kind.percentage) is None:
+        return document, None
+    others = {name: value for name, value in parameters.items() if name != kind.percentage}
+    return {**document, "parameters": others}, parameters[kind.percentage]
+
+
+def change_percentage(strategy: CompiledStrategy, document: Mapping[str, Any]) -> CompiledStrategy | None:
+    """The strategy with the percentage of a document that differs in nothing else; None if it must be compiled."""
+    _, percentage = take_out_percentage(document)
+    text = to_text(percentage)
+    if strategy.rollout is None or strategy.fault or not WHOLE_NUMBER.fullmatch(text) or int(text) > 100:
+        return None
+    return replace(strategy, rollout=replace(strategy.rollout, threshold=int(text)))
 
 
 def _choose_mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:

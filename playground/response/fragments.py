@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from playground.engine.coercion import objects_of, parameters_of, to_text
@@ -83,14 +82,34 @@ PICKED = b',"evaluationStatus":"complete","variant":'
 """Placed before the variant that a strategy picks."""
 
 
-def find_same_fragments(
-    flag: CompiledFlag, earlier: CompiledFlag, fragments: FlagFragments
-) -> dict[tuple[int, bool], StrategyFragments]:
-    """The fragments of strategies that the flag has taken over from an earlier one, by their ids, and whether first."""
-    if flag.project != earlier.project:
-        return {}
-    pairs = enumerate(zip(earlier.strategies, fragments.strategies, strict=True))
-    return {(id(strategy), not index): its for index, (strategy, its) in pairs}
+class Earlier:
+    """The fragments of an earlier flag, for one that has taken something over from it."""
+
+    def __init__(self, flag: CompiledFlag, fragments: FlagFragments) -> None:
+        self.flag = flag
+        self.fragments = fragments
+        # By identity: what was taken over is the same object.
+        self._strategies = {id(strategy): index for index, strategy in enumerate(flag.strategies)}
+        self._alike = {_identify(strategy): index for index, strategy in enumerate(flag.strategies)}
+
+    def find_same(
+        self, strategy: CompiledStrategy, *, is_first: bool, project: str
+    ) -> StrategyFragments | None:
+        """The fragments of a strategy that was taken over, if they would be the same ones again."""
+        index = self._strategies.get(id(strategy))
+        if index is None or is_first != (index == 0) or project != self.flag.project:
+            return None
+        return self.fragments.strategies[index]
+
+    def find_alike(self, strategy: CompiledStrategy) -> StrategyFragments | None:
+        """The fragments of a strategy of which at least everything but the percentage was taken over."""
+        index = self._alike.get(_identify(strategy))
+        return None if index is None else self.fragments.strategies[index]
+
+
+def _identify(strategy: CompiledStrategy) -> tuple[Mode, int, int]:
+    """What its cuts and variants are made of. Strategies with equal constraints have the same conditions."""
+    return strategy.mode, id(strategy.conditions), id(strategy.variants)
 
 
 def make_flag_fragments(
@@ -99,26 +118,38 @@ def make_flag_fragments(
     environment: str,
     shared: Shared,
     shared_bytes: int,
-    same: Mapping[tuple[int, bool], StrategyFragments] = MappingProxyType({}),
+    earlier: Earlier | None = None,
 ) -> FlagFragments:
-    """`shared_bytes` are those that the flag was the first to have when it was compiled. `same`: see above."""
+    """`shared_bytes` are those that the flag was the first to have when it was compiled."""
     before = shared.nbytes
     variants = objects_of(document.get("variants"))
     strategies = objects_of(document.get("strategies"))
     page = f"/projects/{flag.project}/features/{flag.name}/strategies/edit?environmentId={environment}&strategyId="
     names = b',"name":%b,"projectId":%b,"strategies":{"data":[' % (as_json(flag.name), as_json(flag.project))
     fragments = tuple(
-        same.get((id(strategy), not index))
-        or _make_strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
+        (earlier.find_same(strategy, is_first=not index, project=flag.project) if earlier else None)
+        or _make_strategy_fragments(
+            document,
+            strategy,
+            page,
+            shared,
+            before=b"," if index else names,
+            alike=earlier.find_alike(strategy) if earlier else None,
+        )
         for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
     )
+    if earlier and variants and flag.variants is earlier.flag.variants:
+        picks, listed = earlier.fragments.picks, earlier.fragments.variants
+    else:
+        picks = shared(tuple(shared(_write_flag_variant(variant)) for variant in variants))
+        listed = shared(_write_list(variants))
     sizes = (
         measure_strategy(strategy, its.cuts, its.head, its.end, its.links)
         for strategy, its in zip(flag.strategies, fragments, strict=True)
     )
     return FlagFragments(
-        picks=shared(tuple(shared(_write_flag_variant(variant)) for variant in variants)),
-        variants=shared(_write_list(variants)),
+        picks=picks,
+        variants=listed,
         names=b"" if strategies else names,
         strategies=fragments,
         impression_data=bool(document.get("impression_data")),
@@ -141,29 +172,42 @@ def make_segment_fragments(
 ) -> SegmentFragments:
     head = b'{"name":%b,"id":%b,"constraints":[' % (as_json(segment.name), as_json(document.get("id")))
     constraints = [_make_stored_constraint(item) for item in objects_of(document.get("constraints"))]
-    cuts, end = _cut(head, constraints, b'],"result":', shared)
+    cuts = _cut(head, constraints, shared)
+    end = (b"}" if cuts else head) + b'],"result":'
     return SegmentFragments(cuts, end, measure_segment(cuts, end))
 
 
 def _make_strategy_fragments(
-    document: Mapping[str, Any], strategy: CompiledStrategy, page: str, shared: Shared, *, before: bytes
+    document: Mapping[str, Any],
+    strategy: CompiledStrategy,
+    page: str,
+    shared: Shared,
+    *,
+    before: bytes,
+    alike: StrategyFragments | None = None,
 ) -> StrategyFragments:
+    """Takes over what the percentage does not change of fragments that are `alike`."""
     variants = objects_of(document.get("variants")) if strategy.variants is not None else []
-    constraints = [
-        {"inverted": False, "values": [], **_make_stored_constraint(item)}
-        for item in objects_of(document.get("constraints"))
-    ]
     status = b"" if variants else b',"evaluationStatus":"%b"' % _STATUSES.get(strategy.mode, b"complete")
+    opening = status + b'},"constraints":['
+    if alike is None:
+        picks = shared(tuple(shared(PICKED + _write_strategy_variant(variant)) for variant in variants))
+        listed = shared(_write_list(variants)) if variants else b""
+        constraints = [
+            {"inverted": False, "values": [], **_make_stored_constraint(item)}
+            for item in objects_of(document.get("constraints"))
+        ]
+        cuts = _cut(opening, constraints, shared)
+    else:
+        picks, listed, cuts = alike.picks, alike.variants, alike.cuts
     links = b'],"links":{"edit":%b}' % as_json(page + strategy.id) + _write_rollout(strategy)
     has_segments = bool(strategy.segments or strategy.missing_segments)
-    tail = b'],"segments":[' + (b"" if has_segments else links)
-    cuts, end = _cut(status + b'},"constraints":[', constraints, tail, shared)
     return StrategyFragments(
         head=before + _write_strategy_head(document, strategy),
-        picks=shared(tuple(shared(PICKED + _write_strategy_variant(variant)) for variant in variants)),
-        variants=shared(_write_list(variants)) if variants else b"",
+        picks=picks,
+        variants=listed,
         cuts=cuts,
-        end=end,
+        end=(b"}" if cuts else opening) + b'],"segments":[' + (b"" if has_segments else links),
         links=links if has_segments else b"",
     )
 
@@ -203,17 +247,15 @@ def _make_stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _cut(
-    opening: bytes, constraints: list[dict[str, Any]], closing: bytes, shared: Shared
-) -> tuple[Cuts, bytes]:
-    """Constraints between what stands before and after them: the cuts, and what is behind them."""
+def _cut(opening: bytes, constraints: list[dict[str, Any]], shared: Shared) -> Cuts:
+    """Constraints behind what stands before them. The last one's brace is left to what stands behind it."""
     cuts = []
     before = opening
     for constraint in constraints:
         result = b',"result":' if constraint else b'"result":'
         cuts.append(shared(before + as_json(constraint)[:-1] + result))
         before = b"},"
-    return shared(tuple(cuts)), b"}" + closing if cuts else opening + closing
+    return shared(tuple(cuts))
 
 
 def _write_strategy_variant(variant: Mapping[str, Any]) -> bytes:

@@ -12,9 +12,9 @@ from playground.engine.compilation import Compilation
 from playground.engine.flags import CompiledFlag
 from playground.engine.snapshot import Snapshot
 from playground.response.fragments import (
+    Earlier,
     FlagFragments,
     SegmentFragments,
-    find_same_fragments,
     make_flag_fragments,
     make_segment_fragments,
 )
@@ -112,7 +112,7 @@ def compile_batches(
         added = compilation.add(flags, segments)
         for document, flag, nbytes in added.flags:
             before = compilation.by_name.get(flag.name)
-            same = find_same_fragments(flag, before, known_flags[id(before)]) if before is not None else {}
+            same = Earlier(before, known_flags[id(before)]) if before is not None else None
             known_flags[id(flag)] = make_flag_fragments(
                 document, flag, environment, compilation.shared, nbytes, same
             )

@@ -46,6 +46,19 @@ def rearranged(flag: Document) -> Document:
     return flag | {"strategies": flag["strategies"][:0:-1]}
 
 
+def repercented(flag: Document) -> Document:
+    """The flag with other percentages, of which some are none that SDKs can read."""
+    values = iter(["30", "101", "100", "0", 70, None, "x", "", "030"] * 9)
+    strategies: list[Document] = []
+    for document in flag["strategies"]:
+        changed = dict.fromkeys(("rollout", "percentage") & (document.get("parameters") or {}).keys())
+        strategies.append(
+            document
+            | {"parameters": (document.get("parameters") or {}) | {key: next(values) for key in changed}}
+        )
+    return flag | {"strategies": strategies}
+
+
 def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
     chance = random.Random(0).random
     return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
@@ -54,7 +67,7 @@ def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     versions=st.tuples(states(), states(), states()),
-    changes=st.lists(st.tuples(st.integers(0, 8), st.sets(st.sampled_from(PROJECTS))), max_size=5),
+    changes=st.lists(st.tuples(st.integers(0, 11), st.sets(st.sampled_from(PROJECTS))), max_size=5),
     requests=st.lists(contexts(), min_size=1, max_size=3),
 )
 def test_whatever_changes(
@@ -64,7 +77,7 @@ def test_whatever_changes(
     kept += [
         ([change(flag) for flag in flags], found)
         for flags, found in kept
-        for change in (switched, rearranged)
+        for change in (switched, rearranged, repercented)
     ]
     segments = {key: segment for _, found in kept for key, segment in found.items()}
     now = dict.fromkeys(PROJECTS, 0)  # which version each project is of
@@ -153,6 +166,38 @@ def test_strategies_of_a_replaced_flag_that_are_as_they_were_are_taken_over() ->
             assert rendered(snapshot, context) == rendered(fresh, context)
     third = after(changed, other).snapshot.flags[0].strategies[0]
     assert third not in old or third is not old[2]  # its segment is another one
+
+
+def test_another_percentage_leaves_all_other_parts_of_a_strategy() -> None:
+    variants = [[{"name": name, "weight": 1}] for name in ("red", "blue")]
+    strategies = [
+        rollout("10", NORWAY) | {"id": "a", "variants": variants[0]},
+        rollout("20", NORWAY) | {"id": "b", "variants": variants[1]},
+        rollout("30", NORWAY) | {"id": "c", "disabled": True},
+        rollout("40", NORWAY) | {"id": "d"},
+        rollout("50") | {"id": "e"},
+    ]
+    document = flag(*strategies) | {"project": "p0", "variants": [{"name": "own", "weight": 1}]}
+    before = compile_playground([document], {}, environment="production")
+    changed = repercented(document)
+
+    after = compile_playground([changed], {}, environment="production", earlier=before)
+
+    old, new = before.snapshot.flags[0], after.snapshot.flags[0]
+    assert [
+        one.conditions is two.conditions for one, two in zip(old.strategies, new.strategies, strict=True)
+    ] == [
+        True,
+        False,  # 101 % is nothing that SDKs can read
+        False,  # disabled
+        True,
+        True,
+    ]
+    assert new.variants is old.variants
+    fresh = compile_playground([changed], {}, environment="production")
+    for user in "1234567":
+        context = {"userId": user, "properties": {"country": "NO"}}
+        assert rendered(after, context) == rendered(fresh, context) != rendered(before, context)
 
 
 def test_other_strategies_are_laid_out_again() -> None:
