@@ -26,6 +26,7 @@ from importer.bulk_work import bulk_work, run_isolated
 from importer.export import Selection, export_selection
 from importer.models import ImportRun
 from importer.plan.build import plan_import
+from importer.plan.unproposable import UNPROPOSABLE, list_unproposable
 from importer.report.validation import make_validation_report
 from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
@@ -65,7 +66,10 @@ class BatchViewSet(ViewSet):
             OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="return=representation"),
         ],
         responses={
-            200: OpenApiResponse(description="Imported. No body unless a report is requested."),
+            200: OpenApiResponse(
+                description="Imported. No body unless a report is requested, or the environment takes change "
+                "requests: `changeRequest` is your draft with the changes then, by its `id` and `state`."
+            ),
             404: NO_PROJECT,
         },
         examples=[EXAMPLE],
@@ -199,6 +203,8 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
                 check_comment(list_touched_places(plan))
             except CommentRefused as refused:
                 report["errors"].append({"message": refused.message, "affectedItems": []})
+            if names := list_unproposable(plan, caller):
+                report["errors"].append({"message": UNPROPOSABLE, "affectedItems": names})
     return report
 
 

@@ -75,10 +75,24 @@ class NeedsChangeRequest(Refusal):
         return f" Turn {named} off in {gated.environment} by a request first, or have this one applied by {skipped}."
 
     def as_app_error(self) -> NoAccess:
+        return NoAccess.missing([SKIP.value], " ".join(filter(None, (self.message, self._say_how()))))
+
+    def _say_how(self) -> str:
         gated = self.gated
-        how = f"POST /api/admin/projects/{gated.project}/environments/{gated.environment}/change-requests"
-        made = f" Make a request: {how}." if gated.changes is not None or not gated.applied else ""
-        return NoAccess.missing([SKIP.value], f"{self.message}{made}")
+        if gated.changes is None:
+            return self.no_request
+        path = f"/api/admin/projects/{gated.project}/environments/{gated.environment}/change-requests"
+        return f"Make a request: POST {path}."
+
+    @property
+    def no_request(self) -> str:
+        """Explains what to do instead if no request can make the change, "" if one can or the message has said so."""
+        if self.gated.changes is not None or self.gated.applied or self.gated.effect:
+            return ""
+        return (
+            "A change request cannot make this change: it creates a flag that is on at once, or moves one. Do that "
+            f"with the flag off in {self.gated.environment}, and propose to turn it on."
+        )
 
     def may_be_skipped_by(self, caller: Any) -> bool:
         can: bool = caller.can(SKIP, project=self.gated.project, environment=self.gated.environment)

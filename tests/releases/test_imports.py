@@ -69,6 +69,7 @@ def test_without_a_policy_it_is_imported(browse, run):
 
 
 IMPORT = "/api/admin/features-batch/import"
+VALIDATE = "/api/admin/features-batch/validate"
 
 
 def rollout() -> str:
@@ -98,6 +99,13 @@ def test_a_flag_that_would_be_on_at_once_is_refused(api, body):
     body["data"]["featureEnvironments"].append(
         {"featureName": "new", "name": "new", "environment": "x", "enabled": True}
     )
-    assert api["owner"].post(IMPORT, body, format="json").status_code == 403
+    refused = api["owner"].post(IMPORT, body, format="json")
+    assert refused.status_code == 403
+    assert refused.json()["message"].endswith(
+        "Do that with the flag off in production, and propose to turn it on."
+    )
     assert not ChangeRequest.objects.exists()
     assert not Flag.objects.filter(name="new").exists()
+    checked = api["owner"].post(VALIDATE, body, format="json").json()
+    assert [error["affectedItems"] for error in checked["errors"]] == [["new"]]
+    assert api["admin"].post(VALIDATE, body, format="json").json()["errors"] == []
