@@ -1,5 +1,6 @@
 """`flagadmin` and `python -m flagadmin`: the command line."""
 
+import gc
 import sys
 
 from flagadmin import client
@@ -8,6 +9,7 @@ from flagadmin import client
 def main() -> None:
     """Django takes longer to start than most of the client's commands take, and most of a relay's memory."""
     if sys.argv[1:2] == ["relay"]:
+        gc.disable()  # until everything is loaded: `settle` ends it
         from relay.main import main as run_relay
 
         run_relay(sys.argv[2:])

@@ -35,17 +35,17 @@ class Texts:
 class Changes:
     """The history of a scope, with the answers that many ask for."""
 
-    def __init__(self, flags: Flags) -> None:
-        self._history = History(flags.version, Texts(flags))
+    def __init__(self, version: int, texts: Texts) -> None:
+        self._history = History(version, texts)
         self._answers: dict[int | None, Body] = {}  # by version what has changed since
 
     @property
     def version(self) -> int:
         return self._history.version
 
-    def advance(self, flags: Flags) -> None:
-        """Takes over later flags."""
-        self._history.advance(flags.version, Texts(flags))
+    def advance(self, version: int, texts: Texts) -> None:
+        """Takes over those of a later version."""
+        self._history.advance(version, texts)
         self._answers.clear()
 
     def events(self, since: int | None) -> Body:

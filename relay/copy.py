@@ -11,11 +11,11 @@ from contextlib import suppress
 import orjson
 
 from flagadmin.core.errors import ServiceUnavailable
-from relay.changes import Changes
+from relay.changes import Changes, Texts
 from relay.flags import Flags, read_flags
 from relay.storage import Storage
 from relay.tokens import BACKEND, Ask, Scope, Token, Tokens
-from relay.upstream import UpstreamFailed
+from relay.upstream import Answer, UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
 
@@ -56,7 +56,7 @@ class Copy:
                 log.error("A file of flags cannot be read: %s", name)
                 continue
             self._flags[scope] = flags
-            self._changes[scope] = Changes(flags)
+            self._changes[scope] = Changes(flags.version, Texts(flags))
 
     @property
     def scopes(self) -> int:
@@ -113,8 +113,7 @@ class Copy:
             if answer.status == 304 and before is not None:
                 before.fetched_at = time.time()
             elif answer.status == 200:
-                etag = answer.headers.get("ETag") or ""
-                await self._take_over(read_flags(token.scope, answer.body, etag, before=before))
+                await self._take_over(*await asyncio.to_thread(self._read, token.scope, answer, before))
             else:
                 raise UpstreamFailed(f"The upstream answered {answer.status} to a question about flags.")
         except UpstreamFailed as error:
@@ -122,13 +121,18 @@ class Copy:
             return
         self._heard()
 
-    async def _take_over(self, flags: Flags) -> None:
+    def _read(self, scope: Scope, answer: Answer, before: Flags | None) -> tuple[Flags, Texts]:
+        """Reads what the upstream answered, and stores it. In a thread, as both may take a while."""
+        flags = read_flags(scope, answer.body, answer.headers.get("ETag") or "", before=before)
         self._store(flags)
+        return flags, Texts(flags)
+
+    async def _take_over(self, flags: Flags, texts: Texts) -> None:
         changes = self._changes.get(flags.scope)
         if changes is None:
-            self._changes[flags.scope] = Changes(flags)
+            self._changes[flags.scope] = Changes(flags.version, texts)
         else:
-            changes.advance(flags)
+            changes.advance(flags.version, texts)
         if flags.scope in self._flags and self._flags[flags.scope].is_prepared:
             await asyncio.to_thread(flags.prepare)
         self._flags[flags.scope] = flags
