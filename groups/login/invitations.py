@@ -16,11 +16,12 @@ from groups.login.links import (
     RESET,
     create_login_link,
     create_reset_link,
+    end_links,
     find_link,
     use_login_link,
 )
 from groups.login.mail import is_mail_on, send_reset
-from groups.login.passwords import change_password, end_links
+from groups.login.passwords import change_password
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.login.throttle import Attempt, count_attempt
 from groups.models import User

@@ -129,6 +129,11 @@ def create_first_admin(*, username: str, password: str, caller: Caller, email: s
     return user
 
 
+def end_links(user: User) -> None:
+    """Invalidates the account's open login links and invitations."""
+    LoginLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+
+
 def forget_old_links() -> None:
     LoginLink.objects.filter(expires_at__lt=timezone.now() - timedelta(days=1)).delete()
 

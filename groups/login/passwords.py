@@ -2,7 +2,6 @@
 
 from django.conf import settings
 from django.db.models import F
-from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
@@ -17,9 +16,10 @@ from flagadmin.core.errors import (
 )
 from groups.access import Caller
 from groups.login.hashers import encode_foreign
+from groups.login.links import end_links
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_failure
-from groups.models import LoginLink, User
+from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
 from groups.sessions.store import delete_sessions
@@ -72,11 +72,6 @@ def adopt_password(user: User, hashed: str, *, caller: Caller) -> bool:
     stored.save(update_fields=["password"])
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=stored.username), actor=caller)
     return True
-
-
-def end_links(user: User) -> None:
-    """Invalidates the account's open login links and invitations."""
-    LoginLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
 
 
 def check_own_password(user: User, password: str, *, path: str, address: str) -> None:

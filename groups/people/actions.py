@@ -22,6 +22,7 @@ from flagadmin.core.errors import (
     collect_errors,
 )
 from groups.access import Caller
+from groups.login.links import end_links
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import User
 from groups.people.last_admin import check_admins_without_account, keeping_admins
@@ -131,12 +132,14 @@ def update_account(
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         user = access_account_for_update(user_id, is_service)
-        before = user.document()
+        before, email = user.document(), user.email
         check_expected(expected, before)
         _apply_changes(user, changes)
         user.save()
         if not user.is_active:
             delete_sessions(user)
+        if not user.is_active or user.email != email:
+            end_links(user)  # they may be in a mailbox that is no longer theirs
     _, updated, _ = _EVENTS[is_service]
     event = Event(type=updated, subject=user.username, before=before, after=user.document())
     record_change(event, actor=caller)

@@ -3,12 +3,13 @@
 import base64
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
@@ -26,6 +27,7 @@ from integrations.addons.rules import (
 )
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
+from projects.history.queries import ACCESS_TYPES
 
 OLD_KEY_SECONDS = 24 * 3600
 """The time for which requests are signed with the replaced key too."""
@@ -36,6 +38,7 @@ _KEY_BYTES = 32
 def create_integration(values: Mapping[str, Any], *, caller: Caller) -> Integration:
     """``values``: the members of the API's body. Raises NoAccess, ValidationError."""
     caller.check(Permission.CREATE_ADDON)
+    _check_may_tell(values["events"], caller)
     integration = Integration()
     _assign(integration, values)
     integration.save(force_insert=True)
@@ -57,6 +60,7 @@ def update_integration(
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
     before = make_integration_document(integration)
     check_expected(expected, before)
+    _check_may_tell([*integration.events, *values["events"]], caller)
     _assign(integration, values)
     integration.save()
     _record_update(integration, before, make_integration_document(integration), caller)
@@ -105,6 +109,7 @@ def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Deli
     delivery = get_or_404(
         Delivery.objects.select_for_update(), "Delivery not found.", integration=integration, pk=delivery_id
     )
+    _check_may_tell(AuditEvent.objects.filter(pk=delivery.event_id).values_list("type", flat=True), caller)
     delivery.state, delivery.attempts, delivery.first_sent_at = Delivery.State.PENDING, 0, None
     delivery.details = None  # also for whom it was sent already
     delivery.save(update_fields=["state", "attempts", "first_sent_at", "details"])
@@ -117,6 +122,12 @@ def access_for_update(caller: Caller, integration_id: int, permission: Permissio
     find_integration(caller, integration_id)
     caller.check(permission)
     return get_or_404(Integration.objects.select_for_update(), "Could not find addon", pk=integration_id)
+
+
+def _check_may_tell(types: Iterable[str], caller: Caller) -> None:
+    """Nobody has events sent that they may not read themselves. Raises NoAccess."""
+    if not set(ACCESS_TYPES).isdisjoint(types):
+        caller.check(Permission.READ_LOGS)
 
 
 def _send_now(integration: Integration) -> None:

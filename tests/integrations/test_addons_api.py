@@ -5,7 +5,7 @@ import json
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from integrations.models import Integration
+from integrations.models import Delivery, Integration
 from integrations.providers import MASK, PROVIDERS
 from tests.support.receiver import make_integration
 
@@ -55,6 +55,23 @@ def test_create_read_replace_and_delete_without_ever_showing_a_secret(api):
     ]
     shown = json.dumps([[event.before, event.after] for event in events]) + stored.encrypted
     assert not any(secret in shown for secret in ("s3cret", "other", "a.example"))
+
+
+@pytest.mark.parametrize("kind", ["user-login-failed", "api-token-created", "group-updated"])
+def test_nobody_has_events_sent_that_they_may_not_read(api, kind):
+    """Who logs in and who may do what is for those who may read the login history, whichever way it takes."""
+    editor, told = api["editor"], WEBHOOK | {"events": ["feature-created", kind]}
+    assert send(editor, told, status=403)["permissions"] == ["READ_LOGS"]
+    one = send(api["admin"], told, status=201)["id"]
+    elsewhere = WEBHOOK | {"parameters": {"url": "https://b.example/hook"}}
+    for body in (told, elsewhere):
+        assert send(editor, body, to=one, status=403)["permissions"] == ["READ_LOGS"]
+    event = AuditEvent.objects.create(type=kind, actor_name="admin")
+    delivery = Delivery.objects.create(integration_id=one, event_id=event.pk)
+    send(api["admin"], WEBHOOK, to=one)
+    send(editor, elsewhere, to=one)
+    again = f"{ADDONS}/{one}/events/{delivery.pk}/resend"
+    assert [api[name].post(again).status_code for name in ("editor", "admin")] == [403, 202]
 
 
 @pytest.mark.parametrize(

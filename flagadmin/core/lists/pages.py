@@ -246,7 +246,8 @@ def change_query(parameters: QueryDict, **changes: str | Sequence[str] | None) -
 
 SPREADSHEET = "spreadsheet"
 """The parameter that, if it is true, asks for a CSV file in which no text is a formula."""
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Spreadsheets skip a line break, and some take full-width signs for the others.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 class _Echo:

@@ -86,7 +86,7 @@ def test_a_changed_query_sets_replaces_and_removes():
     assert query.urlencode() == "a=1&b=2&b=3"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1"])
 @pytest.mark.parametrize(
     ("query", "apostrophe"), [("", ""), ("?spreadsheet=true", "'"), ("?spreadsheet=x", "")]
 )

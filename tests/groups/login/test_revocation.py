@@ -12,6 +12,7 @@ from groups.login.invitations import reset_password
 from groups.login.links import create_login_link, find_link
 from groups.login.passwords import change_password
 from groups.models import ApiToken
+from groups.people.actions import update_account
 from tests.support.cast import client, make_token
 
 PASSWORD = "correct horse battery"
@@ -102,3 +103,17 @@ def test_a_key_in_an_address_is_masked_whatever_its_form(written):
 def test_what_is_no_key_stays_in_the_log():
     line = '{"time":"2026-11-22T01:26:14.270+00:00","message":"Serving at http://127.0.0.1:43075/"}'
     assert drop_secrets(line) == line
+
+
+@pytest.mark.parametrize("changes", [{"email": "new@example.com"}, {"is_active": False}])
+def test_open_links_end_with_another_address_and_with_the_account(people, callers, changes):
+    """They may be in a mailbox that is no longer theirs, or was never."""
+    user = people["viewer"]
+    update_account(user.pk, {"email": "old@example.com"}, is_service=False, caller=callers("admin"))
+    token = key_in_link(create_login_link(user))
+    update_account(user.pk, {"name": "Vera"}, is_service=False, caller=callers("admin"))
+    assert find_link(token).user == user
+    update_account(user.pk, changes, is_service=False, caller=callers("admin"))
+    update_account(user.pk, {"is_active": True}, is_service=False, caller=callers("admin"))
+    with pytest.raises(NotFound):
+        find_link(token)
