@@ -55,5 +55,8 @@ class Changes:
             if len(self._answers) >= MAX_KEPT:
                 self._answers.clear()
             chunks = self._history.events(since) or [Chunk((NOTHING,))]
-            self._answers[since] = Body(f'"{self.version}"', chunks)
+            body = self._answers[since] = Body(f'"{self.version}"', chunks)
+            _ = (
+                body.body
+            )  # unless it is too large to be kept, streams then share the whole instead of its many parts
         return self._answers[since]
