@@ -109,7 +109,9 @@ def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Deli
     delivery = get_or_404(
         Delivery.objects.select_for_update(), "Delivery not found.", integration=integration, pk=delivery_id
     )
-    _check_may_tell(AuditEvent.objects.filter(pk=delivery.event_id).values_list("type", flat=True), caller)
+    _check_may_tell(
+        AuditEvent.objects.filter(pk=delivery.event_id or 0).values_list("type", flat=True), caller
+    )
     delivery.state, delivery.attempts, delivery.first_sent_at = Delivery.State.PENDING, 0, None
     delivery.details = None  # also for whom it was sent already
     delivery.save(update_fields=["state", "attempts", "first_sent_at", "details"])
