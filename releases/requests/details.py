@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.fields import MAX_TEXT_LENGTH
 from groups.access import Caller
 from groups.models import User
 from releases.models import ChangeRequest, Comment
@@ -42,10 +43,15 @@ def available_reviewers(project_id: str, environment: str) -> list[User]:
 
 @transactional
 def comment(project_id: str, request_id: int, text: str, *, caller: Caller) -> Comment:
-    """Raises NotFound."""
+    """Raises NotFound, ValidationError."""
     request = access_request_for_update(project_id, request_id, caller)
     return add_comment(request, text, caller)
 
 
 def add_comment(request: ChangeRequest, text: str, caller: Caller) -> Comment:
+    """Raises ValidationError if it is too long."""
+    if len(text) > MAX_TEXT_LENGTH:
+        raise ValidationError.at(
+            "comment", f"must have at most {MAX_TEXT_LENGTH:,} characters, not {len(text):,}"
+        )
     return Comment.objects.create(request=request, text=text, author=caller.user, author_name=caller.name)

@@ -14,7 +14,7 @@ class ImpactMetricsView(APIView):
 
     @extend_schema(
         operation_id="getImpactMetrics",
-        responses={200: OpenApiResponse(str, description="Prometheus text format.")},
+        responses={(200, "text/plain"): OpenApiResponse(str, description="Prometheus text format.")},
     )
     def get(self, request: ApiRequest) -> HttpResponse:
         """Get the counters, gauges and histograms that applications recorded.

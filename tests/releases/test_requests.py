@@ -268,6 +268,15 @@ def test_an_edited_change_must_be_one_that_could_be_proposed(api, cart):
     assert refused.json()["message"] == "feature: must not be given for segments"
 
 
+def test_a_comment_is_limited_by_page_as_by_api(api, browse, cart):
+    made = sent(api["owner"], turn(False))
+    page, text = f"/projects/shop/change-requests/{made['id']}/comment", "x" * 10_001
+    browse("owner").post(page, {"comment": text})
+    assert api["owner"].post(f"{REQUESTS}/{made['id']}/comments", {"text": text}).status_code == 400
+    assert enter(api["owner"], made, "Cancelled", comment=text).status_code == 400
+    assert api["owner"].get(f"{REQUESTS}/{made['id']}").json()["comments"] == []
+
+
 def test_an_unknown_state_is_refused_with_the_choices(api, cart):
     refused = enter(api["owner"], propose(api["owner"], turn(False)), "Done")
     assert refused.status_code == 400

@@ -5,6 +5,7 @@ from yggdrasil_engine.engine import UnleashEngine
 
 from projects.models import IgnoredReport, ImpactSeries, UsageHour
 from tests.support.cast import client, make_token
+from tests.support.description import description
 from tests.support.flags import make_flag
 from tests.support.sdk import Sdk, metrics
 
@@ -27,6 +28,11 @@ def scraped() -> list[str]:
     assert answer.status_code == 200
     assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
     return answer.content.decode().splitlines()
+
+
+def test_the_description_says_that_it_is_text() -> None:
+    answer = description().operation("get", URL)["responses"]["200"]
+    assert list(answer["content"]) == ["text/plain"]
 
 
 def test_what_an_sdk_records_is_scraped(sdk: Sdk) -> None:
