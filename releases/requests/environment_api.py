@@ -1,5 +1,7 @@
 """/api/admin/projects/:projectId/environments/:environment/change-requests: drafts, and whether requests are needed."""
 
+from typing import Any
+
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -46,14 +48,7 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
         Creates the draft if there is none. A second change of the same thing replaces the first. The changes are tried,
         and refused if they could not be applied.
         """
-        several = isinstance(request.data, list)
-        body = ChangeBody(data=request.data, many=several)
-        body.is_valid(raise_exception=True)
-        changes = (
-            [ProposedChange(**change, path=f"[{index}]") for index, change in enumerate(body.validated_data)]
-            if several
-            else [ProposedChange(**body.validated_data)]
-        )
+        changes = _read_changes(request.data)
         made = add_changes(project_id, environment, changes, caller=self.caller)
         return Response(request_document(made))
 
@@ -77,3 +72,14 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
             caller=self.caller,
         )
         return Response()
+
+
+def _read_changes(data: Any) -> list[ProposedChange]:
+    """The changes of a body that is one, or a list of them. Raises DRF's ValidationError."""
+    if not isinstance(data, list):
+        single = ChangeBody(data=data)
+        single.is_valid(raise_exception=True)
+        return [ProposedChange(**single.validated_data)]
+    body = ChangeBody(data=data, many=True, allow_empty=False)
+    body.is_valid(raise_exception=True)
+    return [ProposedChange(**change, path=f"[{index}]") for index, change in enumerate(body.validated_data)]

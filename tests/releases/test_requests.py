@@ -258,6 +258,12 @@ def test_a_refused_change_is_named_by_its_place_in_the_body(api, cart, action, p
     assert [problem["path"] for problem in refused.json()["details"]] == [path]
 
 
+def test_an_empty_list_makes_no_draft(api, cart):
+    refused = api["owner"].post(MAKE, [], format="json")
+    assert (refused.status_code, refused.json()["message"]) == (400, "This list may not be empty.")
+    assert not ChangeRequest.objects.exists()
+
+
 def test_an_edited_change_must_be_one_that_could_be_proposed(api, cart):
     segment = Segment.objects.create(name="germans", constraints=[])
     made = propose(api["owner"], turn(False))
