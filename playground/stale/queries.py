@@ -112,7 +112,7 @@ def list_reasons(now: datetime) -> dict[str, Q]:
         "marked as stale": Q(stale=True),
         "marked as completed": in_stage(COMPLETED),
         "past its expected lifetime": overdue(now),
-        "on for everyone in production for 30 days": rolled_out(FULL),
+        "at 100 % in production for 30 days": rolled_out(FULL),
     }
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
-from flagadmin.core.errors import AuthenticationRequired, NoAccess, pluralize
+from flagadmin.core.errors import AuthenticationRequired, NoAccess
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn, Permission
@@ -78,7 +78,9 @@ class Connection:
     def each_time(self) -> str:
         """``off each time``, ``on 3 times``"""
         on, off = self.counts or (0, 0)
-        return "off each time" if not on else "on each time" if not off else f"on {pluralize(on, 'time')}"
+        if on and off:
+            return f"on {on:,} time{'s' if on > 1 else ''}"
+        return "on each time" if on else "off each time"
 
     @property
     def sdk(self) -> str:

@@ -101,7 +101,7 @@ class GroupedChange:
     @property
     def is_complete(self) -> bool:
         """Whether the sentence says everything, so that rows and fields would repeat it."""
-        if any(part.mark for part in self.sentence):
+        if any(part.mark for part in self.sentence) or _is_of_one_request(self.rows):
             return True
         return self.number <= MAX_NAMED and not self.pills and not any(row.fields for row in self.rows)
 
@@ -157,7 +157,15 @@ def _make_row(event: AuditEvent, names: Names) -> Row:
 def _link_subject(event: AuditEvent) -> str:
     """A change request by what it is, not by its bare number."""
     name = event.subject or ""
-    return f"Request {name}" if event.type.startswith("change-") and name.isdigit() else name
+    return f"Request {name}" if _is_of_request(event) else name
+
+
+def _is_of_request(event: AuditEvent) -> bool:
+    return event.type.startswith("change-") and (event.subject or "").isdigit()
+
+
+def _is_of_one_request(rows: Sequence[Row]) -> bool:
+    return len({row.name for row in rows}) == 1 and all(_is_of_request(row.event) for row in rows)
 
 
 Key = tuple[str, str, datetime]
@@ -274,6 +282,9 @@ def _make_sentence(rows: Sequence[Row], number: int) -> list[Part]:
         return list(rows[0].sentence)
     if together := _join_flags(rows, number):
         return together
+    if _is_of_one_request(rows):
+        sent = (row for row in rows if row.event.type == E.CHANGE_REQUEST_SENT_TO_REVIEW)
+        return list(next(sent, rows[0]).sentence)
     if number == 2:
         return [*rows[0].sentence, Part(" and "), *rows[1].sentence]
     return [*rows[0].sentence, Part(f" and made {number - 1:,} more changes")]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
+from django.urls import reverse
+
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import find_template, read_address
@@ -29,7 +31,8 @@ class Part:
 
 def describe(event: AuditEvent, names: Names = NO_NAMES) -> list[Part]:
     """The event's sentence without its actor: "turned", a link to the flag, "on in production"."""
-    return list(_make_parts(_choose_template(event), event, _make_values(event, names)))
+    template = _choose_template(event).replace("change request {subject}", "{request}")
+    return list(_make_parts(template, event, _make_values(event, names)))
 
 
 # Sentences --------------------------------------------------------------------------------------------------
@@ -103,6 +106,7 @@ def _make_values(event: AuditEvent, names: Names) -> dict[str, Part]:
         "environment": Part(event.environment or "every environment"),
         "feature": _link_flag(event.project, event.feature),
         "subject": Part(event.subject or ""),
+        "request": _link_request(event),
         "address": Part(read_address(event)),
         "old_project": _link_project(before.get("project")),
         "strategy": Part(_name_strategy(document, names)),
@@ -133,6 +137,13 @@ def _make_parts(template: str, event: AuditEvent, values: Mapping[str, Part]) ->
 
 def _link_project(project: Any) -> Part:
     return Part(project, project_url(project)) if isinstance(project, str) and project else Part("no project")
+
+
+def _link_request(event: AuditEvent) -> Part:
+    number = event.subject or ""
+    exists = number.isdigit() and event.project and event.type != E.CHANGE_REQUEST_DISCARDED
+    url = reverse("change-request", args=[event.project, number]) if exists else ""
+    return Part(f"change request {number}", url)
 
 
 def _link_flag(project: str | None, name: Any) -> Part:

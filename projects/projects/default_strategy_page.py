@@ -135,7 +135,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         types = dict(list_type_choices())
         types.setdefault(self.document["name"], self.document["name"])
         return super().get_context_data(
-            lead=f"Added when a flag without strategies is turned on in {self.environment}",
+            lead=f"Added when a flag without strategies is turned on in {self.environment}.",
             button="Save default strategy",
             types=list(types.items()),
             delete_button="Remove default strategy",

@@ -10,6 +10,7 @@ from django.utils.functional import cached_property
 
 from groups.access import Caller
 from playground.comparison.compare import Change
+from playground.pages.lines import Count, count_looks
 from projects.models import Segment
 from projects.strategies.sentences import Summary, summarize_strategy
 from releases.models import Milestone, ReleasePlan
@@ -141,5 +142,5 @@ class Who(NamedTuple):
     document: dict[str, Any]
 
     @property
-    def lines(self) -> list[tuple[int, str]]:
-        return [(number, Change(kind).words) for kind, number in self.document["counts"].items()]
+    def counts(self) -> list[Count]:
+        return count_looks({Change(kind): number for kind, number in self.document["counts"].items()})

@@ -38,6 +38,8 @@ def _list_examples(who: WhoChanges, flag: FlagChanges) -> Iterator[Document]:
 
 
 def read_line(example: Document, explain: Explain) -> Line:
-    """An example, with a link that explains it."""
+    """An example, with its flag and a link that explains it."""
     link = explain(example["flag"], example["context"])
-    return Line(Who(*example["who"]), Side(*example["before"]), Side(*example["after"]), link)
+    name, rest = example["who"]
+    who = Who(name, f"{example['flag']} · {rest}" if rest else example["flag"])
+    return Line(who, Side(*example["before"]), Side(*example["after"]), link)

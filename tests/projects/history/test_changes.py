@@ -240,6 +240,31 @@ def test_different_events_are_counted(callers, shop) -> None:
     assert said(changes(callers("member"))[0]) == "created cart and made 2 more changes"
 
 
+def test_steps_of_one_request_are_its_sending(callers, shop) -> None:
+    def step(kind: E) -> Event:
+        return Event(type=kind, project="shop", environment="production", subject="7")
+
+    member, opened = callers("member"), [step(E.CHANGE_REQUEST_CREATED), step(E.CHANGE_ADDED)]
+    happened(*opened, by=member, request="request-1")
+    happened(*opened, step(E.CHANGE_REQUEST_SENT_TO_REVIEW), step(E.CHANGE_REQUEST_APPROVED),
+             by=member, request="request-2")  # fmt: skip
+
+    sent, begun = changes(member)
+
+    assert [said(begun), said(sent)] == [
+        "began change request 7 for production", "sent change request 7 for production to review"
+    ]  # fmt: skip
+    assert begun.is_complete
+    assert sent.is_complete
+    assert [part.url for part in sent.sentence if part.url] == ["/projects/shop/change-requests/7/"]
+
+
+def test_a_discarded_request_is_no_link(callers, shop) -> None:
+    gone = Event(type=E.CHANGE_REQUEST_DISCARDED, project="shop", environment="production", subject="7")
+    happened(gone, by=callers("member"))
+    assert not any(part.url for part in changes(callers("member"))[0].sentence)
+
+
 def test_an_import_is_one_change_with_its_flags_inside(api, callers, shop) -> None:
     names = [f"f{number:02}" for number in range(25)]
     answer = api["admin"].post("/api/admin/features-batch/import", body(*names))

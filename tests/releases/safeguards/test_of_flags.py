@@ -222,9 +222,9 @@ def test_one_that_was_set_before_requests_were_needed_acts_and_says_so(flag, peo
     assert before not in page_text(browse("admin").get(PAGE))
     policy = {"environment": "production", "do": "approvals", "approvals": "1"}
     settings = page_text(browse("admin").post("/projects/shop/environments", policy, follow=True))
-    assert f"Safeguards that were {before} turn their flags off without one: cart." in settings
+    assert "Older safeguards turn these flags off without a change request: cart." in settings
     approvals = browse("admin").get("/projects/shop/environments/production/approvals")
-    assert f"Safeguards that were {before}" in page_text(approvals)
+    assert "Older safeguards turn these flags off" in page_text(approvals)
     assert before in page_text(browse("admin").get(PAGE))
     note_alert("Down", {}, fires=True)
     look(pass_time)
@@ -237,7 +237,7 @@ def test_one_that_was_set_before_requests_were_needed_acts_and_says_so(flag, peo
 
 def test_the_page_lists_adds_and_removes(browse, flag):
     owner = browse("owner")
-    assert "None: it stays on whatever happens." in page_text(owner.get(PAGE))
+    assert "No safeguards yet." in page_text(owner.get(PAGE))
     form = {"source": "internal", "metric": "errors", "aggregation": "count", "threshold": "3"}
     assert owner.post(PAGE, form).status_code == 302
     assert "errors: waits for numbers." in page_text(owner.get(PAGE))
