@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, JsonValue, ListOf
 from projects.projects.approval_rules import CONDITIONS, MAX_RULES
 from releases.changes import KINDS
 from releases.models import ChangeRequest
@@ -13,7 +13,7 @@ class ChangeBody(Body):
         max_length=255, required=False, default="", help_text="The flag; not for segments."
     )
     action = serializers.CharField(max_length=40, help_text=f"One of {', '.join(KINDS)}.")
-    payload = serializers.JSONField(
+    payload = JsonValue(
         required=False,
         default=None,
         help_text="What the action takes: the fields that its own endpoint takes.",

@@ -47,6 +47,7 @@ class _OfSafeguard(OfPlan):
         return _describe(plan.safeguard(key)) if key else None
 
 
+@register("changeReleasePlanSafeguard")  # its name since 8.1 of the reference
 @register("changeSafeguard")
 class SetSafeguard(_OfSafeguard):
     payload = SafeguardPayload
@@ -62,6 +63,7 @@ class SetSafeguard(_OfSafeguard):
         keep_plan(state, name, replace(plan, safeguards=safeguards))
 
 
+@register("deleteReleasePlanSafeguard")
 @register("deleteSafeguard")
 class RemoveSafeguard(_OfSafeguard):
     payload = SafeguardId

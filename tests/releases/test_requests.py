@@ -258,6 +258,14 @@ def test_a_refused_change_is_named_by_its_place_in_the_body(api, cart, action, p
     assert [problem["path"] for problem in refused.json()["details"]] == [path]
 
 
+def test_an_action_without_a_payload_takes_null(api, cart):
+    made = propose(api["owner"], {"feature": "cart", "action": "archiveFeature", "payload": None})
+    [change] = made["features"][0]["changes"]
+    assert "payload" not in change
+    refused = api["owner"].post(MAKE, turn(False) | {"payload": None}, format="json")
+    assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "payload")
+
+
 def test_an_empty_list_makes_no_draft(api, cart):
     refused = api["owner"].post(MAKE, [], format="json")
     assert (refused.status_code, refused.json()["message"]) == (400, "This list may not be empty.")

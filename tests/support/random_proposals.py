@@ -64,15 +64,19 @@ def add_random_plan(name: str) -> None:
         set_flag_safeguard(place, body.validated_data, caller=Caller.system())
 
 
+ON_FIRST = (
+    "resumeMilestoneProgression",
+    "deleteSafeguard",
+    "deleteReleasePlanSafeguard",
+    "deleteFeatureEnvSafeguard",
+)
+
+
 class Proposals(RandomChanges):
     def propose(self, action: str) -> ProposedChange:
         names = FLAGS[:2] if KINDS[action].is_later else FLAGS
         names = FLAGS[2:] if action == "addReleasePlan" else names
-        names = (
-            FLAGS[:1]
-            if action in ("resumeMilestoneProgression", "deleteSafeguard", "deleteFeatureEnvSafeguard")
-            else names
-        )
+        names = FLAGS[:1] if action in ON_FIRST else names
         name = "" if KINDS[action].of_segment else self.random.choice(names)
         return ProposedChange(name, action, self.payload(action, name))
 
@@ -120,7 +124,7 @@ class Proposals(RandomChanges):
             "changeFeatureEnvSafeguard": lambda: {"safeguard": SAFEGUARD},
             "deleteFeatureEnvSafeguard": lambda: {"safeguardId": self.safeguard_of_flag(name)},
             "deleteSafeguard": lambda: {"planId": self.plan(name), "safeguardId": self.safeguard(name)},
-        }[action]()
+        }[action.replace("ReleasePlanSafeguard", "Safeguard")]()
 
     def plan(self, name: str) -> str:
         return self.random.choice(list(ReleasePlan.objects.filter(flag__name=name))).pk

@@ -66,6 +66,16 @@ class Body(serializers.Serializer):
         return field
 
 
+class JsonValue(serializers.JSONField):
+    """Any value, null too.
+
+    With `allow_null`, the description would exclude null: "exactly one of anything and null".
+    """
+
+    def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
+        return (True, None) if data is None else super().validate_empty_values(data)
+
+
 class ListOf(serializers.ListField):
     """A list of at most ``max_length`` items."""
 

@@ -10,19 +10,9 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.fields import MAX_TEXT_LENGTH, Body
+from flagadmin.core.http.fields import MAX_TEXT_LENGTH, Body, JsonValue
 
 NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
-
-
-class JsonValue(serializers.JSONField):
-    """Any value, null too.
-
-    With `allow_null`, the description would exclude null: "exactly one of anything and null".
-    """
-
-    def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
-        return (True, None) if data is None else super().validate_empty_values(data)
 
 
 class PatchOperation(Body):

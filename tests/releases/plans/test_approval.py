@@ -174,7 +174,7 @@ def breach(plan: ReleasePlan) -> tuple[int, str]:
 
 def test_a_breached_safeguard_that_was_approved_steps_back(member):
     plan = at_second_step(member)
-    apply_approved(request_of(member, "changeSafeguard", planId=plan.pk, safeguard=ON_ALERT))
+    apply_approved(request_of(member, "changeReleasePlanSafeguard", planId=plan.pk, safeguard=ON_ALERT))
     assert breach(plan) == (10, "paused")
 
 
