@@ -30,6 +30,7 @@ from flagadmin.core.server import worker_processes as processes
 from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Ready, is_writing
 from flagadmin.core.server.memory import LARGE, trim
+from flagadmin.core.server.paced_writing import is_large, send_large
 from flagadmin.core.server.sockets import watch_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
@@ -104,10 +105,13 @@ class Application:
         """Answers in the loop if possible. Otherwise Django does, and the shortcut learns from it."""
         begun = perf_counter()
         if ready := shortcut.answer(scope, body):
-            _send(protocol, ready)
+            if not is_large(ready):
+                _send(protocol, ready)
             seconds = perf_counter() - begun
             route, caller = ready.route or scope.path[1:], ready.caller or shortcut.caller
             _count(scope, route, ready.status, seconds, ready.request_id, caller)
+            if is_large(ready):
+                await self.send_large(ready, scope, protocol)
         else:
             await self.answer(scope, protocol, body, learn=shortcut.learn(scope, body))
 
@@ -144,8 +148,17 @@ class Application:
                 answered = await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
         finally:
             self.running_requests -= 1
+        if is_large(answered[0]):
+            await self.send_large(answered[0], scope, protocol)
         if learn:
             learn(*answered)
+
+    async def send_large(self, ready: Ready, scope: Any, protocol: Any) -> None:
+        self.running_requests += 1
+        try:
+            await send_large(ready, scope, protocol)
+        finally:
+            self.running_requests -= 1
 
 
 def _prepare_stop_by_signal() -> Any:
@@ -166,8 +179,10 @@ def _check_known(environ: dict[str, Any]) -> None:
 
 
 def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
-    """Runs the WSGI application, in a thread. Returns its answer, which was sent if there is a ``protocol``, and
-    Django's response. Unsent, the body of a response with a ``stream`` is still to be read from that.
+    """Runs the WSGI application, in a thread. Returns its answer and Django's response.
+
+    With a ``protocol``, the answer was sent unless it is large. Without one, the body of a response with a ``stream``
+    is still to be read from that.
     """
     begun: list[Any] = []
 
@@ -180,7 +195,7 @@ def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
     try:
         body = b"" if protocol is None and hasattr(response, "stream") else b"".join(response)
         ready = Ready(begun[0], begun[1], body)
-        if protocol:
+        if protocol and not is_large(ready):
             _send(protocol, ready)
     finally:
         response.close()

@@ -20,6 +20,7 @@ from flagadmin.core.errors import (
 from flagadmin.core.http.json_bodies import MANY_VALUES
 from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Headers, Ready
+from flagadmin.core.server.paced_writing import is_large, send_large
 from relay.copy import Copy
 from relay.health import Health
 from relay.http import MAX_BODY, Request, respond_error, respond_json
@@ -99,7 +100,11 @@ class Application:
             response = Ready(204, list(make_preflight_headers(requested).items()))
         else:
             response = await self._answer(scope, protocol)
-        protocol.response_bytes(response.status, response.headers + cors, response.body)
+        response = response._replace(headers=response.headers + cors)
+        if is_large(response):
+            await send_large(response, scope, protocol)
+        else:
+            protocol.response_bytes(response.status, response.headers, response.body)
 
     async def _answer(self, scope: Any, protocol: Any) -> Ready:
         if "content-length" not in scope.headers and "transfer-encoding" not in scope.headers:

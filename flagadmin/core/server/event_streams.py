@@ -15,7 +15,7 @@ from prometheus_client import Counter
 from flagadmin.core.errors import TooManyRequests
 from flagadmin.core.server.loop_routes import StreamRequest
 from flagadmin.core.server.open_files import count_files_for_streams
-from flagadmin.core.server.paced_writing import PacedWriter
+from flagadmin.core.server.paced_writing import GONE, PacedWriter
 
 CONTENT_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx passes events on at once
@@ -26,7 +26,6 @@ KEEP_ALIVE_SECONDS = 25
 RECONNECT_SPREAD = (500, 2_500)
 RECONNECT = 2_000
 RETRY_AFTER = 30  # seconds, for clients that are refused
-GONE = (RuntimeError, ConnectionError)  # of Granian: RSGIProtocolClosed
 
 EVENTS = Counter("flagadmin_stream_events_total", "Events sent to streams.")
 

@@ -1,4 +1,4 @@
-"""Writes responses that stay open at the pace at which clients read them.
+"""Writes large responses, and those that stay open, at the pace at which clients read them.
 
 Granian keeps a copy of what it is given until the client takes it. It is given no more than UNREAD_BYTES before the
 client has read everything else, in pieces, and the connection is reset if reading takes longer than READ_SECONDS.
@@ -6,13 +6,17 @@ client has read everything else, in pieces, and the connection is reset if readi
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from flagadmin.core.server.loop_routes import Ready
 from flagadmin.core.server.sockets import connections
 
 UNREAD_BYTES = 262_144
+LARGE_ANSWER = 1_048_576  # bytes of an answer, of which no more than this is unread either
 PIECE_BYTES = 65_536
 READ_SECONDS = 30.0
+GONE = (RuntimeError, ConnectionError)  # of Granian: RSGIProtocolClosed
 LOOKS = (0.002, 0.5)  # seconds between looks at what has been read, at first and at most
 
 
@@ -35,15 +39,15 @@ def cut(parts: Iterable[bytes]) -> Iterator[bytes]:
 class PacedWriter:
     """Writes to one client's open response. All methods raise what Granian raises when the client has gone."""
 
-    __slots__ = ("_client", "_transport", "_unread")
+    __slots__ = ("_client", "_limit", "_transport", "_unread")
 
-    def __init__(self, transport: Any, client: str) -> None:
-        self._transport, self._client = transport, client
+    def __init__(self, transport: Any, client: str, limit: int = UNREAD_BYTES) -> None:
+        self._transport, self._client, self._limit = transport, client, limit
         self._unread = 0  # bytes given to Granian since the client had read everything
 
     def has_room(self, nbytes: int) -> bool:
         """Whether so much can be given without waiting for the client."""
-        return self._unread + nbytes <= UNREAD_BYTES
+        return self._unread + nbytes <= self._limit
 
     async def give(self, data: bytes) -> None:
         self._unread += len(data)
@@ -69,3 +73,27 @@ class PacedWriter:
             connections.reset(self._client)
             raise
         self._unread = 0
+
+
+def is_large(ready: Ready) -> bool:
+    return len(ready.body) > LARGE_ANSWER
+
+
+async def send_large(ready: Ready, scope: Any, protocol: Any) -> None:
+    """Sends a large answer. Its client may read it slowly, or leave.
+
+    At once, Granian would keep a copy for each of the clients that get the same answer.
+    """
+    if scope.method == "HEAD":
+        protocol.response_bytes(ready.status, ready.headers, ready.body)
+        return
+    # A task, because what Granian runs this coroutine in is none: asyncio.timeout() needs one.
+    await asyncio.ensure_future(_write_large(ready, scope, protocol))
+
+
+async def _write_large(ready: Ready, scope: Any, protocol: Any) -> None:
+    headers = [header for header in ready.headers if header[0].lower() != "content-length"]
+    headers.append(("content-length", str(len(ready.body))))
+    with suppress(TimeoutError, *GONE):
+        transport = protocol.response_stream(ready.status, headers)
+        await PacedWriter(transport, scope.client, LARGE_ANSWER).write([ready.body])

@@ -13,7 +13,7 @@ import pytest
 
 from flagadmin.core.db.bundled.cluster import Cluster
 from flagadmin.core.server.sockets import drop_stalled_readers
-from tests.support.live_server import PATIENCE, Client, held_sockets, reserved_port
+from tests.support.live_server import PATIENCE, Client, descendants, held_sockets, reserved_port
 from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
@@ -80,6 +80,68 @@ def is_over(connection: socket.socket) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def import_large_flags(port: int, count: int, payload: int) -> None:
+    """Their answer for SDKs has more than ``count * payload`` bytes."""
+    variants = [
+        {
+            "name": "v",
+            "weight": 1000,
+            "weightType": "variable",
+            "stickiness": "default",
+            "payload": {"type": "string", "value": "x" * payload},
+        }
+    ]
+    names = [f"large-{number}" for number in range(count)]
+    data = {
+        "features": [{"name": name, "type": "release"} for name in names],
+        "featureStrategies": [],
+        "tagTypes": [],
+        "featureEnvironments": [
+            {"name": name, "environment": "production", "enabled": True, "variants": variants}
+            for name in names
+        ],
+    }
+    body = {"project": "default", "environment": "production", "data": data}
+    with closing(Client(port, KEY)) as client:
+        status, answer = client.call("POST", "/api/admin/features-batch/import", body)
+        assert status == 200, answer[:1000]
+
+
+def memory_of_workers() -> int:
+    """In bytes."""
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in descendants(b"spawn_main")]
+    return sum(int(status.partition("VmRSS:")[2].split()[0]) << 10 for status in statuses)
+
+
+def test_large_answers_are_not_copied_for_each_client_that_does_not_read(
+    tmp_path: Path, install: Callable[[Path], None]
+) -> None:
+    install(data_dir := tmp_path / "data")
+    clients, token = 40, "default:production.unsafe-for-this-test-alone"
+    with (
+        reserved_port() as port,
+        serve(data_dir, port, workers=1, INIT_ADMIN_API_TOKENS=KEY, INIT_CLIENT_API_TOKENS=token) as process,
+        ExitStack() as stack,
+    ):
+        wait_until_it_answers(port, process)
+        import_large_flags(port, 600, 20_000)
+        reader = stack.enter_context(closing(Client(port, token)))
+        expected = reader.call("GET", "/api/client/features")[1]
+        assert len(expected) > 12_000_000
+        before = memory_of_workers()
+        request = f"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n\r\n"
+        held = stack.enter_context(held_sockets(port, clients, request.encode()))
+        assert reader.call("GET", "/api/client/features")[1] == expected, "who reads is not kept waiting"
+        assert memory_of_workers() - before < clients * len(expected) / 4
+        for connection in held:
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            assert response.read() == expected
+        process.terminate()
+        process.communicate()
+    Cluster(data_dir, durable=False).stop()
 
 
 def test_stops_while_connections_are_held(tmp_path: Path, install: Callable[[Path], None]) -> None:
