@@ -17,8 +17,6 @@ from playground.comparison.states import Scope, State, StoredFlags
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions
 
-NO_DEFINITIONS = Definitions([], {})
-
 
 class RemoteBody(RequestBody):
     address = serializers.CharField(max_length=500, help_text="For example `https://unleash.example.com`.")

@@ -96,9 +96,6 @@ class Watcher:
         """
         self._subscribers.append(subscriber)
 
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        self._subscribers.remove(subscriber)
-
     async def run(self) -> None:
         """Watches until it is canceled. Reconnects automatically."""
         try:
