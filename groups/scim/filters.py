@@ -116,6 +116,8 @@ def _compare(column: Column, operator: CompareOperator, value: Any) -> Q:
         text = str(value)
         is_number = text.isascii() and text.isdigit() and int(text) <= MAX_NUMBER
         return Q(**{column.name: int(text)}) if is_number and operator is CompareOperator.eq else NOTHING
+    if not _can_be_stored(value):
+        return NOTHING
     if column.kind is not str:
         lookup = "exact" if operator is CompareOperator.eq else _LOOKUPS[operator]
         return Q(**{f"{column.name}__{lookup}": value})
@@ -125,6 +127,13 @@ def _compare(column: Column, operator: CompareOperator, value: Any) -> Q:
         return exact if column.is_exact else Q(Exact(Lower(column.name), str(value).lower()))
     letter = "" if column.is_exact or operator not in (_TEXT) else "i"
     return Q(**{f"{column.name}__{letter}{_LOOKUPS[operator]}": value})
+
+
+def _can_be_stored(value: Any) -> bool:
+    """False for a text with NUL or half a character, which JSON in a filter can have, and the database cannot."""
+    return not isinstance(value, str) or not (
+        "\0" in value or any("\ud800" <= each <= "\udfff" for each in value)
+    )
 
 
 _TEXT = {CompareOperator.co, CompareOperator.sw, CompareOperator.ew}

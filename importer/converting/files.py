@@ -3,12 +3,14 @@
 import re
 import tomllib
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any, TypeVar
 
 import yaml
 from django.conf import settings
 from pydantic import TypeAdapter, ValidationError
+from yaml.composer import Composer
+from yaml.constructor import ConstructorError
 
 from flagadmin.core import errors
 from flagadmin.core.errors import MAX_DETAILS, Problem
@@ -18,6 +20,10 @@ from importer.body.schema_errors import format_json_path, make_validation_error,
 BOUNDS = Bounds(items=200_000, members=200_000, values=5_000_000, depth=100)
 ENDINGS = {".json": "JSON", ".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
 T = TypeVar("T")
+MAX_DIGITS = 400
+"""The maximum length of a number in YAML: those to base 60 cost as much as it squared."""
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{BOUNDS.depth}}}")
 
 
 def read_document(content: bytes, file_name: str = "") -> Any:
@@ -39,21 +45,35 @@ def _guess_form(content: bytes) -> str:
     if content.lstrip()[:1] == b"{":
         return "JSON"
     try:
-        tomllib.loads(content.decode())
+        _load_toml(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
         return "JSON" if content.lstrip()[:1] == b"[" else "YAML"
     return "TOML" if content.strip() else "JSON"
 
 
+def _load_toml(text: str) -> dict[str, Any]:
+    """Refuses keys of many parts, each of which costs `tomllib` as much as all before it."""
+    if _LONG_KEY.search(text):
+        raise tomllib.TOMLDecodeError(f"a key has more than {BOUNDS.depth} parts")
+    return tomllib.loads(text)
+
+
 def _read_toml(content: bytes) -> Any:
     try:
-        return _convert_to_texts(tomllib.loads(_decode(content)))
+        return _convert_to_texts(_load_toml(_decode(content)))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise errors.ValidationError(f"The file is not valid TOML: {error}.") from None
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML 1.2 as Go reads it: only true and false are booleans, and times are text."""
+class _Loader(Composer, yaml.CSafeLoader):
+    """YAML 1.2 as Go reads it: only true and false are booleans, and times are text.
+
+    Composed by Python, whose recursion ends with an error: that of C ends the process for a file of 50 kB.
+    """
+
+    def __init__(self, text: str) -> None:
+        yaml.CSafeLoader.__init__(self, text)
+        Composer.__init__(self)
 
     yaml_implicit_resolvers = {
         first: [
@@ -65,6 +85,15 @@ class _Loader(yaml.CSafeLoader):
     }
 
 
+def _construct_number(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    if len(node.value) > MAX_DIGITS:
+        raise ConstructorError(None, None, f"a number has more than {MAX_DIGITS} digits", node.start_mark)
+    kind = node.tag.rpartition(":")[2]
+    return loader.construct_yaml_int(node) if kind == "int" else loader.construct_yaml_float(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _construct_number)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile("true|True|TRUE|false|False|FALSE"), list("tTfF")
 )
@@ -115,12 +144,25 @@ def _convert_to_texts(value: Any) -> Any:
     """The document with times as text and names as strings, as in JSON."""
     if isinstance(value, dict):
         return {
-            key if isinstance(key, str) else format_text(key): _convert_to_texts(item)
+            _check_text(key) if isinstance(key, str) else format_text(key): _convert_to_texts(item)
             for key, item in value.items()
         }
     if isinstance(value, list):
         return [_convert_to_texts(item) for item in value]
-    return value.isoformat() if isinstance(value, date | datetime) else value
+    if isinstance(value, str):
+        return _check_text(value)
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if value is None or isinstance(value, int | float):
+        return value
+    raise errors.ValidationError(f"The file has a value that JSON cannot have ({type(value).__name__}).")
+
+
+def _check_text(text: str) -> str:
+    """Raises ValidationError for what PostgreSQL cannot store, as `parse_json` does."""
+    if "\0" in text:
+        raise errors.ValidationError("A NUL character (\\0) is not allowed.")
+    return text
 
 
 def format_text(value: Any) -> str:

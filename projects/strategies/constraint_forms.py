@@ -14,6 +14,8 @@ from typing import Any
 
 from django.http import QueryDict
 
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.json_bodies import parse_json
 from playground.engine.coercion import objects_of, strings_of, to_text
 from playground.engine.definitions import ConstraintDefinition
 from playground.engine.literals import read_constraint_number
@@ -180,8 +182,8 @@ def _select_values(constraint: Mapping[str, Any]) -> list[str]:
 
 def _read_shown(text: str) -> list[str]:
     try:
-        return strings_of(json.loads(text))
-    except (ValueError, RecursionError):
+        return strings_of(parse_json(text.encode()))
+    except ValidationError:
         return []
 
 

@@ -1,6 +1,5 @@
 """Reads the strategy form, and prepares a strategy for its template."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,7 +8,8 @@ from typing import Any
 
 from django.http import QueryDict
 
-from flagadmin.core.errors import Problem
+from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.http.json_bodies import parse_json
 from playground.engine.coercion import mapping_of
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES
@@ -168,8 +168,8 @@ def _look_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[
 def carry_parameters(form: QueryDict) -> dict[str, str]:
     """The values entered so far for parameters of all types."""
     try:
-        before = json.loads(form.get("carried", ""))
-    except (ValueError, RecursionError):
+        before = parse_json(form.get("carried", "").encode())
+    except ValidationError:
         before = {}
     typed = _read_typed(form)
     replaced = {name.removeprefix("kept-") for name in typed}

@@ -8,6 +8,9 @@ import json
 import re
 from collections.abc import Iterable
 
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.json_bodies import parse_json
+
 _BLANK = r"[ \t\u00a0]*"
 _JSON_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _ITEM = re.compile(rf"{_BLANK}(?:({_JSON_STRING}){_BLANK}(?=[,\r\n]|\Z)|([^,\r\n]*))")
@@ -19,10 +22,18 @@ def read_values(text: str) -> list[str]:
     for match in _ITEM.finditer(text):
         quoted, plain = match.groups()
         if quoted is not None:
-            values.append(json.loads(quoted))
+            values.append(_read_string(quoted))
         elif value := plain.rstrip(" \t\u00a0"):
             values.append(value)
     return values
+
+
+def _read_string(quoted: str) -> str:
+    """The text of a JSON string. One that cannot be stored, with NUL or half a character, is a text as it was typed."""
+    try:
+        return str(parse_json(quoted.encode()))
+    except ValidationError:
+        return quoted
 
 
 def format_values(values: Iterable[str]) -> str:

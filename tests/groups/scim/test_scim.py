@@ -191,6 +191,8 @@ def test_filters_that_are_refused(provider, text):
         ('meta.created gt "2020-01-01T00:00:00Z"', ["aisha", "ken"]),
         ('id eq "99999999999999999999"', []),
         ('userName co "%"', []),
+        ('userName eq "\\ud800" or externalId co "\\u0000"', []),
+        ('userName ne "\\udfff"', ["aisha", "ken"]),
     ],
 )
 def test_filters(provider, text, names):

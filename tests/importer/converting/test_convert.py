@@ -240,6 +240,31 @@ def test_numbers_that_json_does_not_have_are_not_converted():
     assert set(exactness_of(convert(YAML_NUMBERS)).values()) == {"imported off"}
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.yaml", b"[" * 50_000, "recursion"),
+        ("a.yaml", b"- " * 50_000, "recursion"),
+        ("a.yaml", b"{a: " * 50_000, "recursion"),
+        ("a.yaml", b"a: 1" + b":59" * 50_000, "more than 400 digits"),
+        ("a.yaml", b"a: 1" + b":59" * 50_000 + b".5", "more than 400 digits"),
+        ("a.yaml", b"a: 0x" + b"f" * 50_000, "more than 400 digits"),
+        ("a.yaml", b"a: !!binary aGk=", "a value that JSON cannot have"),
+        ("a.yaml", b"a: !!set {b}", "a value that JSON cannot have"),
+        ("a.yaml", b'"\\0": 1', "NUL"),
+        ("a.toml", b'a = ["\\u0000"]', "NUL"),
+        ("a.toml", b"a." * 50_000 + b"b = 1", "more than 100 parts"),
+        ("a.toml", b"[" + b'"a" . ' * 50_000 + b"b]", "more than 100 parts"),
+        ("", b"[" * 50_000, "is not valid"),
+    ],
+    ids=range(13),
+)
+def test_files_that_would_take_too_much_are_refused(name, content, why):
+    """In no time: a nested file of 50 kB ended the process, and long numbers and keys took seconds."""
+    with pytest.raises(ValidationError, match=why):
+        read_document(content, name)
+
+
 # Files -----------------------------------------------------------------------------------------------------
 
 YAML = b"""
