@@ -383,6 +383,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "flagadmin.core.http.openapi.main_operations_first",
     ],
+    "GET_LIB_DOC_EXCLUDES": "flagadmin.core.http.openapi.list_undescribing_classes",
     "CAMELIZE_NAMES": True,  # path parameters are spelled as in the specification
     # A console session works too, for "Try it", but clients send tokens.
     "AUTHENTICATION_WHITELIST": ["groups.authentication.ApiKeyAuthentication"],

@@ -230,7 +230,7 @@ MAX_FLAGS = 10_000
 
 
 class ExportQuery(Body):
-    """Requires at least one of ``features``, ``tag`` and ``project``."""
+    """Requires at least one of `features`, `tag` and `project`."""
 
     environment = serializers.CharField(max_length=255)
     features = ListOf(child=serializers.CharField(), max_length=MAX_FLAGS, required=False)

@@ -117,7 +117,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         responses={200: ContextFieldRecord(many=True)},
     )
     def list(self, request: ApiRequest) -> Response:
-        """List the global context fields in their order; with ``include=project`` those of projects too."""
+        """List the global context fields in their order; with `include=project` those of projects too."""
         everything = request.query_params.get("include") == "project"
         return Response(list_documents(self.caller, Q() if everything else GLOBAL))
 
@@ -197,7 +197,7 @@ class ProjectContextFieldViewSet(ContextFieldViewSet):
         responses={200: ContextFieldRecord(many=True)},
     )
     def list(self, request: ApiRequest, project_id: str) -> Response:  # type: ignore[override]
-        """List the context fields of this project; with ``include=root`` the global ones too."""
+        """List the context fields of this project; with `include=root` the global ones too."""
         own = Q(project=project_id)
         with_global = request.query_params.get("include") == "root"
         return Response(list_documents(self.caller, own | GLOBAL if with_global else own))

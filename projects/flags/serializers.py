@@ -217,7 +217,7 @@ class OwnedStrategyRecord(StrategyRecord):
 
 
 class FlagEnvironmentRecord(EnvironmentDetail):
-    """A flag in one environment, requested by flag and environment; ``name`` is the flag's."""
+    """A flag in one environment, requested by flag and environment; `name` is the flag's."""
 
     name = serializers.CharField(help_text="Name of the flag.")
     environment = serializers.CharField()

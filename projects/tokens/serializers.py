@@ -81,7 +81,7 @@ class TokenUpdateBody(Body):
 
 
 class TokenRecord(serializers.Serializer):
-    """An API token. ``secret`` is complete in the response that creates it, and later only for the credential
+    """An API token. `secret` is complete in the response that creates it, and later only for the credential
     that created it; elsewhere it is a prefix.
     """
 

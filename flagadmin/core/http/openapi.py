@@ -11,13 +11,14 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.plumbing import is_list_serializer
+from drf_spectacular.plumbing import get_lib_doc_excludes, is_list_serializer
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
 from flagadmin.core import errors
 from flagadmin.core.change_checks.comments import list_header_parameters
 from flagadmin.core.change_checks.override import query_parameters
+from flagadmin.core.http.fields import Body
 
 NUMBERED = frozenset(
     {
@@ -188,6 +189,11 @@ def list_usual_statuses(path: str, *, has_body: bool) -> tuple[int, ...]:
     """The 4xx statuses that any operation at this path may return."""
     statuses = (400, 401, 403, 404, 409) if path.startswith("/api/admin") else (400, 401, 403)
     return (*statuses, 413, 415) if has_body else statuses
+
+
+def list_undescribing_classes() -> list[type]:
+    """The classes whose docstrings do not describe the schemas made of their subclasses."""
+    return [*get_lib_doc_excludes(), Body]
 
 
 # The main operations, which readers should find without scrolling.

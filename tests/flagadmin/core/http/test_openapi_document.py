@@ -43,6 +43,16 @@ def test_whatever_may_be_null_is_so_by_one_schema_alone() -> None:
     assert [choices for choices in find_choices(client().get(ADDRESS).json()) if {} in choices] == []
 
 
+def test_descriptions_are_markdown_and_not_what_classes_inherit() -> None:
+    document = client().get(ADDRESS).json()
+    schemas = document["components"]["schemas"]
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    described = [each.get("description", "") for each in (*schemas.values(), *operations)]
+    assert [
+        text for text in described if "``" in text or text.startswith("An object in a request body")
+    ] == []
+
+
 def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert description.prepare_openapi_document in loop_routes.tasks
     monkeypatch.setattr(description, "PREPARE_AFTER", 0)
