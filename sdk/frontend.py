@@ -54,7 +54,7 @@ class Toggle(serializers.Serializer):
 
 
 class Toggles(serializers.Serializer):
-    evaluate_toggles = Toggle(many=True)
+    toggles = Toggle(many=True)
 
 
 class FrontendRequest(serializers.Serializer):

@@ -152,6 +152,7 @@ REQUEST_EXAMPLE: dict[str, Any] = {
 RESPONSE_EXAMPLE: dict[str, Any] = {
     "id": 1,
     **REQUEST_EXAMPLE,
+    "expectations": [{**REQUEST_EXAMPLE["expectations"][0], "enforcedIn": "checkout"}],
     "createdBy": "ada",
     "createdAt": "2026-11-22T09:00:00.000Z",
     "updatedBy": "ada",

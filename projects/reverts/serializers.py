@@ -20,7 +20,9 @@ FLAG = "Only what the change did to this flag. By default all flags of the chang
 
 
 class RevertEventQuery(StrictSerializer):
-    feature = serializers.CharField(required=False, default="", max_length=255, help_text=FLAG)
+    feature = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=255, help_text=FLAG
+    )
 
 
 class ProblemRecord(serializers.Serializer):

@@ -10,7 +10,7 @@ from releases.models import ChangeRequest
 
 class ChangeBody(Body):
     feature = serializers.CharField(
-        max_length=255, required=False, default="", help_text="The flag; not for segments."
+        max_length=255, required=False, default="", allow_blank=True, help_text="The flag; not for segments."
     )
     action = serializers.CharField(max_length=40, help_text=f"One of {', '.join(KINDS)}.")
     payload = JsonValue(

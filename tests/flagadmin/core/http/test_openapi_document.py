@@ -11,6 +11,7 @@ from drf_spectacular.generators import SchemaGenerator
 from flagadmin.console.api_docs import document as description
 from flagadmin.core.server import loop_routes
 from tests.support.cast import client
+from tests.support.description import description as describe_api
 
 ADDRESS = "/api/openapi.json"
 
@@ -51,6 +52,29 @@ def test_descriptions_are_markdown_and_not_what_classes_inherit() -> None:
     assert [
         text for text in described if "``" in text or text.startswith("An object in a request body")
     ] == []
+
+
+def test_examples_and_defaults_are_what_their_schemas_allow() -> None:
+    described, misfits = describe_api(), []
+
+    def visit(part: Any, path: str) -> None:
+        if isinstance(part, list):
+            for index, inner in enumerate(part):
+                visit(inner, f"{path}/{index}")
+        if not isinstance(part, dict):
+            return
+        if "default" in part and not path.endswith("/properties"):
+            schema = {key: value for key, value in part.items() if key != "default"}
+            misfits.extend(f"{path}: {fault}" for fault in described.faults(schema, part["default"]))
+        if "schema" in part and "examples" in part:
+            for name, example in part["examples"].items():
+                found = described.faults(part["schema"], example["value"])
+                misfits.extend(f"{path} {name}: {fault}" for fault in found)
+        for key, inner in part.items():
+            visit(inner, f"{path}/{key}")
+
+    visit(described.document, "")
+    assert misfits == []
 
 
 def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
