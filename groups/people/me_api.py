@@ -19,6 +19,7 @@ from groups.models import User
 from groups.people import personal_tokens
 from groups.people.personal_tokens import get_own_user
 from groups.people.serializers import (
+    AccountRecord,
     PersonalToken,
     PersonalTokenBody,
     PersonalTokenList,
@@ -44,12 +45,17 @@ class GrantedPermission(serializers.Serializer):
     environment = serializers.CharField(required=False, help_text="Held in this environment only.")
 
 
-class MeUser(serializers.Serializer):
+class MeUser(AccountRecord):
+    """An account. An admin token has `id`, `isAPI` and `username` alone."""
+
     id = serializers.IntegerField(allow_null=True, help_text="null for an admin token.")
-    isAPI = serializers.BooleanField()
-    username = serializers.CharField()
-    name = serializers.CharField(required=False)
-    email = serializers.CharField(required=False, allow_null=True)
+    isAPI = serializers.BooleanField(help_text="Whether it is an admin token.")
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        fields = super().get_fields()
+        for name in fields.keys() - {"id", "isAPI", "username"}:
+            fields[name].required = False
+        return fields
 
 
 class Me(serializers.Serializer):

@@ -4,6 +4,8 @@ import pytest
 from django.test import Client
 
 from groups.models import Grant, Role
+from tests.support.cast import client, make_token
+from tests.support.description import check, description
 
 URL = "/api/admin/user"
 PASSWORD = "correct horse battery"
@@ -13,6 +15,14 @@ def test_an_admin_has_one_permission(api):
     body = api["admin"].get(URL).json()
     assert body["user"]["username"] == "admin"
     assert body["permissions"] == [{"permission": "ADMIN"}]
+
+
+@pytest.mark.parametrize("of_person", [True, False])
+def test_the_account_is_described_in_full(people, of_person):
+    token = make_token("personal", user=people["viewer"]) if of_person else make_token("admin")
+    described, answer = description(), client(token).get(URL)
+    check(described, "get", URL, answer)
+    assert list(described.untold(described.answer("get", URL, 200), answer.json())) == []
 
 
 def test_permissions_of_a_project_role_name_the_project(api):
