@@ -26,9 +26,10 @@ Creates and overwrites flags of one project in one environment from an export. A
   environment of the import; what stored ones expect of other flags, and in other environments, stays.
 
 Requires `UPDATE_FEATURE` and, depending on the body, `CREATE_FEATURE`, `CREATE_FEATURE_STRATEGY`,
-`DELETE_FEATURE_STRATEGY`, `UPDATE_FEATURE_ENVIRONMENT_VARIANTS`, `DELETE_FEATURE` (archiving), `CREATE_CONTEXT_FIELD`,
-`CREATE_TAG_TYPE`, `CREATE_SEGMENT`, `UPDATE_CONTEXT_FIELD` (saved contexts of no project). `details` lists every
-problem with its JSON path.
+`DELETE_FEATURE_STRATEGY`, `UPDATE_FEATURE_ENVIRONMENT_VARIANTS`, `UPDATE_FEATURE_ENVIRONMENT` (turning off a flag whose
+strategies stay), `UPDATE_FEATURE_DEPENDENCY` (other parents of an existing flag), `DELETE_FEATURE` (archiving),
+`CREATE_CONTEXT_FIELD`, `CREATE_TAG_TYPE`, `CREATE_SEGMENT`, `UPDATE_CONTEXT_FIELD` (saved contexts of no project).
+`details` lists every problem with its JSON path.
 
 The response has no body unless requested with `Prefer: return=representation` or `?report=1`: `{id, project,
 environment, counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.

@@ -25,7 +25,7 @@ from importer.models import ImportRun
 from importer.plan.dependencies import read_dependencies
 from importer.plan.import_plan import Action, FlagPlan
 from importer.plan.issues import make_no_access
-from importer.plan.permissions import change_permissions, find_missing_permissions
+from importer.plan.permissions import change_permissions, changes_parents, find_missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
 from projects.access import access_project_for_update
 from projects.flags.archive.delete import check_no_children, remove_flags
@@ -166,11 +166,14 @@ def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) ->
 
 
 def _list_needed_permissions(plans: list[FlagPlan], run: ImportRun) -> list[Permission]:
+    was_there = [plan for plan in plans if plan.name in run.before]
     needed = {
-        Permission.DELETE_FEATURE: any(plan.name not in run.before for plan in plans),
+        Permission.DELETE_FEATURE: len(was_there) < len(plans),
         Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
         Permission.DELETE_FEATURE_STRATEGY: _differ(plans, "strategies"),
         Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: _differ(plans, "variants"),
+        Permission.UPDATE_FEATURE_ENVIRONMENT: _differ(was_there, "enabled"),
+        Permission.UPDATE_FEATURE_DEPENDENCY: changes_parents(was_there),
     }
     return [permission for permission, is_needed in needed.items() if is_needed]
 

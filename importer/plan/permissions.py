@@ -31,8 +31,27 @@ def list_needed_permissions(
         Permission.CREATE_TAG_TYPE: bool(references.new_tag_types),
         Permission.CREATE_SEGMENT: bool(references.new_segments),
         Permission.DELETE_FEATURE: any(flag.before and flag.becomes_archived for flag in flags),
+        Permission.UPDATE_FEATURE_ENVIRONMENT: any(
+            _only_turns_off(flag) and not entry.strategies for flag, entry in zip(flags, listed, strict=True)
+        ),
+        Permission.UPDATE_FEATURE_DEPENDENCY: changes_parents(flags),
     }
     return [permission for permission, is_needed in needed.items() if is_needed]
+
+
+def _only_turns_off(flag: FlagPlan) -> bool:
+    """Whether it turns off a flag whose strategies stay: whoever replaces them has a permission of the environment."""
+    if flag.before is None or flag.after is None or flag.becomes_archived:
+        return False
+    is_turned_off = flag.before["enabled"] and not flag.after["enabled"]
+    return is_turned_off and not (flag.feature is not None and _has_stored(flag, "strategies"))
+
+
+def changes_parents(flags: Iterable[FlagPlan]) -> bool:
+    """Whether a flag that is there gets other parents, which can turn it off in every environment."""
+    return any(
+        flag.before and flag.after and flag.before["parents"] != flag.after["parents"] for flag in flags
+    )
 
 
 def change_permissions(flags: Iterable[FlagPlan], *, switch: bool = True) -> list[Permission]:

@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from projects.models import Flag
+from flagadmin.core.errors import NoAccess
+from groups.access import Caller
+from groups.models import Grant, Role, RolePermission, User
+from importer.apply.undo import undo_import
+from importer.models import ImportRun
+from projects.models import Dependency, Flag, FlagEnvironment
+from tests.support.cast import client, make_token, make_user
 from tests.support.import_bodies import body, strategy, switch
+from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"
@@ -98,3 +105,47 @@ def test_replacing_variants_and_archiving_have_their_own(api: Any, people: Any) 
         "UPDATE_FEATURE_ENVIRONMENT_VARIANTS",
         "DELETE_FEATURE",
     ]
+
+
+@pytest.fixture
+def limited(shop: Any) -> Any:
+    """A client of somebody who may edit flags, and not what they return: as roles that are limited to environments."""
+    user, role = make_user("limited"), Role.objects.create(name="Limited", type="custom")
+    kept = ("CREATE_FEATURE", "UPDATE_FEATURE")
+    RolePermission.objects.bulk_create(RolePermission(role=role, permission=name) for name in kept)
+    Grant.objects.create(role=role, project=shop, user=user)
+    return client(make_token("personal", user=user))
+
+
+PARENTS = [{"feature": "one", "dependencies": [{"feature": "two", "enabled": False}]}]
+
+
+@pytest.mark.parametrize(
+    ("sent", "permission"),
+    [
+        (
+            body(environment="production", featureEnvironments=[switch("one", False)]),
+            "UPDATE_FEATURE_ENVIRONMENT",
+        ),
+        (body("one", "two", dependencies=PARENTS), "UPDATE_FEATURE_DEPENDENCY"),
+        (body(dependencies=PARENTS), "UPDATE_FEATURE_DEPENDENCY"),
+    ],
+)
+def test_what_turns_a_flag_off_takes_its_permission(
+    sent: Any, permission: str, limited: Any, api: Any
+) -> None:
+    """As the same change takes it when it is made alone."""
+    for name in ("one", "two"):
+        live_flag(name)
+    before = list(Dependency.objects.all()), FlagEnvironment.objects.filter(enabled=True).count()
+    refused = limited.post(IMPORT, sent)
+    assert (refused.status_code, refused.json()["permissions"]) == (403, [permission])
+    assert before == (list(Dependency.objects.all()), FlagEnvironment.objects.filter(enabled=True).count())
+    assert api["member"].post(IMPORT, sent).status_code == 200
+    run = ImportRun.objects.get()
+    with pytest.raises(NoAccess, match="permission"):
+        undo_import(run.pk, caller=Caller(user=User.objects.get(username="limited")))
+
+
+def test_new_flags_may_have_parents(limited: Any) -> None:
+    assert limited.post(IMPORT, body("one", "two", dependencies=PARENTS)).status_code == 200
