@@ -33,12 +33,14 @@ class ChangeRefused(Conflict):
 
 
 def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: bool = False) -> None:
-    """Makes all changes, or none: as far as the caller may apply them (`_choose_maker`), or only what they may do.
+    """Makes all changes, or none: as far as the caller may apply them (`_is_covered`), or only what they may do.
 
     Raises Conflict with the change named, and NoAccess.
     """
     numbered = list(enumerate(request.changes.all(), 1))
     flags = {change.feature for _, change in numbered}
+    # One for all changes, whose events are recorded together then.
+    entitled = Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
     with changing(approved_in=(request.project_id, request.environment_id)):
         # A segment, which is of no flag, changes whichever use it.
         access_project_for_update(caller, request.project_id, None, flags=None if "" in flags else flags)
@@ -46,7 +48,7 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
             for _, alike in groupby(numbered, key=lambda pair: pair[1].action):
                 changes = list(alike)
                 makers = [
-                    caller if with_own_rights else _choose_maker(request, change, caller)
+                    entitled if not with_own_rights and _is_covered(request, change, caller) else caller
                     for _, change in changes
                 ]
                 if not _make_at_once(request, [change for _, change in changes], makers[0]):
@@ -54,17 +56,16 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
                         _make(request, number, change, maker)
 
 
-def _choose_maker(request: ChangeRequest, change: Change, caller: Caller) -> Caller:
-    """The caller, with the rights that an approved change is made with: with all that it takes in its environment.
+def _is_covered(request: ChangeRequest, change: Change, caller: Caller) -> bool:
+    """Whether the approval of the change stands for the caller's rights: it does in its environment.
 
     What changes all environments takes somebody who may apply requests in all of them, or may do it themselves. What
     changes other projects too has been approved in none of them.
     """
     scope = KINDS[change.action].find_scope(change.payload)
-    is_covered = scope is Scope.ENVIRONMENT or (
+    return scope is Scope.ENVIRONMENT or (
         scope is Scope.PROJECT and caller.can(APPLY, project=request.project_id)
     )
-    return Caller(user=caller.user, token=caller.token, rights=EVERYTHING) if is_covered else caller
 
 
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
