@@ -17,13 +17,14 @@ from flagadmin.core.errors import MAX_DETAILS, Problem
 from flagadmin.core.http.json_bodies import Bounds, check_bounds, parse_json, too_large
 from importer.body.schema_errors import format_json_path, make_validation_error, to_short_json
 
-BOUNDS = Bounds(items=200_000, members=200_000, values=5_000_000, depth=100)
+DEPTH = 100
+BOUNDS = Bounds(items=200_000, members=200_000, values=5_000_000, depth=DEPTH)
 ENDINGS = {".json": "JSON", ".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
 T = TypeVar("T")
 MAX_DIGITS = 400
 """The maximum length of a number in YAML: those to base 60 cost as much as it squared."""
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{BOUNDS.depth}}}")
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEPTH}}}")
 
 
 def read_document(content: bytes, file_name: str = "") -> Any:
@@ -54,7 +55,7 @@ def _guess_form(content: bytes) -> str:
 def _load_toml(text: str) -> dict[str, Any]:
     """Refuses keys of many parts, each of which costs `tomllib` as much as all before it."""
     if _LONG_KEY.search(text):
-        raise tomllib.TOMLDecodeError(f"a key has more than {BOUNDS.depth} parts")
+        raise tomllib.TOMLDecodeError(f"a key has more than {DEPTH} parts")
     return tomllib.loads(text)
 
 
