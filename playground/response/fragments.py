@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from playground.engine.coercion import objects_of, parameters_of, to_text
 from playground.engine.flags import CompiledFlag, CompiledSegment
@@ -82,29 +82,29 @@ PICKED = b',"evaluationStatus":"complete","variant":'
 """Placed before the variant that a strategy picks."""
 
 
-class Earlier:
-    """The fragments of an earlier flag, for one that has taken something over from it."""
+class Earlier(NamedTuple):
+    """An earlier flag with its fragments, for one that has taken something over from it.
 
-    def __init__(self, flag: CompiledFlag, fragments: FlagFragments) -> None:
-        self.flag = flag
-        self.fragments = fragments
-        # By identity: what was taken over is the same object.
-        self._strategies = {id(strategy): index for index, strategy in enumerate(flag.strategies)}
-        self._alike = {_identify(strategy): index for index, strategy in enumerate(flag.strategies)}
+    What was taken over is the same object.
+    """
+
+    flag: CompiledFlag
+    fragments: FlagFragments
 
     def find_same(
         self, strategy: CompiledStrategy, *, is_first: bool, project: str
     ) -> StrategyFragments | None:
         """The fragments of a strategy that was taken over, if they would be the same ones again."""
-        index = self._strategies.get(id(strategy))
-        if index is None or is_first != (index == 0) or project != self.flag.project:
+        if project != self.flag.project:
             return None
-        return self.fragments.strategies[index]
+        pairs = enumerate(zip(self.flag.strategies, self.fragments.strategies, strict=True))
+        return next((its for index, (own, its) in pairs if own is strategy and is_first == (not index)), None)
 
     def find_alike(self, strategy: CompiledStrategy) -> StrategyFragments | None:
         """The fragments of a strategy of which at least everything but the percentage was taken over."""
-        index = self._alike.get(_identify(strategy))
-        return None if index is None else self.fragments.strategies[index]
+        wanted = _identify(strategy)
+        pairs = zip(self.flag.strategies, self.fragments.strategies, strict=True)
+        return next((its for own, its in pairs if _identify(own) == wanted), None)
 
 
 def _identify(strategy: CompiledStrategy) -> tuple[Mode, int, int]:
