@@ -111,7 +111,7 @@ class Application:
             route, caller = ready.route or scope.path[1:], ready.caller or shortcut.caller
             _count(scope, route, ready.status, seconds, ready.request_id, caller)
             if is_large(ready):
-                await self.send_large(ready, scope, protocol)
+                await send_large(ready, scope, protocol)
         else:
             await self.answer(scope, protocol, body, learn=shortcut.learn(scope, body))
 
@@ -148,17 +148,11 @@ class Application:
                 answered = await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
         finally:
             self.running_requests -= 1
+        # No longer a running request: a client that reads slowly must not delay stopping.
         if is_large(answered[0]):
-            await self.send_large(answered[0], scope, protocol)
+            await send_large(answered[0], scope, protocol)
         if learn:
             learn(*answered)
-
-    async def send_large(self, ready: Ready, scope: Any, protocol: Any) -> None:
-        self.running_requests += 1
-        try:
-            await send_large(ready, scope, protocol)
-        finally:
-            self.running_requests -= 1
 
 
 def _prepare_stop_by_signal() -> Any:

@@ -130,6 +130,7 @@ def test_large_answers_are_not_copied_for_each_client_that_does_not_read(
         reader = stack.enter_context(closing(Client(port, token)))
         expected = reader.call("GET", "/api/client/features")[1]
         assert len(expected) > 12_000_000
+        assert reader.call("HEAD", "/api/client/features") == (200, b"")
         before = memory_of_workers()
         request = f"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n\r\n"
         held = stack.enter_context(held_sockets(port, clients, request.encode()))
@@ -139,8 +140,11 @@ def test_large_answers_are_not_copied_for_each_client_that_does_not_read(
             response = http.client.HTTPResponse(connection)
             response.begin()
             assert response.read() == expected
+        for connection in stack.enter_context(held_sockets(port, 5, request.encode())):
+            assert connection.recv(1)
         process.terminate()
-        process.communicate()
+        said, _ = process.communicate(timeout=PATIENCE)
+    assert "still running" not in said, "clients that do not read delay stopping"
     Cluster(data_dir, durable=False).stop()
 
 
