@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.fields import MAX_TEXT_LENGTH
@@ -10,6 +11,7 @@ from groups.models import User
 from releases.models import ChangeRequest, Comment
 from releases.requests.access import access_own_for_update, access_request_for_update
 from releases.requests.approvals import may_approve
+from releases.requests.events import record_event
 
 MAX_REVIEWERS = 10
 
@@ -18,8 +20,9 @@ MAX_REVIEWERS = 10
 def set_title(project_id: str, request_id: int, title: str, *, caller: Caller) -> None:
     """Raises NotFound, NoAccess, InvalidOperation."""
     request = access_own_for_update(project_id, request_id, caller)
-    request.title = title
+    before, request.title = request.title, title
     request.save(update_fields=["title"])
+    _record_update(EventType.CHANGE_REQUEST_TITLE_UPDATED, request, "title", before, title, caller)
 
 
 @transactional
@@ -29,10 +32,20 @@ def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, calle
     wanted = sorted(set(ids))
     if len(wanted) > MAX_REVIEWERS:
         raise ValidationError.at("reviewers", f"must be at most {MAX_REVIEWERS}, not {len(wanted)}")
-    known = {user.pk for user in available_reviewers(project_id, request.environment_id)}
+    known = {user.pk: user.username for user in available_reviewers(project_id, request.environment_id)}
     if unknown := [pk for pk in wanted if pk not in known]:
         raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
+    before = sorted(request.reviewers.values_list("username", flat=True))
     request.reviewers.set(wanted)
+    after = sorted(known[pk] for pk in wanted)
+    _record_update(EventType.CHANGE_REQUEST_REVIEWERS_UPDATED, request, "reviewers", before, after, caller)
+
+
+def _record_update(
+    event: EventType, request: ChangeRequest, field: str, before: object, after: object, caller: Caller
+) -> None:
+    if after != before:
+        record_event(event, request, caller, before={field: before}, after={field: after})
 
 
 def available_reviewers(project_id: str, environment: str) -> list[User]:
@@ -54,4 +67,8 @@ def add_comment(request: ChangeRequest, text: str, caller: Caller) -> Comment:
         raise ValidationError.at(
             "comment", f"must have at most {MAX_TEXT_LENGTH:,} characters, not {len(text):,}"
         )
-    return Comment.objects.create(request=request, text=text, author=caller.user, author_name=caller.name)
+    comment = Comment.objects.create(request=request, text=text, author=caller.user, author_name=caller.name)
+    record_event(
+        EventType.CHANGE_REQUEST_COMMENT_ADDED, request, caller, after={"id": comment.pk, "text": text}
+    )
+    return comment

@@ -379,3 +379,28 @@ def test_counts_titles_comments_and_reviewers(api, cart, people):
     assert [row["title"] for row in api["viewer"].get(f"{REQUESTS}/open").json()] == ["Off on Friday"]
     assert len(api["viewer"].get(f"{REQUESTS}/pending/cart").json()) == 1
     assert api["outsider"].get(REQUESTS).status_code == 404
+
+
+def test_title_reviewers_and_comments_are_audited(api, cart, people):
+    made = sent(api["member"], turn(False))
+    one = f"{REQUESTS}/{made['id']}"
+    for _ in range(2):
+        api["member"].put(f"{one}/title", {"title": "Off on Friday"}, format="json")
+        api["member"].put(f"{one}/approvers", {"reviewers": [people["admin"].pk]}, format="json")
+    api["viewer"].post(f"{one}/comments", {"text": "Why?"}, format="json")
+    enter(api["admin"], made, "Approved", comment="Fine")
+    events = AuditEvent.objects.filter(subject=f"{made['id']}", actor_name__in=("member", "viewer", "admin"))
+    recorded = [(event.type, event.actor_name, event.before, event.after) for event in events.order_by("id")]
+    comment = "change-request-comment-added"
+    why, fine = ChangeRequest.objects.get().comments.all()
+    assert [row for row in recorded if "title" in row[0] or "requested" in row[0] or "comment" in row[0]] == [
+        ("change-request-title-updated", "member", {"title": ""}, {"title": "Off on Friday"}),
+        (
+            "change-request-requested-approvers-updated",
+            "member",
+            {"reviewers": []},
+            {"reviewers": ["admin"]},
+        ),
+        (comment, "viewer", None, {"id": why.pk, "text": "Why?"}),
+        (comment, "admin", None, {"id": fine.pk, "text": "Fine"}),
+    ]
