@@ -104,10 +104,7 @@ class NeedsChangeRequest(Refusal):
         if changes is None:
             return None
         if "send_for_review" in answers:
-            titled = {
-                "title": answers.get("request_title", "")[:255],
-                "note": answers.get("request_note", ""),
-            }
+            titled = {"title": answers.get("request_title", ""), "note": answers.get("request_note", "")}
             request = send_changes(project, environment, changes, **titled, caller=caller)
         elif "add_to_request" in answers:
             request = add_changes(project, environment, changes, caller=caller)

@@ -37,7 +37,7 @@ def _read_full_name(resource: User, before: User | None) -> str:
         old = _list_names(before)
         changed = [new for new, was in zip(candidates, old, strict=True) if new != was and new]
         candidates = [*changed, *candidates]
-    return next(filter(None, candidates), "")[:255]
+    return next(filter(None, candidates), "")
 
 
 def _list_names(resource: User) -> list[str]:

@@ -7,6 +7,7 @@ import orjson
 from django.db.models import Q
 
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from importer.as_code.schemas import MAX_PROJECTS
 from importer.bulk_work import bulk_work
@@ -27,10 +28,14 @@ def read_directory(projects: Iterable[str], *, caller: Caller) -> Document:
     """``{flags: [{project, flag}], segments, contextFields, used}`` of these projects, without what is empty.
 
     Of segments and context fields, those that the projects can use; ``used`` names those that their flags do use.
-    Everything is read in one database snapshot. Raises ValidationError for a project that the caller cannot read.
+    Everything is read in one database snapshot. Raises ValidationError for too many projects, and for one that the
+    caller cannot read.
     """
+    names = sorted(set(projects))
+    if len(names) > MAX_PROJECTS:
+        raise ValidationError.at("project", f"must be at most {MAX_PROJECTS}, not {len(names):,}")
     with consistent_reads():
-        ids = [check_project(caller, project).pk for project in sorted(set(projects))[:MAX_PROJECTS]]
+        ids = [check_project(caller, project).pk for project in names]
         flags: list[Document] = []
         used: dict[str, set[str]] = {"segments": set(), "contextFields": set()}
         for project in ids:

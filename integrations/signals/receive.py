@@ -4,6 +4,7 @@ import hmac
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 from django.db import transaction
@@ -39,6 +40,7 @@ from releases.safeguards.actions import note_alert
 log = logging.getLogger("flagadmin.integrations")
 
 MAX_SIGNALS = 60  # of a source in a minute
+MAX_KEY = 300
 KEPT = timedelta(days=30)
 Result = dict[str, Any]
 
@@ -136,12 +138,17 @@ def _act(rule: SignalRule, item: Item, caller: Caller) -> str:
     """All or nothing: what is noted as done has been done. Raises AppError, Refusal, Repeated."""
     with transaction.atomic():
         if item.key:
-            _, is_new = SignalDone.objects.get_or_create(rule=rule, key=item.key[:300])
+            _, is_new = SignalDone.objects.get_or_create(rule=rule, key=_fit_key(item.key))
             if not is_new:
                 raise Repeated
         result = _DO[SignalRule.Action(rule.then)](rule, item, caller)
         _note(rule, item, caller)
     return result
+
+
+def _fit_key(key: str) -> str:
+    """The key as its column holds it: a long one by its digest, which no other has."""
+    return key if len(key) <= MAX_KEY else sha256(key.encode()).hexdigest()
 
 
 def _turn_off(rule: SignalRule, item: Item, caller: Caller) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, check_problems
 from flagadmin.core.http.fields import MAX_TEXT_LENGTH
 from groups.access import Caller
 from groups.models import User
@@ -18,10 +19,10 @@ MAX_REVIEWERS = 10
 
 @transactional
 def set_title(project_id: str, request_id: int, title: str, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess, InvalidOperation."""
+    """Raises NotFound, NoAccess, InvalidOperation, ValidationError."""
     request = access_own_for_update(project_id, request_id, caller)
-    before, request.title = request.title, title
-    request.save(update_fields=["title"])
+    before = request.title
+    save_title(request, title)
     _record_update(EventType.CHANGE_REQUEST_TITLE_UPDATED, request, "title", before, title, caller)
 
 
@@ -39,6 +40,13 @@ def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, calle
     request.reviewers.set(wanted)
     after = sorted(known[pk] for pk in wanted)
     _record_update(EventType.CHANGE_REQUEST_REVIEWERS_UPDATED, request, "reviewers", before, after, caller)
+
+
+def save_title(request: ChangeRequest, title: str) -> None:
+    """Raises ValidationError if it is too long."""
+    request.title = title
+    check_problems(length_problems(request, title="title"))
+    request.save(update_fields=["title"])
 
 
 def _record_update(

@@ -113,7 +113,7 @@ class AddComment(RequestAction):
 
 class SetTitle(RequestAction):
     def act(self) -> str:
-        title = self.request.POST.get("title", "").strip()[:255]
+        title = self.request.POST.get("title", "").strip()
         details.set_title(*self.target, title, caller=self.caller)
         return "Changed the title."
 

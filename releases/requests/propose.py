@@ -21,7 +21,7 @@ from releases.models import Change, ChangeRequest
 from releases.requests.access import access_own_for_update, lock_project
 from releases.requests.apply import try_changes
 from releases.requests.conflicts import narrow_payload, read_now, say_change
-from releases.requests.details import add_comment
+from releases.requests.details import add_comment, save_title
 from releases.requests.documents import request_document
 from releases.requests.events import change_event_document, enter, record_event
 from releases.requests.impact import changes_nothing
@@ -66,8 +66,7 @@ def send_changes(
     lock_project(project_id)
     request = _create(project_id, environment, State.IN_REVIEW, caller)
     _add_all(request, changes, caller)
-    request.title = title or _describe(request)
-    request.save(update_fields=["title"])
+    save_title(request, title or _describe(request))
     for text in filter(None, (note, get_comment())):
         add_comment(request, text, caller)
     request.impact = measure(request)

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
@@ -159,8 +160,8 @@ def _write(template: ReleaseTemplate, values: Mapping[str, Any]) -> None:
     milestones, problems = plan_milestones(
         values.get("milestones") or [], "milestones", project_id=template.project_id
     )
-    check_problems(problems)
     template.name, template.description = values["name"], values.get("description") or ""
+    check_problems([*length_problems(template, name="name"), *problems])
     with name_is_free(f"Another release template is named {template.name}."):
         template.save()
     Milestone.objects.filter(template=template).delete()

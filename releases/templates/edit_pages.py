@@ -33,7 +33,7 @@ class OnTemplate(ConsolePage):
 class TemplateAction(OnTemplate, ActionPage):
     def name(self) -> str:
         """Raises ValidationError."""
-        if not (name := self.request.POST.get("name", "").strip()[:255]):
+        if not (name := self.request.POST.get("name", "").strip()):
             raise ValidationError.at("name", "Enter a name.")
         return name
 

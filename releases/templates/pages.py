@@ -149,7 +149,7 @@ class NewTemplatePage(ConsolePage):
             }
             for rollout in read_rollouts(post.get("rollouts", ""))
         ]
-        name = post.get("name", "").strip()[:255] or "Untitled"
+        name = post.get("name", "").strip() or "Untitled"
         return {"name": name, "description": post.get("description", "").strip(), "milestones": milestones}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
+from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.errors import Problem
 from projects.limits import Limits
 from projects.models import Flag
 from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, plan_strategy
-from releases.models.plans import make_ulid
+from releases.models.plans import Milestone, make_ulid
 
 MAX_MILESTONES, MAX_STRATEGIES = 30, 30
 MAX_MINUTES = 366 * 24 * 60
@@ -46,6 +47,7 @@ def _plan_milestone(
         milestone.get("strategies") or [], f"{path}.strategies", project_id=project_id, flag=flag
     )
     transition = milestone.get("transitionCondition")
+    problems += length_problems(Milestone(name=milestone["name"]), name=f"{path}.name")
     problems += transition_problems(transition, f"{path}.transitionCondition")
     document = {
         "id": milestone.get("id") or make_ulid(),

@@ -62,6 +62,12 @@ def test_it_is_sent_for_review_with_its_preview(browse, run):
     assert run.state == ImportRun.State.PENDING
 
 
+def test_a_long_file_name_fits_into_the_title(browse, run):
+    ImportRun.objects.update(file_name="x" * 255)
+    title = f"Import of {'x' * 199}…"
+    assert f'value="{title}"' in browse("owner").get(f"/import/{run.id}/").text
+
+
 def test_without_a_policy_it_is_imported(browse, run):
     ProjectEnvironment.objects.update(required_approvals=None)
     assert "Send for review" not in browse("owner").get(f"/import/{run.id}/").text

@@ -21,6 +21,7 @@ from tests.support.change_requests import (
     turn,
 )
 from tests.support.flags import add_strategy
+from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
 rolled_back = pytest.mark.django_db(transaction=True)
@@ -289,6 +290,17 @@ def test_a_comment_is_limited_by_page_as_by_api(api, browse, cart):
     assert api["owner"].post(f"{REQUESTS}/{made['id']}/comments", {"text": text}).status_code == 400
     assert enter(api["owner"], made, "Cancelled", comment=text).status_code == 400
     assert api["owner"].get(f"{REQUESTS}/{made['id']}").json()["comments"] == []
+
+
+def test_a_title_is_limited_by_page_as_by_api(api, browse, cart):
+    made = sent(api["owner"], turn(False))
+    page, title = f"/projects/shop/change-requests/{made['id']}", "x" * 256
+    answer = browse("owner").post(f"{page}/title", {"title": title}, follow=True)
+    assert "title: must have at most 255 characters, not 256" in page_text(answer)
+    assert (
+        api["owner"].put(f"{REQUESTS}/{made['id']}/title", {"title": title}, format="json").status_code == 400
+    )
+    assert ChangeRequest.objects.get().title == ""
 
 
 def test_an_unknown_state_is_refused_with_the_choices(api, cart):

@@ -232,6 +232,9 @@ def test_what_is_too_long_is_refused(provider):
     user = {"schemas": [USER], "userName": "aisha", "externalId": long}
     refused = provider.send("post", USERS, user, status=400)
     assert refused["detail"] == "externalId: must have at most 255 characters, not 256"
+    named = {"schemas": [USER], "userName": "aisha", "displayName": long}
+    refused = provider.send("post", USERS, named, status=400)
+    assert refused["detail"] == "name: must have at most 255 characters, not 256"
     emails = [{"value": address, "primary": True}]
     provider.send("post", USERS, user | {"externalId": "7", "emails": emails}, status=400)
     provider.send("post", GROUPS, {"schemas": [GROUP], "displayName": long}, status=400)

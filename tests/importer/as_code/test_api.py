@@ -199,6 +199,8 @@ def test_nobody_writes_without_permission(api: Any) -> None:
     assert post(api, "plan", wanted, "outsider").status_code == 404
     assert api["outsider"].get(URL, {"project": "shop"}).status_code == 400
     assert api["viewer"].get(URL).status_code == 400
+    many = api["viewer"].get(URL, {"project": [f"p{number}" for number in range(101)]})
+    assert (many.status_code, many.json()["message"]) == (400, "project: must be at most 100, not 101")
 
 
 @pytest.mark.parametrize("name", ["flag", "segment", "context-field", "flagadmin"])

@@ -87,6 +87,12 @@ def test_any_json_of_a_generic_source(cart, people):
     assert Signal.objects.count() == 2
 
 
+def test_long_ids_are_different_wherever_they_differ(cart, people):
+    make_rule(make_source("script", "generic"), author=people["member"], match={"id": "*"})
+    done = [send({"id": "x" * 300 + end}, url="/api/signals/script")["results"][0]["result"] for end in "aba"]
+    assert done == ["turnedOff", "wasOff", "repeated"]
+
+
 @pytest.mark.parametrize("fields", [{"enabled": False}, {"match": {"labels.alertname": "Other"}}])
 def test_rules_that_do_not_act(cart, source, people, fields):
     make_rule(source, author=people["member"], **fields)

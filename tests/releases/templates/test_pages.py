@@ -155,6 +155,17 @@ def test_milestones_are_added_changed_and_removed(browse, template):
     assert (template.name, template.description) == ("Slow", "Take care")
 
 
+def test_names_that_are_too_long_are_refused_not_cut(browse, template):
+    owner, before, name = browse("owner"), milestones(), "x" * 256
+    for path in ("details", "milestones/new", f"milestones/{before[0].pk}"):
+        answer = owner.post(url(template, path), {"name": name, "interval": "keep"}, follow=True)
+        assert "name: must have at most 255 characters, not 256" in page_text(answer)
+    assert owner.post("/release-templates/new/", {"name": name, "rollouts": "5, 100"}).status_code == 400
+    template.refresh_from_db()
+    assert (template.name, [row.name for row in milestones()]) == ("Careful", [row.name for row in before])
+    assert ReleaseTemplate.objects.count() == 1
+
+
 def test_who_may_only_read_changes_nothing(browse, template):
     reader, first = browse("reader"), milestones()[0]
     assert "Add strategy" not in page_text(reader.get(url(template, "")))
