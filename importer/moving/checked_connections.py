@@ -2,24 +2,27 @@
 
 import os
 import socket
-from typing import Any
 
 import requests
-from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from flagadmin.core.http.bounded_answers import (
+    BoundedAdapter,
+    EncryptedHeadersInTime,
+    HeadersInTime,
+    bound,
+)
 from flagadmin.core.http.outside import connect
 
 CONNECT_SECONDS = 10.0
 
 
-class _Connection(HTTPConnection):
+class _Connection(HeadersInTime):
     def _new_conn(self) -> socket.socket:
         return connect(self._dns_host, self.port or 80, encrypted=False, timeout=CONNECT_SECONDS)
 
 
-class _EncryptedConnection(HTTPSConnection):
+class _EncryptedConnection(EncryptedHeadersInTime):
     def _new_conn(self) -> socket.socket:
         return connect(self._dns_host, self.port or 443, encrypted=True, timeout=CONNECT_SECONDS)
 
@@ -32,17 +35,13 @@ class _EncryptedPool(HTTPSConnectionPool):
     ConnectionCls = _EncryptedConnection
 
 
-class _Adapter(HTTPAdapter):
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _EncryptedPool}
+class _CheckedAdapter(BoundedAdapter):
+    pools = {"http": _Pool, "https": _EncryptedPool}
 
 
 def checked_session() -> requests.Session:
     """Uses no proxy: it would connect on its own."""
-    session = requests.Session()
+    session = bound(requests.Session(), _CheckedAdapter)
     session.trust_env = False
     session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, _Adapter(max_retries=0))
     return session

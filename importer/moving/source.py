@@ -14,7 +14,7 @@ import requests
 from requests.auth import AuthBase
 
 from flagadmin.core.errors import AppError
-from flagadmin.core.http.bounded_answers import read_bounded
+from flagadmin.core.http.bounded_answers import bound, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.outside import Refused
 from importer.moving.checked_connections import checked_session
@@ -27,7 +27,7 @@ WAIT = 0.5  # seconds before the second attempt if the server names none; double
 SLOWER = 30  # times as long, where the server says that it is asked too often: it counts by the minute
 MAX_WAIT = 120  # seconds that the server may ask to wait for
 MAX_SECONDS = 120.0  # for one answer
-SILENCE = 30.0  # seconds without a byte
+SILENCE = 30.0  # seconds without a byte, and for all headers together
 MAX_BYTES = 64_000_000  # of one answer, unpacked
 TOO_MANY = 429
 MAX_QUOTED = 500  # bytes of an answer that says why something is refused
@@ -153,7 +153,9 @@ class Source:
         self, method: str, url: str, body: Any, token: str, headers: Mapping[str, str] | None
     ) -> requests.Response:
         if not hasattr(self._local, "session"):
-            self._local.session = checked_session() if self._limits.only_allowed else requests.Session()
+            self._local.session = (
+                checked_session() if self._limits.only_allowed else bound(requests.Session())
+            )
         until = time.monotonic() + self._limits.seconds
         response: requests.Response = self._local.session.request(
             method,

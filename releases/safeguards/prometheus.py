@@ -8,7 +8,7 @@ from typing import Any
 import requests
 from django.conf import settings
 
-from flagadmin.core.http.bounded_answers import AnswerTooLarge, read_bounded
+from flagadmin.core.http.bounded_answers import AnswerTooLarge, bound, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
 
 CONNECT_SECONDS, READ_SECONDS = 2.0, 5.0
@@ -32,13 +32,16 @@ def ask_prometheus(query: str, now: datetime) -> float | None:
 def _ask(query: str, now: datetime) -> Any:
     until = time.monotonic() + READ_SECONDS
     try:
-        with requests.get(
-            f"{settings.PROMETHEUS_URL.rstrip('/')}/api/v1/query",
-            params={"query": query, "time": f"{now.timestamp():.3f}", "timeout": f"{READ_SECONDS:g}s"},
-            timeout=(CONNECT_SECONDS, READ_SECONDS),
-            allow_redirects=False,
-            stream=True,
-        ) as answer:
+        with (
+            bound(requests.Session()) as session,
+            session.get(
+                f"{settings.PROMETHEUS_URL.rstrip('/')}/api/v1/query",
+                params={"query": query, "time": f"{now.timestamp():.3f}", "timeout": f"{READ_SECONDS:g}s"},
+                timeout=(CONNECT_SECONDS, READ_SECONDS),
+                allow_redirects=False,
+                stream=True,
+            ) as answer,
+        ):
             if answer.is_redirect:
                 raise PrometheusError("Prometheus answers with a redirect, which is not followed.")
             content = read_bounded(answer, max_bytes=MAX_BYTES, until=until)

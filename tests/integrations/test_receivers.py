@@ -148,6 +148,29 @@ def test_private_addresses_however_they_are_written(settings, host):
     assert isinstance(refused.value, Refused) or "Name or service" in str(refused.value), refused.value
 
 
+@pytest.mark.parametrize("host", ["a..example", f"{'a' * 64}.example"])
+def test_what_is_no_name_of_a_host_is_refused(host):
+    with pytest.raises(Refused, match="is no name of a host"):
+        Connection().post(f"https://{host}/", b"{}", {})
+
+
+def test_all_addresses_of_a_name_share_the_time_of_one(settings, monkeypatch):
+    settings.INTEGRATION_NETWORKS = []
+    waited = []
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"203.0.114.{n}", 443)) for n in range(1, 91)]
+
+    def connect(self, address):
+        waited.append(self.gettimeout())
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(connections.socket, "getaddrinfo", lambda *args, **options: addresses)
+    monkeypatch.setattr(connections.socket.socket, "connect", connect)
+    with pytest.raises(OSError, match="timed out"):
+        Connection().post("https://unreachable.example/", b"{}", {})
+    assert len(waited) == 20
+    assert waited[0] == pytest.approx(connections.TIMEOUT / 20, abs=0.1)
+
+
 def test_a_name_that_leads_elsewhere_at_a_second_look_up(settings, monkeypatch):
     settings.INTEGRATION_NETWORKS = []
     looked_up, connected = [], []

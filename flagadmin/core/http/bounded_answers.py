@@ -1,10 +1,19 @@
 """Reads answers of other servers, which may be slow, endless or unpack to anything."""
 
+import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, ProtocolError
 
+S = TypeVar("S", bound=requests.Session)
 CHUNK = 65_536  # bytes that are read, or unpacked, at once
 
 
@@ -32,3 +41,61 @@ def read_bounded(answer: requests.Response, *, max_bytes: int, until: float) -> 
     except HTTPError as error:
         raise requests.ConnectionError(error) from error
     return bytes(body)
+
+
+class HeadersInTime(HTTPConnection):
+    """The timeout for reading is one for all headers together: a socket's begins anew with each byte."""
+
+    def getresponse(self) -> Any:
+        with _end_after(self.timeout, self.sock):
+            return super().getresponse()
+
+
+@contextmanager
+def _end_after(seconds: float | None, open_socket: Any) -> Iterator[None]:
+    """Raises TimeoutError if the context took longer."""
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        with suppress(OSError):  # it has just ended
+            open_socket.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds or 0, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if is_late.is_set():
+            raise TimeoutError("no complete headers in time")
+
+
+class EncryptedHeadersInTime(HeadersInTime, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = HeadersInTime
+
+
+class _EncryptedPool(HTTPSConnectionPool):
+    ConnectionCls = EncryptedHeadersInTime
+
+
+class BoundedAdapter(HTTPAdapter):
+    """Connections whose headers come in time."""
+
+    pools: dict[str, type[HTTPConnectionPool]] = {"http": _Pool, "https": _EncryptedPool}
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = self.pools
+
+
+def bound(session: S, adapter: type[BoundedAdapter] = BoundedAdapter) -> S:
+    """The session, whose requests need a timeout from now on."""
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, adapter())
+    return session

@@ -2,10 +2,13 @@
 
 import ipaddress
 import socket
+import time
+from typing import Any
 
 from django.conf import settings
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+MAX_ADDRESSES = 20  # of a host that are tried
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -34,22 +37,37 @@ def _get_embedded(address: Address) -> Address:
 def connect(host: str, port: int, *, encrypted: bool, timeout: float) -> socket.socket:
     """Connects to an address that was checked itself, so that a second look-up of the name cannot lead elsewhere.
 
-    Raises Refused, OSError.
+    ``timeout`` is for all addresses of the host together. Raises Refused, OSError.
     """
     failure: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        if not is_allowed(ipaddress.ip_address(str(address[0]).partition("%")[0]), encrypted=encrypted):
-            raise Refused(
-                f"{host} has the address {address[0]}, which {'is not public' if encrypted else 'needs https'}."
-                " FLAGADMIN_INTEGRATION_NETWORKS can allow it."
-            )
+    until = time.monotonic() + timeout
+    addresses = _look_up(host, port)
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        _check_allowed(host, str(address[0]), encrypted=encrypted)
         sock = socket.socket(family, kind, protocol)
         try:
-            sock.settimeout(timeout)
+            # Each has its share of what is left: one that does not answer leaves the others some.
+            sock.settimeout(max(0.1, (until - time.monotonic()) / (len(addresses) - number)))
             sock.connect(address)
+            sock.settimeout(timeout)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return sock
         except OSError as error:
             sock.close()
             failure = error
     raise failure or OSError(f"{host} has no address.")
+
+
+def _look_up(host: str, port: int) -> list[Any]:
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[:MAX_ADDRESSES]
+    except UnicodeError:  # an empty label, or one that is too long
+        raise Refused(f"{host} is no name of a host.") from None
+
+
+def _check_allowed(host: str, address: str, *, encrypted: bool) -> None:
+    if not is_allowed(ipaddress.ip_address(address.partition("%")[0]), encrypted=encrypted):
+        raise Refused(
+            f"{host} has the address {address}, which {'is not public' if encrypted else 'needs https'}."
+            " FLAGADMIN_INTEGRATION_NETWORKS can allow it."
+        )

@@ -9,7 +9,7 @@ import requests
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.conf import settings
 
-from flagadmin.core.http.bounded_answers import read_bounded
+from flagadmin.core.http.bounded_answers import bound, read_bounded
 
 MAX_SECONDS = 5.0  # for one answer, and for each wait within it
 MAX_BYTES = 1_000_000
@@ -24,6 +24,10 @@ class ProviderSession(requests.Session):
 
     Raises requests.RequestException, OAuth2Error.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        bound(self)
 
     def request(self, method: Any, url: Any, **kwargs: Any) -> requests.Response:  # type: ignore[override]
         if not _slots.acquire(blocking=False):
