@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, pluralize
+from flagadmin.core.errors import InvalidOperation, ValidationError, pluralize
 from groups.permissions import Permission
 from integrations.mcp.flag_tools import change_document
 from integrations.mcp.tool import (
@@ -135,6 +135,8 @@ def _propose(call: Call, asked: ProposeChange) -> ChangeRequest:
         for index, change in enumerate(asked.changes)
     ]
     request = add_changes(asked.project, asked.environment, changes, caller=call.caller)
+    if not request.changes.exists():
+        raise ValidationError.at("changes", "leave everything as it is")
     set_title(asked.project, request.pk, asked.title, caller=call.caller)
     state = ChangeRequest.State.IN_REVIEW
     return set_state(asked.project, request.pk, state, text=asked.comment, caller=call.caller)

@@ -235,7 +235,10 @@ class ChangeViewSet(InProjectViewSet):
 
     @extend_schema(operation_id="editChange", request=ChangeBody, responses={200: ChangeRequestRecord})
     def update(self, request: ApiRequest, project_id: str, request_id: str, change_id: str) -> Response:
-        """Replace a change of your request. Approvals are withdrawn."""
+        """Replace a change of your request, and another one of the same thing. Approvals are withdrawn.
+
+        A change back to the start is removed, and with the last one the draft is discarded or the request cancelled.
+        """
         proposed = ProposedChange(**self.validated(ChangeBody))
         changed = propose.edit_change(
             project_id, path_id(request_id), path_id(change_id), proposed, caller=self.caller
@@ -244,7 +247,10 @@ class ChangeViewSet(InProjectViewSet):
 
     @extend_schema(operation_id="discardChange", responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, request_id: str, change_id: str) -> Response:
-        """Remove a change from your request. Approvals are withdrawn; a draft without changes is discarded."""
+        """Remove a change from your request. Approvals are withdrawn.
+
+        With the last change a draft is discarded, and a request that was sent is cancelled.
+        """
         propose.remove_change(project_id, path_id(request_id), path_id(change_id), caller=self.caller)
         return Response()
 

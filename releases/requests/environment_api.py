@@ -45,8 +45,9 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
     def create(self, request: ApiRequest, project_id: str, environment: str) -> Response:
         """Add a change, or a list of changes, to your draft for the environment.
 
-        Creates the draft if there is none. A second change of the same thing replaces the first. The changes are tried,
-        and refused if they could not be applied.
+        Creates the draft if there is none. A second change of the same thing replaces the first, and one back to the
+        start removes it: a draft without changes is discarded. The changes are tried, and refused if they could not be
+        applied.
         """
         changes = _read_changes(request.data)
         made = add_changes(project_id, environment, changes, caller=self.caller)

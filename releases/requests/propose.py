@@ -37,13 +37,16 @@ def add_changes(
 ) -> ChangeRequest:
     """Adds changes to the caller's draft for the environment, which is created if there is none.
 
-    A second change of the same thing replaces the first, and one back to the start removes it. Raises NotFound,
-    ValidationError, and whatever making the changes would raise: they are tried in a transaction that is rolled back.
+    A second change of the same thing replaces the first, and one back to the start removes it: a draft that is left
+    without changes is discarded. Raises NotFound, ValidationError, and whatever making the changes would raise: they
+    are tried in a transaction that is rolled back.
     """
     access_project(caller, project_id)
     lock_project(project_id)
     request = _draft_for_update(project_id, environment, caller)
     _add_all(request, changes, caller)
+    if not request.changes.exists():
+        _discard(request, caller)
     return request
 
 
@@ -91,15 +94,20 @@ def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: 
 def edit_change(
     project_id: str, request_id: int, change_id: int, proposed: ProposedChange, *, caller: Caller
 ) -> ChangeRequest:
-    """Replaces a change, which withdraws the approvals.
+    """Replaces a change, and another one of the same thing, which withdraws the approvals.
 
-    Raises NotFound, NoAccess, InvalidOperation, ValidationError.
+    One back to the start is removed, as `remove_change` does. Raises NotFound, NoAccess, InvalidOperation,
+    ValidationError.
     """
     request = access_own_for_update(project_id, request_id, caller)
     change = _find_change(request, change_id)
     before = change_event_document(change)
     _take_over(change, proposed)
-    _save_edited(request, change, before, caller)
+    _discard_replaced(request, change, caller)
+    if _is_back_at_start(request, change):
+        _remove(request, change, before, caller)
+    else:
+        _save_edited(request, change, before, caller)
     return request
 
 
@@ -128,10 +136,16 @@ def _save_edited(request: ChangeRequest, change: Change, before: Any, caller: Ca
 
 @transactional
 def remove_change(project_id: str, request_id: int, change_id: int, *, caller: Caller) -> None:
-    """Removes a change, and with the last one the draft. Raises NotFound, NoAccess, InvalidOperation."""
+    """Removes a change. With the last one a draft is discarded, and a request that was sent is cancelled.
+
+    Raises NotFound, NoAccess, InvalidOperation.
+    """
     request = access_own_for_update(project_id, request_id, caller)
     change = _find_change(request, change_id)
-    before = change_event_document(change)
+    _remove(request, change, change_event_document(change), caller)
+
+
+def _remove(request: ChangeRequest, change: Change, before: Any, caller: Caller) -> None:
     change.delete()
     record_event(EventType.CHANGE_DISCARDED, request, caller, before=before)
     if request.changes.exists():
@@ -153,7 +167,7 @@ def delete_request(project_id: str, request_id: int, *, caller: Caller) -> None:
 
 def _discard(request: ChangeRequest, caller: Caller) -> None:
     record_event(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_document(request))
-    request.delete()
+    ChangeRequest.objects.filter(pk=request.pk).delete()  # callers still say its number
 
 
 def _draft_for_update(project_id: str, environment: str, caller: Caller) -> ChangeRequest:
@@ -184,11 +198,7 @@ def _add(request: ChangeRequest, proposed: ProposedChange, caller: Caller) -> in
     """Returns the id of the change, None if it has only removed another one."""
     change = Change(request=request, author_name=caller.name)
     _take_over(change, proposed)
-    replaced = _replaced_by(request, change)
-    for other in replaced:
-        other.delete()
-    if replaced and _is_back_at_start(request, change):
-        record_event(EventType.CHANGE_DISCARDED, request, caller, before=change_event_document(change))
+    if _discard_replaced(request, change, caller) and _is_back_at_start(request, change):
         return None
     change.save()
     record_event(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
@@ -222,11 +232,19 @@ def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
         return False  # trying it says what is wrong
 
 
-def _replaced_by(request: ChangeRequest, change: Change) -> list[Change]:
-    """The request's changes of what this one changes."""
+def _discard_replaced(request: ChangeRequest, change: Change, caller: Caller) -> bool:
+    """Discards the request's other changes of what this one changes. Returns whether there are any."""
+    replaced = _find_replaced(request, change)
+    for other in replaced:
+        record_event(EventType.CHANGE_DISCARDED, request, caller, before=change_event_document(other))
+        other.delete()
+    return bool(replaced)
+
+
+def _find_replaced(request: ChangeRequest, change: Change) -> list[Change]:
     if not (subject := KINDS[change.action].find_subject(change.payload)):
         return []
-    others = request.changes.filter(feature=change.feature)
+    others = request.changes.filter(feature=change.feature).exclude(pk=change.pk)
     return [other for other in others if KINDS[other.action].find_subject(other.payload) == subject]
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import AppError
 from groups.access import Caller
 from projects.models import ProjectEnvironment, Strategy
@@ -93,12 +94,48 @@ def test_only_its_author_keeps_a_change(api, browse, strategy, who):
     assert conflicts(api, made)
 
 
-def test_a_change_back_to_the_start_removes_it(api, strategy):
-    propose(api["owner"], edit(strategy, disabled=True), turn(False))
-    propose(api["owner"], edit(strategy, disabled=False))
+def test_a_change_back_to_the_start_removes_it_and_the_last_one_the_draft(api, strategy):
+    begun = propose(api["owner"], edit(strategy, disabled=True), turn(False))
+    left = propose(api["owner"], edit(strategy, disabled=False))
+    assert [change["action"] for change in left["features"][0]["changes"]] == ["updateEnabled"]
     made = propose(api["owner"], turn(True))
-    assert (made["features"], ChangeRequest.objects.get().changes.count()) == ([], 0)
-    assert enter(api["owner"], made, "In review").status_code == 403
+    assert (made["id"], made["features"]) == (begun["id"], [])
+    assert not ChangeRequest.objects.exists()
+    assert enter(api["owner"], made, "In review").status_code == 404
+    events = AuditEvent.objects.filter(subject=f"{begun['id']}").order_by("id")
+    assert list(events.values_list("type", flat=True)) == [
+        "change-request-created",
+        "change-added",
+        "change-added",
+        "change-discarded",
+        "change-discarded",
+        "change-request-discarded",
+    ]
+
+
+def put_change(by: Any, made: Any, place: int, change: Any) -> Any:
+    key = made["features"][0]["changes"][place]["id"]
+    return by.put(f"{REQUESTS}/{made['id']}/changes/{key}", change, format="json")
+
+
+def test_an_edit_replaces_another_change_of_the_same(api, strategy):
+    made = propose(api["owner"], turn(False), edit(strategy, disabled=True))
+    edited = put_change(api["owner"], made, 0, edit(strategy, title="Ours")).json()
+    [change] = edited["features"][0]["changes"]
+    assert (change["id"], change["payload"]["title"]) == (made["features"][0]["changes"][0]["id"], "Ours")
+
+
+def test_a_change_edited_back_to_the_start_is_removed(api, strategy):
+    draft = propose(api["owner"], turn(False), edit(strategy, disabled=True))
+    left = put_change(api["owner"], draft, 0, turn(True)).json()
+    assert [change["action"] for change in left["features"][0]["changes"]] == ["updateStrategy"]
+    assert put_change(api["owner"], left, 0, edit(strategy, disabled=False)).json()["features"] == []
+    assert not ChangeRequest.objects.exists()
+
+
+def test_a_sent_request_without_changes_is_cancelled(api, strategy):
+    made = sent(api["owner"], turn(False))
+    assert put_change(api["owner"], made, 0, turn(True)).json()["state"] == "Cancelled"
 
 
 def test_two_who_apply_at_once_apply_it_once(strategy):

@@ -6,7 +6,7 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
-from releases.models import ChangeRequest
+from releases.models import Change, ChangeRequest
 from tests.support.change_requests import (
     MAKE,
     OFF,
@@ -188,9 +188,9 @@ def test_two_changes_of_one_strategy_are_made_one_after_the_other(api, cart):
     first, second = (add_strategy(cart, "production", parameters={"rollout": "10"}) for _ in range(2))
     titled = {"feature": "cart", "action": "updateStrategy", "payload": {"id": str(first.pk), "title": "Few"}}
     made = propose(api["owner"], titled, titled | {"payload": {"id": str(second.pk), "title": "Few"}})
-    change = made["features"][0]["changes"][1]["id"]
-    disabled = titled | {"payload": {"id": str(first.pk), "disabled": True}}
-    assert api["owner"].put(f"{REQUESTS}/{made['id']}/changes/{change}", disabled).status_code == 200
+    titling, other = Change.objects.order_by("id")
+    other.payload, other.made_from = {"id": str(first.pk), "disabled": True}, titling.made_from
+    other.save()  # earlier versions let an edit do that
     for by, state in (("owner", "In review"), ("admin", "Approved"), ("admin", "Applied")):
         assert enter(api[by], made, state).status_code == 200
     first.refresh_from_db()

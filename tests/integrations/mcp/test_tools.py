@@ -134,6 +134,10 @@ def test_a_proposal_that_cannot_be_applied_leaves_no_draft(api, cart, guarded):
     assert call(api["owner"], "propose_change", error=True, **asked)
     unknown = asked | {"changes": [wrong | {"action": "explode"}]}
     assert "must be one of" in call(api["owner"], "propose_change", error=True, **unknown)["message"]
+    [off] = EXAMPLES["propose_change"]["changes"]
+    back = asked | {"changes": [off, off | {"payload": {"enabled": True}}]}
+    refused = call(api["owner"], "propose_change", error=True, **back)
+    assert refused["message"] == "changes: leave everything as it is"
     assert not ChangeRequest.objects.exists()
 
 
