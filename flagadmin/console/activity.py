@@ -107,7 +107,9 @@ class ActivityPage(ListPage):
             changes = change_page(listing.all_rows, caller=self.caller, size=1).changes
             kwargs |= {
                 "change": next(iter(self.with_reverts(changes)), None),
-                "change_rows": with_versions(make_event_rows(listing.rows), listing.all_rows),
+                "change_rows": with_versions(
+                    make_event_rows(listing.rows, caller=self.caller), listing.all_rows
+                ),
                 "whom_url": make_comparison_url(listing.all_rows),
                 "every_url": listing.url(**{CHANGE: None}),
             }

@@ -16,7 +16,13 @@ from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
 from projects.access import describe_unknown_project
 from projects.history.lines import MEDIA_TYPE, answer_lines
-from projects.history.queries import EventFilter, list_event_creators, narrow_events, readable_events
+from projects.history.queries import (
+    EventFilter,
+    hide_projects,
+    list_event_creators,
+    narrow_events,
+    readable_events,
+)
 from projects.history.serializers import (
     EventList,
     EventQuery,
@@ -70,7 +76,7 @@ def list_events(caller: Caller, data: Any, *, feature: str | None = None) -> dic
     page = events.newest_first()[offset : offset + query.validated_data["limit"]]
     return {
         "version": 1,
-        "events": [make_event_record(event) for event in page],
+        "events": [make_event_record(event) for event in hide_projects(page, caller)],
         "totalEvents": total,
         "total": total,
     }

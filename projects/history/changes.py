@@ -17,7 +17,7 @@ from groups.models import User
 from projects.history.descriptions import Part, describe
 from projects.history.field_changes import FieldChange, Names, changes_of
 from projects.history.names import find_names_in
-from projects.history.queries import readable_events
+from projects.history.queries import hide_projects, readable_events
 from projects.projects.comment_links import read_comments
 
 MAX_EVENTS = 20
@@ -126,6 +126,7 @@ def change_page(
     groups = _group_events(heads[:size], caller)
     ids = [pk for _, members in groups for pk in members]
     events_by_id = AuditEvent.objects.in_bulk(ids)
+    hide_projects(events_by_id.values(), caller)
     names, actors = find_names_in(events_by_id.values()), _find_actors(events_by_id.values())
     comments = read_comments(events_by_id[members[0]] for _, members in groups)
     changes = [
@@ -143,9 +144,9 @@ def change_of(event: AuditEvent, *, caller: Caller) -> AuditEvents:
     return readable_events(caller).filter(same).newest_first()
 
 
-def make_event_rows(events: Iterable[AuditEvent]) -> list[Row]:
+def make_event_rows(events: Iterable[AuditEvent], *, caller: Caller) -> list[Row]:
     """Each of these events with its sentence and changed fields, in order."""
-    listed = list(events)
+    listed = hide_projects(events, caller)
     names = find_names_in(listed)
     return [_make_row(event, names) for event in listed]
 

@@ -78,6 +78,8 @@ def _choose_template(event: AuditEvent) -> str:
         return _SHARE_CHANGED
     if event.type == E.FEATURE_REVERTED and event.subject is None:
         return "reverted a change of {feature}"
+    if event.type == E.FEATURE_PROJECT_CHANGE and not document_of(event.before).get("project"):
+        return "moved {feature} to {project}"
     return _TEMPLATES.get(event.type) or find_template(event.type)
 
 

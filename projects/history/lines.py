@@ -10,7 +10,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Problem, ValidationError, check_problems
 from flagadmin.core.lists.filters import find_unknown_parameters
 from groups.access import Caller
-from projects.history.queries import narrow_events, readable_events
+from projects.history.queries import hide_projects, narrow_events, readable_events
 from projects.history.serializers import EventQuery, make_event_record
 from projects.history.settled import read_settled_id
 
@@ -34,6 +34,6 @@ def answer_lines(caller: Caller, data: Mapping[str, Any], known: Iterable[str]) 
         raise ValidationError.of([Problem("cursor", "must be a number, 0 for the oldest event")])
     events = narrow_events(readable_events(caller), query.filter())
     page = list(events.filter(pk__gt=cursor, pk__lte=read_settled_id()).order_by("pk")[:limit])
-    answer = HttpResponse(write_lines(page), content_type=MEDIA_TYPE)
+    answer = HttpResponse(write_lines(hide_projects(page, caller)), content_type=MEDIA_TYPE)
     answer[NEXT] = str(page[-1].pk if page else cursor)
     return answer

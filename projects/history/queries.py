@@ -1,8 +1,9 @@
 """Filters audit events, and restricts them to those that a caller may see."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Lower
@@ -48,6 +49,24 @@ def readable_events(caller: Caller) -> AuditEvents:
     if caller.can(Permission.READ_LOGS):
         return AuditEvent.objects.all()
     return AuditEvent.objects.exclude(type__in=ACCESS_TYPES, project=None)
+
+
+def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEvent]:
+    """The events, without the two projects of a move if the caller may not read one: it is told as a move to here."""
+    listed = list(events)
+    if caller.readable_projects is not None:
+        for event in listed:
+            documents = [side for side in (event.before, event.after) if isinstance(side, dict)]
+            projects = {side["project"] for side in documents if isinstance(side.get("project"), str)}
+            if not all(map(caller.can_read, projects)):
+                event.before, event.after = _drop_project(event.before), _drop_project(event.after)
+    return listed
+
+
+def _drop_project(document: Any) -> Any:
+    if not isinstance(document, dict):
+        return document
+    return {key: value for key, value in document.items() if key != "project"}
 
 
 def narrow_events(events: AuditEvents, criteria: EventFilter) -> AuditEvents:

@@ -114,7 +114,7 @@ class RevertPage(OnFlagPage, DraftingPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         event = readable_events(self.caller).get(pk=self.event)
-        [row] = make_event_rows([event])
+        [row] = make_event_rows([event], caller=self.caller)
         person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
         rows = self.list_rows()
         return super().get_context_data(

@@ -1,13 +1,16 @@
 """Moving a flag to another project."""
 
+import orjson
 import pytest
 
 from groups.models import Grant
 from groups.permissions import BuiltIn
+from projects.history import lines
 from projects.models import Flag, ProjectEnvironment, Segment
 from projects.revision import read_revisions
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.page_text import page_text
 from tests.support.records import events, refused
 
 PATH = "/api/admin/projects/shop/features/cart/changeProject"
@@ -41,6 +44,24 @@ def test_everything_comes_along(api, other):
     assert (event.project, event.before, event.after) == ("other", {"project": "shop"}, {"project": "other"})
     after = read_revisions(["shop", "other"])
     assert all(after[project] > before[project] for project in before)
+
+
+@pytest.mark.parametrize("who", ["reader", "owner"])
+def test_who_may_not_read_the_old_project_does_not_learn_of_it(api, browse, people, other, who, monkeypatch):
+    make_flag("cart")
+    move(api["owner"])
+    Grant.objects.filter(user=people["reader"]).update(project=other)
+    reads_both = who == "owner"
+    monkeypatch.setattr(lines, "read_settled_id", lambda: 2**62)
+    [event] = api[who].get("/api/admin/events", {"type": "feature-project-change"}).json()["events"]
+    line = api[who].get("/api/admin/events", {"cursor": 0, "type": "feature-project-change"}).content
+    for told in (event, orjson.loads(line)):
+        assert (told["preData"], told["project"]) == ({"project": "shop"} if reads_both else {}, "other")
+    change = f"/activity/?change={event['id']}"
+    for path in ("/activity/", change, "/projects/other/features/cart/", "/"):
+        page = page_text(browse(who).get(path))
+        assert ("from shop" in page, "to other" in page) == (reads_both, True), path
+        assert "shop" not in page or reads_both
 
 
 def test_to_where_it_is(api, shop):
