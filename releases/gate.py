@@ -1,7 +1,8 @@
 """Refuses changes of what an environment answers, where it takes them by change request only.
 
 Registered with `flagadmin.core.change_checks`, which calls it before a project changes and once it has changed. What
-counts is the effect, whichever operation has it: a title, a tag or a flag that is off changes no answer.
+counts is the effect, whichever operation has it: a title, a tag or a flag that is off changes no answer. Tags by which
+approvals are counted are guarded too (`tag_watch.py`).
 
 A form that asks for a later time is refused the same way, in any environment, and becomes a scheduled request.
 """
@@ -13,6 +14,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import read_transaction_time, record_all
 from flagadmin.core.change_checks import Refusal, Watch
 from flagadmin.core.change_options import get_change_options
+from flagadmin.core.errors import choices
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, ProjectEnvironment
@@ -22,6 +24,7 @@ from releases.derive import ProposedChange, derive_changes, find_differing
 from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, make_skip_event
 from releases.models import ReleasePlan, Safeguard
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
+from releases.tag_watch import Deciding, TagWatch, find_deciding
 
 BROUGHT = "The flag brings a release plan or safeguards, which change it automatically: remove them first."
 
@@ -29,13 +32,19 @@ BROUGHT = "The flag brings a release plan or safeguards, which change it automat
 def guard(project_id: str) -> Callable[[], Refusal | None]:
     """Returns a watch on the project's guarded environments, if there are any."""
     links = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
-    environments = sorted(links.values_list("environment_id", flat=True))
-    environments = [name for name in environments if not is_applied_to(project_id, name)]
+    policies = links.order_by("environment_id").values_list(
+        "environment_id", "approval_rules", "required_approvals"
+    )
+    deciding = {
+        name: find_deciding(rules, otherwise or 0)
+        for name, rules, otherwise in policies
+        if not is_applied_to(project_id, name)
+    }
     if get_change_options().is_postponed:
-        return _guard_postponed(project_id, environments)
-    if not environments:
+        return _guard_postponed(project_id, list(deciding))
+    if not deciding:
         return lambda: None
-    return GateWatch(project_id, environments)
+    return GateWatch(project_id, deciding)
 
 
 class GateWatch(Watch):
@@ -44,16 +53,19 @@ class GateWatch(Watch):
     Whatever changes flags has locked them by their names, or the whole project (`projects.access`).
     """
 
-    def __init__(self, project_id: str, environments: Sequence[str]) -> None:
+    def __init__(self, project_id: str, deciding: Mapping[str, Deciding]) -> None:
+        """``deciding``: the tags that count in each guarded environment."""
         self.project_id = project_id
+        self.tags = TagWatch(project_id, deciding)
         self.revision: Mapping[str, int] | None = None
         """The revisions read first: if still the same, nothing has changed, and the project need not be read again."""
-        self.before = {name: Definitions([], {}) for name in environments}
+        self.before = {name: Definitions([], {}) for name in deciding}
         self.applied = find_applied_environment(project_id)
         self.flags: set[str] | None = set()
         """The flags that have been read; None: all of the project."""
 
     def look_at(self, flags: Collection[str] | None) -> None:
+        self.tags.look_at(flags)
         if self.flags is None or (flags is not None and self.flags.issuperset(flags)):
             return
         if flags is None and not self.flags:
@@ -70,12 +82,15 @@ class GateWatch(Watch):
         return Definitions(flags, more.segments | read.segments)
 
     def __call__(self) -> Refusal | None:
-        if self.revision is not None and read_revisions([self.project_id]) == self.revision:
-            return None
-        refusals = (
-            _compare(self.project_id, name, read, self.flags, applied=self.applied)
-            for name, read in self.before.items()
-        )
+        retagged = self.tags.find_retagged()
+        if self.revision is None or read_revisions([self.project_id]) != self.revision:
+            refusals = (
+                _compare(self.project_id, name, read, self.flags, applied=self.applied)
+                for name, read in self.before.items()
+            )
+            if refusal := next(filter(None, refusals), None):
+                return refusal
+        refusals = (_refuse_tags(self.project_id, name, pairs) for name, pairs in retagged.items())
         return next(filter(None, refusals), None)
 
 
@@ -109,8 +124,7 @@ def _compare(
     brought = _find_brought(project_id, environment, entered) if entered else []
     if not flags and not segments and not brought:
         return None
-    caller: Caller | None = get_change_options().skip_by
-    if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
+    if not _is_skipped(project_id, environment, flags):
         if brought:
             return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
@@ -121,8 +135,29 @@ def _compare(
         else:
             changes = derive_changes(before, after, archived)
         return NeedsChangeRequest(Gated(project_id, environment, flags, changes, applied))
-    record_all([make_skip_event(project_id, environment, name) for name in flags], actor=caller)
     return None
+
+
+def _is_skipped(project_id: str, environment: str, flags: Sequence[str]) -> bool:
+    """Whether the caller wants to change these flags without a request, and may: it is recorded then."""
+    caller: Caller | None = get_change_options().skip_by
+    if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
+        return False
+    record_all([make_skip_event(project_id, environment, name) for name in flags], actor=caller)
+    return True
+
+
+def _refuse_tags(
+    project_id: str, environment: str, retagged: Sequence[tuple[str, str]]
+) -> NeedsChangeRequest | None:
+    flags = sorted({flag for flag, _ in retagged})
+    if _is_skipped(project_id, environment, flags):
+        return None
+    effect = (
+        f"Tags by which approvals are counted would come or go ({choices({tag for _, tag in retagged})} of "
+        f"{choices(flags)}): only who may skip change requests can do that."
+    )
+    return NeedsChangeRequest(Gated(project_id, environment, flags, None, effect=effect))
 
 
 def _find_brought(project_id: str, environment: str, entered: Collection[str]) -> list[str]:
