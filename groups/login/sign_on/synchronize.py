@@ -5,12 +5,12 @@ Memberships and roles given by hand stay.
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from allauth.socialaccount.models import SocialAccount
 from django.db.models import Q
 
-from flagadmin.core.errors import InvalidOperation, Problem, ServiceUnavailable
+from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ServiceUnavailable, ValidationError
 from groups.access import Caller
 from groups.groups.actions import change_members
 from groups.login.sign_on.identity import require_oidc
@@ -53,10 +53,12 @@ def _synchronize_groups(user: User, values: frozenset[str]) -> None:
     memberships_now = dict(memberships.values_list("group_id", "by_provider"))
     given_ids = {group_id for group_id, by_provider in memberships_now.items() if by_provider}
     for group_id in sorted(claimed_ids - memberships_now.keys()):
-        change_members(group_id, add=[user.pk], caller=Caller.system())
-        GroupMembership.objects.filter(group_id=group_id, user=user).update(by_provider=True)
+        # Suppressed: the group has just been deleted, or SCIM gives it its members from now on.
+        with suppress(NotFound, ValidationError):
+            change_members(group_id, add=[user.pk], caller=Caller.system())
+            GroupMembership.objects.filter(group_id=group_id, user=user).update(by_provider=True)
     for group_id in sorted(given_ids - claimed_ids):
-        with _unless_last_admin(user):
+        with _unless_last_admin(user), suppress(NotFound, ValidationError):
             change_members(group_id, remove=[user.pk], caller=Caller.system())
 
 
