@@ -14,7 +14,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
 from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
-from importer.apply.progress import ProgressReporter, RunProgress, is_running
+from importer.apply.progress import Progress, is_running, write_progress
 from importer.body.schemas import Body, parse_body
 from importer.bulk_work import bulk_work
 from importer.converting.stored import StoredConversion
@@ -93,9 +93,11 @@ def store_run(
     source: str,
     file_name: str = "",
     converted_from: str = "",
+    promoted_from: str = "",
     preview: Mapping[str, Any] | None = None,
 ) -> ImportRun:
     """Stores ``content``, from which the body is read again, with the preview of the body."""
+    plan = plan_import(body, caller=caller)
     delete_expired()
     run = ImportRun.objects.create(
         source=source,
@@ -105,13 +107,14 @@ def store_run(
         project=body.project,
         environment=body.environment,
         converted_from=converted_from,
+        promoted_from=promoted_from,
         file_name=file_name[:255],
         expires_at=timezone.now() + EXPIRES_AFTER,
         body=zlib.compress(content, 1),
         size=size,
         preview=preview or {},
     )
-    _save_preview(run, plan_import(body, caller=caller))
+    _save_preview(run, plan)
     return run
 
 
@@ -119,22 +122,14 @@ def store_run(
 def create_promotion(promotion: Promotion, *, caller: Caller) -> ImportRun:
     """Creates a pending run of a promotion with its preview. Raises NotFound, ValidationError."""
     access_project(caller, promotion.project)
-    plan = plan_import(read_promotion(promotion), caller=caller)
-    delete_expired()
-    run = ImportRun.objects.create(
-        source=ImportRun.Source.CONSOLE,
-        state=ImportRun.State.PENDING,
-        caller_id=caller.id,
-        caller_name=caller.name,
-        project=promotion.project,
-        environment=promotion.target,
-        promoted_from=promotion.source,
-        expires_at=timezone.now() + EXPIRES_AFTER,
-        body=zlib.compress(promotion.dump(), 1),
+    return store_run(
+        read_promotion(promotion),
+        promotion.dump(),
         size=promotion.size,
+        caller=caller,
+        source=ImportRun.Source.CONSOLE,
+        promoted_from=promotion.source,
     )
-    _save_preview(run, plan)
-    return run
 
 
 def get_promotion(run: ImportRun) -> Promotion:
@@ -217,7 +212,7 @@ def confirm_run(
     caller: Caller,
     fingerprint: str,
     excluded: Iterable[str] = (),
-    progress: ProgressReporter | None = None,
+    progress: Progress | None = None,
 ) -> ImportRun:
     """Imports what the preview with this ``fingerprint`` shows, without the ``excluded`` flags.
 
@@ -230,8 +225,8 @@ def confirm_run(
     checked = CheckedImport(run.project, _make_reader(run), run.fingerprint, run.checked_at, excluded)
     run.excluded = sorted(excluded | {*run.excluded})
     try:
-        with RunProgress(run.id) as run_progress:
-            return apply_checked(checked, caller=caller, run=run, progress=progress or run_progress)
+        with write_progress(run.id) as write:
+            return apply_checked(checked, caller=caller, run=run, progress=progress or write)
     except BaseException:
         ImportRun.objects.filter(id=run.id, state=ImportRun.State.RUNNING).update(
             state=ImportRun.State.PENDING

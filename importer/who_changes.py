@@ -27,11 +27,8 @@ BUDGET = Budget()
 FOR_PAGE = Budget(advice="Choose a flag, or fewer users.")
 
 
-def compare_plan(
-    plan: Plan, *, caller: Caller, flag: str = "", states: PlannedStates | None = None
-) -> WhoChanges:
+def compare_plan(states: PlannedStates, *, caller: Caller, flag: str = "") -> WhoChanges:
     """Compares the first changed flags for as many users as are quickly done, or one of them. Raises NotFound."""
-    states = states or plan_states(plan)
     if flag and flag not in states.names:
         raise NotFound(f"This import does not change the evaluation of {flag}.")
     pair, compared = states.pair, states.names[:MAX_FLAGS]

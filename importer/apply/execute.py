@@ -19,7 +19,7 @@ from flagadmin.core.errors import Conflict, NotFound, name_flags
 from groups.access import Caller
 from importer.apply import rows
 from importer.apply.digests import hash_document
-from importer.apply.progress import NoProgress, ProgressReporter, mark_running
+from importer.apply.progress import Progress, ignore_progress, mark_running
 from importer.apply.saved_contexts import lock_saved_contexts, write_saved_contexts
 from importer.body.schemas import Body
 from importer.bulk_work import bulk_work
@@ -82,17 +82,15 @@ def import_body(
     *,
     caller: Caller,
     source: str = ImportRun.Source.API,
-    progress: ProgressReporter | None = None,
+    progress: Progress = ignore_progress,
 ) -> ImportRun:
     """Plans and applies an import in one step.
 
     Raises NoAccess or ValidationError without writing anything.
     """
-    lock_projects(caller, [body.project])
-    _lock_contents(body)
-    plan = plan_import(body, caller=caller)
+    _, plan = _plan_locked(body.project, lambda: body, caller)
     plan.check()
-    return _write(plan, ImportRun(source=source), caller, progress or NoProgress())
+    return _write(plan, ImportRun(source=source), caller, progress)
 
 
 @bulk_work
@@ -102,12 +100,10 @@ def import_part(body: Body, *, caller: Caller) -> Plan:
 
     Raises NoAccess or ValidationError without writing anything.
     """
-    lock_projects(caller, [body.project])
-    _lock_contents(body)
-    plan = plan_import(body, caller=caller)
+    _, plan = _plan_locked(body.project, lambda: body, caller)
     plan.check()
     if any(plan.with_action(Action.CREATE, Action.CHANGE)):
-        _write(plan, ImportRun(source=ImportRun.Source.API), caller, NoProgress())
+        _write(plan, ImportRun(source=ImportRun.Source.API), caller)
     return plan
 
 
@@ -120,16 +116,12 @@ def promote_flags(promotion: Promotion, *, expected: Expected = None, caller: Ca
     Raises NoAccess, ValidationError, and EditConflict if the plan is not the one whose ``make_promotion_document`` is
     ``expected``, without writing anything.
     """
-    lock_projects(caller, [promotion.project])
-    body = read_promotion(promotion)
-    _lock_contents(body)
-    plan = plan_import(body, caller=caller)
+    _, plan = _plan_locked(promotion.project, lambda: read_promotion(promotion), caller)
     check_expected(
         expected, make_promotion_document(promotion, plan), "The plan has changed. Nothing was promoted."
     )
     plan.check()
-    run = ImportRun(source=ImportRun.Source.API, promoted_from=promotion.source)
-    return _write(plan, run, caller, NoProgress())
+    return _write(plan, ImportRun(source=ImportRun.Source.API, promoted_from=promotion.source), caller)
 
 
 @bulk_work
@@ -140,17 +132,14 @@ def apply_checked(
     *,
     caller: Caller,
     run: ImportRun,
-    progress: ProgressReporter,
+    progress: Progress = ignore_progress,
 ) -> ImportRun:
     """Applies a confirmed plan; ``run`` is its pending run.
 
     Raises NoAccess, ValidationError, and OutdatedPlan when anything that the plan depends on has changed.
     """
-    lock_projects(caller, [checked.project])
-    body = checked.read_body()
-    _lock_contents(body)
     mark_running(run.id)
-    plan = plan_import(body, caller=caller)
+    body, plan = _plan_locked(checked.project, checked.read_body, caller)
     if plan.fingerprint != checked.fingerprint:
         raise OutdatedPlan(describe_change(plan, checked.made_at))
     if checked.excluded:
@@ -159,12 +148,15 @@ def apply_checked(
     return _write(plan, run, caller, progress)
 
 
-def _lock_contents(body: Body) -> None:
-    """Locks the segments and saved contexts in the body: they cannot change after planning."""
+def _plan_locked(project: str, read_body: Callable[[], Body], caller: Caller) -> tuple[Body, Plan]:
+    """Locks the project, then the segments and saved contexts in the body: they cannot change after planning."""
+    lock_projects(caller, [project])
+    body = read_body()
     names = {segment["name"] for segment in body.data.get("segments", ())}
     hold_segments(Segment.objects.filter(name__in=names).values_list("pk", flat=True))
     if saved := body.data.get("savedContexts"):
         lock_saved_contexts(entry["name"].strip() for entry in saved)
+    return body, plan_import(body, caller=caller)
 
 
 def _plan_without(excluded: frozenset[str], body: Body, plan: Plan, caller: Caller) -> Plan:
@@ -191,26 +183,27 @@ def find_last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None
     return events.newest_first().first()
 
 
-def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporter) -> ImportRun:
+def _write(plan: Plan, run: ImportRun, caller: Caller, progress: Progress = ignore_progress) -> ImportRun:
     target = plan.target
     assert target is not None
     check_comment(list_touched_places(plan))
     now, project, environment = timezone.now(), target.project.id, target.environment
     created = list(plan.with_action(Action.CREATE))
     changed = [(f.stored.id, f) for f in plan.with_action(Action.CHANGE) if f.stored is not None]
-    progress.total(len(created) + len(changed))
+    total = len(created) + len(changed)
+    progress("", 0, total)
     references_created = _create_references(plan)
     new = rows.create_flags(created, project=project, caller=caller, now=now) if created else []
     if new:
         rows.create_flag_environments(new, target.environments, environment)
-    progress.step("flags", len(created))
+    progress("flags", len(created), total)
     rows.update_flags(changed, now)
     rows.set_flag_environments(changed, environment)
     written = [*new, *changed]
     rows.write_details(written, project=project, environment=environment, now=now)
-    progress.step("strategies", len(written))
+    progress("strategies", total, total)
     rows.write_stages(new, [flag_id for flag_id, flag in written if flag.becomes_archived], now)
-    progress.step("history", len(written))
+    progress("history", total, total)
     saved_context_events, run.saved_contexts = write_saved_contexts(plan, caller)
     _record(plan, [*references_created, *saved_context_events], run, caller)
     return _finish(run, plan, caller)

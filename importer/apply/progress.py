@@ -1,58 +1,36 @@
 """Reports the progress of a large import on a separate connection while its transaction is open."""
 
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
+
+Progress = Callable[[str, int, int], None]
+"""Told of each completed step: its name, for how many flags, and of how many. The first call is before any step."""
 
 
-class ProgressReporter(Protocol):
-    """Shows progress: in the database, on a terminal, or nowhere."""
-
-    def total(self, count: int) -> None:
-        """Sets the number of flags to write."""
-
-    def step(self, name: str, done: int) -> None:
-        """Reports that the step ``name`` is complete for ``done`` flags."""
+def ignore_progress(step: str, done: int, total: int) -> None:
+    """For imports that nobody watches."""
 
 
-class NoProgress:
-    def total(self, count: int) -> None:
-        pass
+@contextmanager
+def write_progress(run_id: UUID) -> Iterator[Progress]:
+    """Writes progress to a committed run, where a page reads it."""
+    own = connection.copy()
 
-    def step(self, name: str, done: int) -> None:
-        pass
-
-
-class RunProgress:
-    """Writes progress to a committed run, where a page reads it. A context manager."""
-
-    def __init__(self, run_id: UUID) -> None:
-        self.run_id = run_id
-        self.connection: BaseDatabaseWrapper | None = None
-
-    def __enter__(self) -> "RunProgress":
-        self.connection = connection.copy()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self.connection is not None:
-            self.connection.close()
-
-    def total(self, count: int) -> None:
-        self._set("state = 'running', progress_total = %s, progress_done = 0, step = ''", count)
-
-    def step(self, name: str, done: int) -> None:
-        self._set("step = %s, progress_done = %s", name, done)
-
-    def _set(self, assignments: str, *values: str | int) -> None:
-        assert self.connection is not None
-        with self.connection.cursor() as cursor:
+    def write(step: str, done: int, total: int) -> None:
+        with own.cursor() as cursor:
             cursor.execute(
-                f"UPDATE importer_importrun SET {assignments} WHERE id = %s",  # noqa: S608 - no user input
-                [*values, self.run_id],
+                "UPDATE importer_importrun SET state = 'running', step = %s, progress_done = %s, progress_total = %s"
+                " WHERE id = %s",
+                [step, done, total, run_id],
             )
+
+    try:
+        yield write
+    finally:
+        own.close()
 
 
 def mark_running(run_id: UUID) -> None:

@@ -1,7 +1,7 @@
 """The table of an import's flags, with what the import does or did to each."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.http import QueryDict
@@ -12,26 +12,23 @@ from importer.models import FlagReport, ImportRun
 from projects.history.diff import Change
 
 State = ImportRun.State
+
+
+class ActionWords(NamedTuple):
+    """What a flag is, what is to be done or was done with it, and the mark of all three."""
+
+    result: str
+    planned: str
+    done: str
+    mark: str
+
+
 ACTIONS = {
-    "create": ("new", "plus"),
-    "change": ("changed", "info"),
-    "same": ("the same", ""),
-    "skip": ("skipped", "warn"),
-    "refuse": ("blocked", "error"),
-}
-PLANNED_LABELS = {
-    "create": "create",
-    "change": "change",
-    "same": "the same",
-    "skip": "skip",
-    "refuse": "blocked",
-}
-DONE_LABELS = {
-    "create": "created",
-    "change": "changed",
-    "same": "the same",
-    "skip": "skipped",
-    "refuse": "blocked",
+    "create": ActionWords("new", "create", "created", "plus"),
+    "change": ActionWords("changed", "change", "changed", "info"),
+    "same": ActionWords("the same", "the same", "the same", ""),
+    "skip": ActionWords("skipped", "skip", "skipped", "warn"),
+    "refuse": ActionWords("blocked", "blocked", "blocked", "error"),
 }
 COLUMNS = (
     Column("flag", "Flag", by=("name",)),
@@ -50,8 +47,8 @@ class FlagRow:
         self.summary = report.summary
         self.changes = [Change(**change) for change in report.changes]
         is_over = run.state in (State.DONE, State.UNDONE)
-        self.words = DONE_LABELS[self.action] if is_over else PLANNED_LABELS[self.action]
-        self.mark = ACTIONS[self.action][1]
+        words = ACTIONS[self.action]
+        self.words, self.mark = words.done if is_over else words.planned, words.mark
         written = run.state == State.DONE and self.action == "create"
         self.is_here = report.is_here or written
         self.can_exclude = self.action in EXCLUDABLE

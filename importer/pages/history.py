@@ -73,9 +73,9 @@ class HistoryPage(ListPage):
 
 def list_counts(run: ImportRun) -> Iterator[tuple[int, str, str]]:
     """The number of flags for each result that occurs, with its label and the class of its pill."""
-    for key, (label, mark) in ACTIONS.items():
+    for key, words in ACTIONS.items():
         if run.counts.get(key):
-            yield run.counts[key], label, mark
+            yield run.counts[key], words.result, words.mark
 
 
 def describe_counts(run: ImportRun) -> str:

@@ -41,7 +41,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
 
 def summarize_counts(counts: dict[str, int]) -> str:
     """A summary: ``1 new, 2 changed, 7 the same, 1 skipped. Nothing has been written.``"""
-    parts = [f"{counts[action]:,} {label}" for action, (label, _) in ACTIONS.items() if counts.get(action)]
+    parts = [f"{counts[action]:,} {words.result}" for action, words in ACTIONS.items() if counts.get(action)]
     return f"{', '.join(parts) or 'No flags'}. Nothing has been written."
 
 

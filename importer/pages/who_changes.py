@@ -1,7 +1,5 @@
 """/import/ID/who-changes/: how many generated users get a different result after the import, which, and why."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -9,18 +7,11 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
-from groups.console import Breadcrumbs, ConsolePage
-from importer.apply.execute import describe_change
 from importer.bulk_work import bulk_work, run_isolated
 from importer.expectations import find_unmet_of_file, predict_saved_contexts
-from importer.models import ImportRun
-from importer.pages.naming import list_pages_above_part
-from importer.plan.build import plan_import
-from importer.runs import access_run, load_body
-from importer.states import plan_states
+from importer.pages.if_imported import IfImported, PendingRunPage, plan_run
 from importer.who_changes import compare_plan
 from playground.pages.changes import Changes
 from playground.pages.effects_view import EffectsView
@@ -33,33 +24,19 @@ MAX_NOT_MET = 20
 """Expectations of the file that the page names."""
 
 
-@dataclass(frozen=True, slots=True)
-class IfImported:
-    """The comparison, small enough to send to another process: rendered, or its rows for CSV."""
-
-    html: str = ""
-    header: Sequence[str] = ()
-    rows: list[list[Any]] = field(default_factory=list)
-    outdated: str = ""
-
-
-class WhoChangesPage(ConsolePage):
+class WhoChangesPage(PendingRunPage):
     """Compares the project's flags for generated users, before and after the import. The preview loads a part of it."""
 
     template_name = "importer/who_changes.html"
     title = "Who changes"
-
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return list_pages_above_part(self.run)
+    advice = "Compare its flags in the playground."
 
     def get_curl(self) -> str:
         call = curl_for(self.request, "POST", "/api/admin/features-batch/compare")
         return f"{call} -H 'Content-Type: application/json' --data-binary @export.json"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.run = access_run(self.caller, kwargs["run_id"])
-        if self.run.state != ImportRun.State.PENDING:
-            raise Conflict(f"This {self.run.noun} is no longer pending. Compare its flags in the playground.")
+        self.find()
         part = request.headers.get("HX-Target") == "who-changes"
         link = request.build_absolute_uri()
         answer = run_isolated(
@@ -77,15 +54,13 @@ def compare_if_imported(
     run_id: UUID, query: QueryDict, link: str, *, part: bool, caller: Caller
 ) -> IfImported:
     """Compares both states. ``query``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
-    run = access_run(caller, run_id)
-    plan = plan_import(load_body(run), caller=caller)
+    run, states, outdated = plan_run(run_id, caller)
+    plan = states.plan
     explain = explain_by(reverse("import-evaluate", args=[run.id]))
-    states = plan_states(plan)
-    comparison = compare_plan(plan, caller=caller, flag=query.get("only", ""), states=states)
+    comparison = compare_plan(states, caller=caller, flag=query.get("only", ""))
     changes = Changes(comparison, query, explain=explain, per_page=IN_PREVIEW if part else 0)
     if query.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
-    assert run.checked_at is not None
     not_met = find_unmet_of_file(states, caller=caller)
     effects = find_effects(
         caller, *states.pair.snapshots, flags=states.names, instead=predict_saved_contexts(plan)
@@ -105,7 +80,4 @@ def compare_if_imported(
         "not_met": not_met[:MAX_NOT_MET],
         "more_not_met": len(not_met[MAX_NOT_MET:]),
     }
-    return IfImported(
-        render_to_string(name, context),
-        outdated=describe_change(plan, run.checked_at) if plan.fingerprint != run.fingerprint else "",
-    )
+    return IfImported(render_to_string(name, context), outdated=outdated)

@@ -1,4 +1,4 @@
-"""Builds the flag definitions that the playground would evaluate after an import, without importing."""
+"""Finds which flags evaluate in another way after an import, without importing."""
 
 from typing import Any
 
@@ -9,26 +9,11 @@ from projects.definitions import Definitions, find_used_segments, read_definitio
 from projects.models import Segment
 
 
-def build_definitions(plan: Plan) -> Definitions:
-    """The active flags of the target project in the target environment, as they would be after the import.
+def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
+    """The names of the flags that evaluate in another way after the import, and their definitions then.
 
     Strategies get temporary ids, new segments negative ids.
     """
-    if plan.target is None or plan.references is None:
-        return Definitions([], {})
-    project, environment = plan.target.project.id, plan.target.environment
-    present = read_definitions([project], environment)
-    flags = {flag["name"]: flag for flag in present.flags}
-    for planned in plan.with_action(Action.CREATE, Action.CHANGE):
-        if planned.after is None or planned.after["archived"]:
-            flags.pop(planned.name, None)
-        else:
-            flags[planned.name] = _make_definition(planned, planned.after, project)
-    return _add_segments(plan, [flags[name] for name in sorted(flags)], present)
-
-
-def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
-    """The names of the flags that evaluate in another way after the import, and their definitions then."""
     if plan.target is None or plan.references is None:
         return set(), Definitions([], {})
     project, environment = plan.target.project.id, plan.target.environment

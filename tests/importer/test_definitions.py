@@ -7,7 +7,7 @@ import pytest
 from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.plan.definitions import build_definitions
+from importer.states import plan_states
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy, switch
@@ -21,7 +21,7 @@ def without_ids(definitions: Definitions) -> Any:
         for flag_strategy in flag["strategies"]:
             flag_strategy["id"] = ""
             flag_strategy["segments"] = [names[segment] for segment in flag_strategy["segments"]]
-    return definitions.flags, sorted(names.values())
+    return sorted(definitions.flags, key=lambda flag: flag["name"]), sorted(names.values())
 
 
 def test_is_what_the_import_then_makes(callers: Any) -> None:
@@ -41,7 +41,8 @@ def test_is_what_the_import_then_makes(callers: Any) -> None:
     changes = read_body(document)
     plan = plan_import(changes, caller=caller)
 
-    planned = without_ids(build_definitions(plan))
+    _, after = plan_states(plan).pair.states
+    planned = without_ids(after.apply(read_definitions(["shop"], "development"), plan.flags))
 
     assert not Flag.objects.filter(name="new").exists()
     import_body(changes, caller=caller)

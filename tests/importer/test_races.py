@@ -2,17 +2,19 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import orjson
 import pytest
 from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.apply.execute import import_body
-from importer.apply.progress import RunProgress
+from importer.apply.progress import Progress, write_progress
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from importer.runs import access_run, confirm_run, create_run
@@ -128,28 +130,26 @@ def test_against_archiving(shop: Project) -> None:
         assert (imported.counts["change"], imported.counts["skip"]) in {(40, 0), (39, 1)}
 
 
-class Killed(RunProgress):
-    """Ends its own database connection when the strategies are written, as a crash would."""
+class Killed:
+    """Ends the import's database connection when the strategies are written, as a crash would."""
 
-    def __init__(self, run_id: Any) -> None:
-        super().__init__(run_id)
+    def __init__(self, write: Progress, other: BaseDatabaseWrapper) -> None:
+        self.write, self.other = write, other
         self.seen: list[Any] = []
 
-    def step(self, name: str, done: int) -> None:
-        super().step(name, done)
-        if name == "strategies":
+    def __call__(self, step: str, done: int, total: int) -> None:
+        self.write(step, done, total)
+        if step == "strategies":
             self.seen = [self.poll(), Flag.objects.count()]
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_backend_pid()")
                 [pid] = cursor.fetchone()
-            assert self.connection is not None
-            with self.connection.cursor() as cursor:
+            with self.other.cursor() as cursor:
                 cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
 
     def poll(self) -> Any:
         """What another connection sees meanwhile."""
-        assert self.connection is not None
-        with self.connection.cursor() as cursor:
+        with self.other.cursor() as cursor:
             cursor.execute("SELECT state, step, progress_done, progress_total FROM importer_importrun")
             return cursor.fetchone()
 
@@ -157,9 +157,11 @@ class Killed(RunProgress):
 def test_killed_midway_nothing_of_it_exists_and_it_can_be_confirmed_again(shop: Project) -> None:
     sent = body("one", featureStrategies=[strategy("one")], featureEnvironments=[switch("one")])
     run = create_run(orjson.dumps(sent), caller=CALLER)
-    killed = Killed(run.id)
-    with killed, pytest.raises(OperationalError):
-        confirm_run(run, caller=CALLER, fingerprint=run.fingerprint, progress=killed)
+    other = connection.copy()
+    with closing(other), write_progress(run.id) as write:
+        killed = Killed(write, other)
+        with pytest.raises(OperationalError):
+            confirm_run(run, caller=CALLER, fingerprint=run.fingerprint, progress=killed)
     connection.close()
     assert killed.seen == [("running", "strategies", 1, 1), 1]
     assert not any(table.objects.exists() for table in (Flag, FlagEnvironment, Strategy, AuditEvent))

@@ -11,6 +11,7 @@ from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from importer.openapi import COMPARE_EXAMPLE, IMPORT_EXAMPLE
 from importer.plan.build import plan_import
+from importer.states import plan_states
 from importer.who_changes import compare_plan
 from playground.comparison.compare import Change, Comparison
 from playground.comparison.who_changes import MAX_USERS
@@ -40,7 +41,7 @@ def changed(callers: Any, *names: str, percent: int = 75, flag: str = "", **data
     data = {"featureStrategies": strategies, "featureEnvironments": [switch(name) for name in names]} | data
     plan = plan_import(read_body(body(*names, **data)), caller=callers("admin"))
     assert plan.can_be_applied, plan.issues
-    return compare_plan(plan, caller=callers("admin"), flag=flag)
+    return compare_plan(plan_states(plan), caller=callers("admin"), flag=flag)
 
 
 def test_a_raised_rollout_turns_a_quarter_on(callers: Any, shop: Any) -> None:
@@ -107,7 +108,8 @@ def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
             segments=[{"id": 5, "name": "vip", "constraints": [NORWAY]}],
         )
     )
-    comparison = compare_plan(plan_import(parsed, caller=callers("admin")), caller=callers("admin"))
+    states = plan_states(plan_import(parsed, caller=callers("admin")))
+    comparison = compare_plan(states, caller=callers("admin"))
     assert {flag.name for flag in comparison.flags if flag.users} == {"old", "child", "parent", "new"}
     import_body(parsed, caller=callers("admin"))
     now = load_snapshot(["shop"], "development").snapshot

@@ -11,6 +11,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
+from importer.states import plan_states
 from importer.who_changes import compare_plan
 from playground.comparison.compare import Change
 from playground.comparison.documents import MAX_VALUE
@@ -187,7 +188,7 @@ def test_imports(fee: Flag) -> None:
     }
     plan = plan_import(read_body(body("fee", **PRODUCTION, **data)), caller=WHO)
     assert plan.can_be_applied, plan.issues
-    [found] = compare_plan(plan, caller=WHO).flags
+    [found] = compare_plan(plan_states(plan), caller=WHO).flags
     assert found.counts[Change.PAYLOAD] == found.users > 0
 
 

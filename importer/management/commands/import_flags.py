@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import orjson
 from django.core.management.base import BaseCommand, CommandError
@@ -22,6 +22,7 @@ from importer.report.document import plan_document
 
 REFUSED = 2
 """The exit status of a refused import, or of a check that finds issues."""
+BAR_WIDTH = 30
 
 
 class Command(BaseCommand):
@@ -68,7 +69,7 @@ class Command(BaseCommand):
                     body,
                     caller=Caller.system(),
                     source=ImportRun.Source.COMMAND,
-                    progress=ProgressBar(sys.stderr),
+                    progress=show_progress,
                 )
         except BrokenExpectations as error:
             for problem in error.problems:
@@ -122,20 +123,10 @@ def _describe(flag: dict[str, Any]) -> str:
     return flag.get("reason") or flag.get("summary") or "; ".join(changes)
 
 
-class ProgressBar:
-    """A progress bar on a terminal; prints nothing to a file or pipe."""
-
-    WIDTH = 30
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream, self.count = stream, 0
-
-    def total(self, count: int) -> None:
-        self.count = count
-
-    def step(self, name: str, done: int) -> None:
-        if self.stream.isatty() and self.count:
-            filled = round(self.WIDTH * done / self.count)
-            self.stream.write(f"\r[{'#' * filled:{self.WIDTH}}] {done:,} of {self.count:,}: {name:12}")
-            self.stream.write("\n" if name == "history" else "")
-            self.stream.flush()
+def show_progress(step: str, done: int, total: int) -> None:
+    """Shows a bar on a terminal; prints nothing to a file or pipe."""
+    if sys.stderr.isatty() and step and total:
+        filled = round(BAR_WIDTH * done / total)
+        sys.stderr.write(f"\r[{'#' * filled:{BAR_WIDTH}}] {done:,} of {total:,}: {step:12}")
+        sys.stderr.write("\n" if step == "history" else "")
+        sys.stderr.flush()

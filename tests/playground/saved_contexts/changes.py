@@ -6,7 +6,6 @@ from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
 from importer.apply.execute import CheckedImport, apply_checked, import_body, promote_flags
-from importer.apply.progress import NoProgress
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.promotion import Promotion
@@ -45,7 +44,7 @@ Change = Callable[[], Any]
 def confirmed_import() -> Change:
     run = create_run(json.dumps(an_import()).encode(), caller=WHO)
     checked = CheckedImport("shop", lambda: read_body(an_import()), run.fingerprint, run.checked_at)
-    return lambda: apply_checked(checked, caller=WHO, run=run, progress=NoProgress())
+    return lambda: apply_checked(checked, caller=WHO, run=run)
 
 
 def reordered() -> Change:
