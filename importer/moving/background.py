@@ -15,7 +15,7 @@ from importer.moving.leave_out import read_choices
 from importer.moving.prove import prove
 from importer.moving.report import strip_controls
 from importer.moving.run import WantedMove, move_from
-from importer.moving.source import Source, SourceError
+from importer.moving.source import Source
 
 logger = logging.getLogger(__name__)
 BEAT = 1.0  # seconds
@@ -68,10 +68,8 @@ def work(run: InstallationMove, source: Source, csv: bytes) -> None:
     """Does what the run says, and stores what has come of it."""
     try:
         _do_steps(run, source, csv)
-    except SourceError as error:
-        run.problem = strip_controls(str(error))
     except AppError as error:
-        run.problem = error.message
+        run.problem = strip_controls(error.message)
     except Exception:
         logger.exception("a move from the console failed")
         run.problem = "The move failed; this server's log says why. Nothing was written."

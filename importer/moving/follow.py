@@ -11,7 +11,7 @@ from flagadmin.core.errors import AppError
 from importer.moving.proof import TokenProof
 from importer.moving.report import Report
 from importer.moving.shapes import Shape, read_shape
-from importer.moving.source import Source, SourceError
+from importer.moving.source import Source
 
 EVENTS = "/api/admin/search/events?limit=100"
 OUR_OWN = {"features-exported"}
@@ -80,8 +80,6 @@ def follow(
             if changes.look():
                 current.report = move()
             current.proofs = prove()
-        except SourceError as error:
-            current.problem = str(error)
         except AppError as error:
             current.problem = error.message
         except OperationalError:  # the next round connects anew

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from importer.moving.database import SourceDatabase
-from importer.moving.shapes import Constraint, Shape, Text
+from importer.moving.shapes import Shape
 
 
 class ProjectRow(Shape):
@@ -65,9 +65,6 @@ class GroupUserRow(Shape):
 class TokenRow(Shape):
     secret: str
     verifier: str | None = None
-    token_name: str | None = None
-    username: str | None = None
-    seen_at: datetime | None = None
 
     @property
     def digest(self) -> str | None:
@@ -85,40 +82,6 @@ class PersonalTokenRow(Shape):
     description: str = ""
     expires_at: datetime | None = None
     seen_at: datetime | None = None
-
-
-class ReleaseRow(Shape):
-    """A release template, or the plan of a flag: ``discriminator`` tells."""
-
-    id: str
-    discriminator: str
-    name: str
-    description: str = ""
-    project: str | None = None
-    feature_name: str = ""
-    environment: str = ""
-    active_milestone_id: str = ""
-    release_plan_template_id: str = ""
-    archived_at: datetime | None = None
-
-
-class MilestoneRow(Shape):
-    id: str
-    name: str
-    sort_order: int
-    release_plan_definition_id: str
-    started_at: datetime | None = None
-
-
-class MilestoneStrategyRow(Shape):
-    id: str
-    milestone_id: str
-    sort_order: int
-    title: str = ""
-    strategy_name: str
-    parameters: dict[str, Text] = {}
-    constraints: list[Constraint] = []
-    variants: list[dict[str, Any]] = []
 
 
 class MilestoneSegmentRow(Shape):

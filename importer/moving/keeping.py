@@ -37,9 +37,7 @@ def keep(
     """Creates the row or updates it. One that was edited here is left alone: its line says what would have changed."""
     if present is None:
         if is_edited:
-            yield Line(
-                Kind.CONFLICT, subject, "was deleted here since the last move, and stays away", project
-            )
+            yield Line(Kind.CONFLICT, subject, DELETED, project)
             return
         create()
         yield Line(Kind.CREATE, subject, project=project)

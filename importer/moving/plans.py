@@ -29,21 +29,27 @@ UNNAMED = ("createdAt", "createdByUserId", "reason")
 
 def move_plans(installation: Installation, edits: Edits) -> Iterator[Line]:
     ids, moved = SegmentIds(installation), installation.flag_names
-    flags = Flag.objects.active().filter(name__in={plan.flag for plan in installation.plans} & moved)
+    flags = Flag.objects.active().filter(name__in={plan.feature_name for plan in installation.plans} & moved)
     projects = dict(flags.values_list("name", "project"))
     used = {*ProjectEnvironment.objects.values_list("project", "environment")}
     templates = _find_templates(installation)
     for plan in installation.plans:
-        subject = f"release plan {plan.name} of {plan.flag} in {plan.environment}"
-        project = projects.get(plan.flag, "")
+        subject = f"release plan {plan.name} of {plan.feature_name} in {plan.environment}"
+        project = projects.get(plan.feature_name, "")
         if (project, plan.environment) not in used:
-            if plan.flag in moved:
-                yield Line(Kind.CANNOT, subject, "its flag is archived or not used there", project, plan.flag)
+            if plan.feature_name in moved:
+                yield Line(
+                    Kind.CANNOT, subject, "its flag is archived or not used there", project, plan.feature_name
+                )
         elif len(plan.id) > MAX_KEY:
-            yield Line(Kind.CANNOT, subject, f"its id has more than {MAX_KEY} characters", project, plan.flag)
+            yield Line(
+                Kind.CANNOT, subject, f"its id has more than {MAX_KEY} characters", project, plan.feature_name
+            )
         else:
-            place = FlagPath(project, plan.flag, plan.environment)
-            work = partial(_move, plan, place, ids, templates.get(plan.template, ""), edits, subject)
+            place = FlagPath(project, plan.feature_name, plan.environment)
+            work = partial(
+                _move, plan, place, ids, templates.get(plan.release_plan_template_id, ""), edits, subject
+            )
             yield from try_alone(subject, work, project)
 
 
@@ -57,10 +63,10 @@ def _find_templates(installation: Installation) -> dict[str, str]:
 def _move(
     plan: SourcePlan, place: FlagPath, ids: SegmentIds, template: str, edits: Edits, subject: str
 ) -> Iterator[Line]:
-    present = ReleasePlan.objects.filter(pk=plan.id, flag__name=plan.flag).first()
-    is_edited = edits.has_flag(plan.flag, plan.environment)
+    present = ReleasePlan.objects.filter(pk=plan.id, flag__name=plan.feature_name).first()
+    is_edited = edits.has_flag(plan.feature_name, plan.environment)
     if present is None and is_edited:
-        yield Line(Kind.CONFLICT, subject, DELETED, place.project, plan.flag)
+        yield Line(Kind.CONFLICT, subject, DELETED, place.project, plan.feature_name)
         return
     begun = _read(plan, ids, template)
     before = _make_document(present) if present else {}
@@ -69,7 +75,7 @@ def _move(
     except ValidationError:
         if not is_edited:
             raise
-        yield Line(Kind.CONFLICT, subject, EDITED, place.project, plan.flag)
+        yield Line(Kind.CONFLICT, subject, EDITED, place.project, plan.feature_name)
         return
     if before == after:
         return
@@ -79,13 +85,13 @@ def _move(
         yield Line(Kind.CREATE, subject, begun.pause and PAUSED, place.project)
     else:
         changes = describe_changes(before, after)
-        yield change_line(subject, changes, place.project, is_edited=is_edited, flag=plan.flag)
+        yield change_line(subject, changes, place.project, is_edited=is_edited, flag=plan.feature_name)
 
 
 def _read(plan: SourcePlan, ids: SegmentIds, template: str) -> BegunPlan:
     milestones = sorted(plan.milestones, key=lambda each: each.sort_order)
     keys = [milestone.id for milestone in milestones]
-    active = keys.index(plan.active) if plan.active in keys else None
+    active = keys.index(plan.active_milestone_id) if plan.active_milestone_id in keys else None
     goes_on = active is not None and milestones[active].transition is not None
     return BegunPlan(
         key=plan.id,

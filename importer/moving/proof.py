@@ -1,6 +1,6 @@
 """The result of a proof for one SDK token."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -13,15 +13,6 @@ class Difference:
     users: int = 0
     of: int = 0
     example: str = ""
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "flag": self.flag,
-            "reason": self.reason,
-            "users": self.users,
-            "of": self.of,
-            "example": self.example,
-        }
 
 
 @dataclass(slots=True)
@@ -56,7 +47,7 @@ class TokenProof:
             "flags": self.flags,
             "problem": self.problem,
             "note": self.note,
-            "differences": [each.document() for each in self.differences],
+            "differences": list(map(asdict, self.differences)),
             "leftOut": self.left_out,
-            "writtenOtherwise": [each.document() for each in self.spellings],
+            "writtenOtherwise": list(map(asdict, self.spellings)),
         }

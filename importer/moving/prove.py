@@ -111,7 +111,7 @@ class _Prover:
             try:
                 prove_frontend(self.source, token, here, proof, self.people, self.left_out)
             except UnexpectedStatus as error:
-                if error.status != 404:
+                if error.answered != 404:
                     raise
                 proof.note = f"the other server has no frontend API; {self._name_backend(token)}"
             self.frontends[key] = proof

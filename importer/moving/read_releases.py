@@ -2,15 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import quote
 
 from pydantic import Field
 
 from importer.moving.database import SourceDatabase
-from importer.moving.hidden import MilestoneRow, MilestoneSegmentRow, MilestoneStrategyRow, ReleaseRow
+from importer.moving.hidden import MilestoneSegmentRow
 from importer.moving.installation import Installation
-from importer.moving.release_shapes import SourceMilestone, SourcePlan, SourceTemplate
+from importer.moving.release_shapes import (
+    MilestoneStrategy,
+    ReleaseRow,
+    SourceMilestone,
+    SourcePlan,
+    SourceTemplate,
+)
 from importer.moving.shapes import Shape, read_list, read_shape
 from importer.moving.source import Source
 
@@ -59,35 +64,28 @@ def _read_added(source: Source) -> Iterator[_Added]:
 def add_releases(installation: Installation, database: SourceDatabase) -> None:
     """Adds the templates and plans of the database, if it has any."""
     milestones = _read_milestones(installation, database)
-    templates, plans = [], []
-    for row in database.read("release_plan_definitions", ReleaseRow):
-        document = row.model_dump(include={"id", "name", "description", "project", "archived_at"})
-        document["milestones"] = milestones[row.id]
-        if row.discriminator == "template":
-            templates.append(SourceTemplate(**document))
-        else:
-            document |= {"flag": row.feature_name, "environment": row.environment}
-            document |= {"active": row.active_milestone_id, "template": row.release_plan_template_id}
-            plans.append(SourcePlan(**document))
-    installation.templates = templates or installation.templates
-    installation.plans = plans or installation.plans
+    rows = database.read("release_plan_definitions", ReleaseRow)
+    for row in rows:
+        row.milestones = milestones[row.id]
+    templates = [row for row in rows if row.discriminator == "template"]
+    plans = [row for row in rows if row.discriminator != "template"]
+    installation.templates = [*templates] or installation.templates
+    installation.plans = [*plans] or installation.plans
 
 
 def _read_milestones(
     installation: Installation, database: SourceDatabase
 ) -> dict[str, list[SourceMilestone]]:
     """Reads the milestones by the template or plan that has them."""
-    strategies: dict[str, list[Any]] = defaultdict(list)
+    strategies: dict[str, list[MilestoneStrategy]] = defaultdict(list)
     segments = _read_segments(installation, database)
-    for row in database.read("milestone_strategies", MilestoneStrategyRow):
-        document = row.model_dump(exclude_unset=True, exclude={"strategy_name", "milestone_id"})
-        document |= {"name": row.strategy_name, "segments": segments[row.id]}
-        strategies[row.milestone_id].append(document)
+    for strategy in database.read("milestone_strategies", MilestoneStrategy):
+        strategy.segments = segments[strategy.id]
+        strategies[strategy.milestone_id].append(strategy)
     milestones: dict[str, list[SourceMilestone]] = defaultdict(list)
-    for milestone in database.read("milestones", MilestoneRow):
-        document = milestone.model_dump(exclude={"release_plan_definition_id"})
-        document["strategies"] = strategies[milestone.id]
-        milestones[milestone.release_plan_definition_id].append(SourceMilestone.model_validate(document))
+    for milestone in database.read("milestones", SourceMilestone):
+        milestone.strategies = strategies[milestone.id]
+        milestones[milestone.release_plan_definition_id].append(milestone)
     return milestones
 
 

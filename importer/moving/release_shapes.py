@@ -1,16 +1,18 @@
-"""Shapes of Unleash's release templates and plans, in its API and in its database."""
+"""Shapes of Unleash's release templates and plans. Members have the names of its columns, and aliases of its API's."""
 
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from importer.moving.shapes import Constraint, Shape, Text
 
 
 class MilestoneStrategy(Shape):
     id: str = ""
-    name: str = Field("", alias="strategyName")
+    milestone_id: str = ""
+    """In the database alone."""
+    strategy_name: str = Field("", validation_alias=AliasChoices("strategyName", "name"))
     title: str = ""
     sort_order: int = Field(0, alias="sortOrder")
     parameters: dict[str, Text] = {}
@@ -29,9 +31,10 @@ class SourceMilestone(Shape):
     id: str = ""
     name: str
     sort_order: int = Field(0, alias="sortOrder")
+    release_plan_definition_id: str = ""
+    """In the database alone."""
     transition: Transition | None = Field(None, alias="transitionCondition")
     started_at: datetime | None = Field(None, alias="startedAt")
-    passed_at: datetime | None = Field(None, alias="progressionExecutedAt")
     strategies: list[MilestoneStrategy] = []
 
 
@@ -49,7 +52,15 @@ class SourceTemplate(Shape):
 class SourcePlan(SourceTemplate):
     """The release plan of a flag in an environment. The strategies of its active milestone are the flag's."""
 
-    flag: str = Field(alias="featureName")
+    feature_name: str = Field(alias="featureName")
     environment: str
-    active: str = Field("", alias="activeMilestoneId")
-    template: str = Field("", alias="releasePlanTemplateId")
+    active_milestone_id: str = Field("", alias="activeMilestoneId")
+    release_plan_template_id: str = Field("", alias="releasePlanTemplateId")
+
+
+class ReleaseRow(SourcePlan):
+    """A release template in the database, or the plan of a flag: ``discriminator`` tells."""
+
+    discriminator: str
+    feature_name: str = ""
+    environment: str = ""

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from rest_framework import serializers
 
-from flagadmin.core.errors import Conflict
 from flagadmin.core.http.fields import Body as RequestBody
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.moving.answers import PATH, SPEC, Client, make_definitions, read_flags
 from importer.moving.shapes import read_shape
-from importer.moving.source import FOR_REQUESTS, Source, SourceError
+from importer.moving.source import FOR_REQUESTS, Source
 from playground.comparison.kinds import Body, StateKind
 from playground.comparison.states import Scope, State, StoredFlags
 from playground.engine.snapshot import Snapshot
@@ -59,15 +58,12 @@ class RemoteState(State):
 
 
 def _read_remote(caller: Caller, body: Body) -> RemoteState:
-    """Raises NoAccess, and Conflict if the server cannot be read."""
+    """Raises NoAccess, and SourceError if the server cannot be read."""
     caller.check(Permission.ADMIN)
     given = body["remote"]
-    try:
-        source = Source(given["address"], given["token"], limits=FOR_REQUESTS)
-        answer = read_shape(source.address, PATH, source.get(PATH, headers=SPEC), Client)
-        flags = read_flags(source.address, answer)
-    except SourceError as error:
-        raise Conflict(str(error)) from None
+    source = Source(given["address"], given["token"], limits=FOR_REQUESTS)
+    answer = read_shape(source.address, PATH, source.get(PATH, headers=SPEC), Client)
+    flags = read_flags(source.address, answer)
     return RemoteState(body["environment"], make_definitions(flags), url=source.address)
 
 

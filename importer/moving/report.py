@@ -1,7 +1,7 @@
 """The report of a move, line by line."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
@@ -78,6 +78,22 @@ class Report:
     def has_work(self) -> bool:
         """Whether there is anything to do, or would be if it were not refused."""
         return any(line.kind in (Kind.CREATE, Kind.CHANGE, Kind.REFUSE) for line in self.lines)
+
+    @classmethod
+    def load(cls, document: Mapping[str, Any]) -> "Report":
+        """The report of a document, which may be of an earlier version."""
+        lines = [
+            Line(
+                Kind(each["kind"]),
+                each["subject"],
+                each["detail"],
+                each["project"],
+                each.get("flag", ""),
+                each.get("leaveOut", ""),
+            )
+            for each in document.get("lines", ())
+        ]
+        return cls(lines, document.get("counts", {}).get("same", 0))
 
     def document(self) -> dict[str, Any]:
         return {

@@ -36,11 +36,11 @@ from projects.tag_types.tags import create_tag, list_known_tags
 
 def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
     for environment in installation.environments:
-        yield from _try("environment", environment, _move_environment, edits)
+        yield from _move("environment", environment, _move_environment, edits)
     for tag_type in installation.tag_types:
-        yield from _try("tag-type", tag_type, _move_tag_type, edits)
+        yield from _move("tag-type", tag_type, _move_tag_type, edits)
     for strategy_type in installation.strategy_types:
-        yield from _try("strategy-type", strategy_type, _move_strategy_type, edits)
+        yield from _move("strategy-type", strategy_type, _move_strategy_type, edits)
     for flag_type in installation.flag_types:
         yield from _move_flag_type(flag_type, edits)
     for field in installation.fields:
@@ -50,9 +50,12 @@ def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
             yield from move_segment(segment, edits)
 
 
-def _try(kind: str, read: Any, move: Callable[[Any, Edits], Iterator[Line]], edits: Edits) -> list[Line]:
+def _move(
+    kind: str, read: Any, move: Callable[[Any, Edits], Iterator[Line]], edits: Edits, project: str = ""
+) -> list[Line]:
+    """If this is not possible, the whole move is refused until the reader leaves it out."""
     choice = Choice(kind, read.name)
-    return try_alone(choice.subject, lambda: move(read, edits), choice=str(choice))
+    return try_alone(choice.subject, lambda: move(read, edits), project, choice=str(choice))
 
 
 def _move_environment(environment: SourceEnvironment, edits: Edits) -> Iterator[Line]:
@@ -131,12 +134,10 @@ def _move_flag_type(flag_type: SourceFlagType, edits: Edits) -> Iterator[Line]:
 
 
 def move_field(field: SourceField, project: str | None, edits: Edits) -> list[Line]:
-    choice = Choice("context-field", field.name)
-    work = partial(_move_field, field, project, edits)
-    return try_alone(choice.subject, work, project or "", choice=str(choice))
+    return _move("context-field", field, partial(_move_field, project=project), edits, project or "")
 
 
-def _move_field(field: SourceField, project: str | None, edits: Edits) -> Iterator[Line]:
+def _move_field(field: SourceField, edits: Edits, *, project: str | None) -> Iterator[Line]:
     present = ContextField.objects.filter(name=field.name).first()
     subject = f"context field {field.name}"
     if present is not None and present.project_id != project:
@@ -162,9 +163,7 @@ def _move_field(field: SourceField, project: str | None, edits: Edits) -> Iterat
 
 
 def move_segment(segment: SourceSegment, edits: Edits) -> list[Line]:
-    choice = Choice("segment", segment.name)
-    work = partial(_move_segment, segment, edits)
-    return try_alone(choice.subject, work, segment.project or "", choice=str(choice))
+    return _move("segment", segment, _move_segment, edits, segment.project or "")
 
 
 def _move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import requests
 from requests.auth import AuthBase
 
-from flagadmin.core.errors import AppError
+from flagadmin.core.errors import AppError, Conflict
 from flagadmin.core.http.bounded_answers import bound, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.outside import Refused
@@ -33,16 +33,17 @@ TOO_MANY = 429
 MAX_QUOTED = 500  # bytes of an answer that says why something is refused
 
 
-class SourceError(Exception):
+class SourceError(Conflict):
     """The server cannot be read. The message names the address, and never the token."""
 
 
 class UnexpectedStatus(SourceError):
     """The server has answered, but not with what was asked for."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, answered: int) -> None:
         super().__init__(message)
-        self.status = status
+        self.answered = answered
+        """The status of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

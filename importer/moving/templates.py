@@ -14,6 +14,8 @@ from projects.models import Project
 from releases.models import ReleaseTemplate
 from releases.templates.actions import create_template, read_document, update_template
 
+MEMBERS = ("id", "title", "parameters", "constraints", "variants")
+"""Members of a strategy that come as they are."""
 FLAG_NAME = "{{featureName}}"
 """Stands in a template for the flag's name, which is what a group without a name is here."""
 
@@ -75,7 +77,8 @@ def read_milestones(milestones: Iterable[SourceMilestone], ids: SegmentIds) -> l
 
 
 def _read_strategy(strategy: MilestoneStrategy, ids: SegmentIds) -> dict[str, Any]:
-    document = strategy.model_dump(exclude={"sort_order"}, exclude_unset=True)
+    document = strategy.model_dump(include={*MEMBERS}, exclude_unset=True)
+    document["name"] = strategy.strategy_name
     document["segments"] = ids.translate(strategy.segments)
     if strategy.parameters.get("groupId") == FLAG_NAME:
         document["parameters"] = {**strategy.parameters, "groupId": ""}

@@ -1,7 +1,6 @@
 """/move/: moving from an Unleash server, for root admins. /move/ID/: how far it is, and what has come of it."""
 
 import shlex
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +22,7 @@ from importer.models import InstallationMove, SourceEvent
 from importer.moving import background
 from importer.moving.leave_out import LISTS, read_choices
 from importer.moving.proof_people import MAX_USERS, read_users
-from importer.moving.report import Kind, Line, Report
+from importer.moving.report import Kind, Report
 from importer.moving.source import FOR_PAGES, Source, SourceError
 
 TITLE = "Move from Unleash"
@@ -31,17 +30,15 @@ MOVE = (TITLE, reverse_lazy("move"))
 MAX_LINES = 500
 MAX_FLAGS = 50
 """Differing flags of a token that are named. The file has all."""
-ORDER = (Kind.REFUSE, Kind.CONFLICT, Kind.LEAVE, Kind.CHANGE, Kind.CREATE, Kind.NOTE)
-WORK = (Kind.REFUSE, Kind.CONFLICT, Kind.CHANGE, Kind.CREATE)
-MARKS = {"refuse": "warn", "conflict": "warn", "change": "info", "create": "plus", "leave": "", "note": ""}
 LABELS = {
-    "refuse": "refused",
-    "conflict": "edited here",
-    "change": "changed",
-    "create": "new",
-    "leave": "left out",
-    "note": "note",
+    Kind.REFUSE: ("refused", "warn"),
+    Kind.CONFLICT: ("edited here", "warn"),
+    Kind.LEAVE: ("left out", ""),
+    Kind.CHANGE: ("changed", "info"),
+    Kind.CREATE: ("new", "plus"),
+    Kind.NOTE: ("note", ""),
 }
+"""Words and marks of the listed lines, in the order of their list."""
 Step = InstallationMove.Step
 
 
@@ -106,7 +103,7 @@ class MovePage(FormPage):
         if run is None:
             latest = InstallationMove.objects.first()
             return {"address": latest.address if latest else "", "users": 10_000}
-        refused = _read_choices(run) if "without" in self.request.GET else []
+        refused = Report.load(run.report or {}).choices if "without" in self.request.GET else []
         return {
             "address": run.address,
             "users": run.users,
@@ -161,12 +158,6 @@ def find_run(key: str) -> InstallationMove | None:
         return None
 
 
-def _read_choices(run: InstallationMove) -> list[str]:
-    """Reads the choices that have to be left out so that everything else moves."""
-    lines = (run.report or {}).get("lines", ())
-    return list(dict.fromkeys(choice for line in lines if (choice := line.get("leaveOut"))))
-
-
 class MoveRunPage(ConsolePage):
     template_name = "importer/move_run.html"
     parents = (MOVE,)
@@ -196,26 +187,24 @@ class MoveRunPage(ConsolePage):
         return response
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        report, proofs = self.run.report or {}, self.run.proofs or []
-        lines = _read_lines(report)
-        sorted_lines = sorted(
-            (line for line in lines if line.kind in ORDER), key=lambda line: ORDER.index(line.kind)
-        )
+        report, proofs = Report.load(self.run.report or {}), self.run.proofs or []
+        lines = list(report.join_lines())
+        listed = [line for kind in LABELS for line in lines if line.kind is kind]
         return super().get_context_data(
             run=self.run,
-            counts=_counts(report),
-            same=report.get("counts", {}).get("same", 0),
-            is_refused=report.get("refused", False),
-            has_work=any(line.kind in WORK for line in lines),
-            lines=[(LABELS[line.kind], MARKS[line.kind], line) for line in sorted_lines[:MAX_LINES]],
-            more=max(0, len(sorted_lines) - MAX_LINES),
+            counts=[(number, *LABELS[kind]) for kind in LABELS if (number := report.counts[kind])],
+            same=report.same,
+            is_refused=report.is_refused,
+            has_work=report.has_work or report.has_conflicts,
+            lines=[(*LABELS[line.kind], line) for line in listed[:MAX_LINES]],
+            more=max(0, len(listed) - MAX_LINES),
             by_hand=[line for line in lines if line.kind is Kind.CANNOT],
             proofs=[(proof, proof["differences"][:MAX_FLAGS]) for proof in proofs],
             unequal=sum(1 for proof in proofs if proof["problem"] or proof["differences"]),
             left_out=sorted({name for proof in proofs for name in proof.get("leftOut", ())}),
             root=make_absolute_url(self.request, "/").rstrip("/"),
             again=f"{reverse('move')}?run={self.run.pk}",
-            choices=_read_choices(self.run),
+            choices=report.choices,
             with_database=_command(self.run, "apply"),
             follow=_command(self.run, "follow"),
             **kwargs,
@@ -243,20 +232,6 @@ def _document(run: InstallationMove) -> dict[str, Any]:
         "file": run.file_name,
         "tokens": run.proofs,
     }
-
-
-def _read_lines(report: dict[str, Any]) -> list[Line]:
-    stored = [
-        Line(Kind(each["kind"]), each["subject"], each["detail"], each["project"], each.get("flag", ""))
-        for each in report.get("lines", ())
-    ]
-    return list(Report(lines=stored).join_lines())
-
-
-def _counts(report: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
-    for kind in ORDER:
-        if number := report.get("counts", {}).get(kind.value):
-            yield number, LABELS[kind], MARKS[kind]
 
 
 class SourceHistoryPage(ListPage):

@@ -24,7 +24,7 @@ from importer.moving.proof_people import MAX_USERS
 from importer.moving.prove import prove
 from importer.moving.report import Report, strip_controls
 from importer.moving.run import WantedMove, move_from
-from importer.moving.source import Source, SourceError
+from importer.moving.source import Source
 from importer.moving.texts import count_lines, describe_proof, summarize_proofs
 
 MAX_SUGGESTED = 20
@@ -111,8 +111,6 @@ class Command(BaseCommand):
             self.source = self._open("address", "--from")
             step = {"prove": self._prove, "follow": self._follow}.get(options["step"], self._move)
             step()
-        except SourceError as error:
-            raise CommandError(strip_controls(str(error))) from None
         except ValidationError as error:
             details = "; ".join(f"{problem.path}: {problem.message}" for problem in error.details)
             raise CommandError(strip_controls(f"--users: {details}")) from None
