@@ -45,7 +45,17 @@ class Users:
 
     contexts: Sequence[Context]
     identifiers: Mapping[str, Sequence[str]]
-    is_generated: bool = False
+
+    @classmethod
+    def of(cls, contexts: Sequence[Context], fields: Iterable[str]) -> Users:
+        values = {field: [context.fields.get(field) for context in contexts] for field in fields}
+        return cls(
+            contexts,
+            {
+                field: list(dict.fromkeys(text for text in texts if text is not None))
+                for field, texts in values.items()
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +90,7 @@ def read_users(content: bytes) -> Users:
     rows = UserFile(BytesIO(content)).check(frozenset(columns))
     chosen = Sample.of(UserFile(BytesIO(content)), rows, rows).chosen
     now = format_time(timezone.now())
-    identifiers: dict[str, dict[str, None]] = {field: {} for field in columns}
-    for _, user in chosen:
-        for field, text in user.items():
-            identifiers[field][text] = None
-    return Users(
-        [make_context(user, now) for _, user in chosen],
-        {field: list(texts) for field, texts in identifiers.items()},
-    )
+    return Users.of([make_context(user, now) for _, user in chosen], columns)
 
 
 def generate_users(conversion: Conversion, count: int) -> Users:
@@ -95,14 +98,7 @@ def generate_users(conversion: Conversion, count: int) -> Users:
     flags = [flag for flag in conversion.flags if flag.has_percentages][:MAX_COUNTED]
     states = [make_definitions(flags, conversion.segments)]
     contexts = make_users(states, now=timezone.now(), count=count)
-    fields = {split.field for flag in flags for split in flag.source.splits}
-    identifiers = {
-        field: list(
-            dict.fromkeys(text for context in contexts if (text := context.values.get(field)) is not None)
-        )
-        for field in fields
-    }
-    return Users(contexts, identifiers, is_generated=True)
+    return Users.of(contexts, {split.field for flag in flags for split in flag.source.splits})
 
 
 def count_changes(conversion: Conversion, users: Users | None = None) -> dict[str, Change]:
@@ -114,20 +110,11 @@ def count_changes(conversion: Conversion, users: Users | None = None) -> dict[st
     users = users or generate_users(conversion, number)
     step = max(1, len(users.contexts) // number)
     contexts = users.contexts[::step][:number] if step > 1 else users.contexts
-    before = _as_in_source(flags, Users(contexts, _list_identifiers(contexts, users)))
+    before = _as_in_source(flags, Users.of(contexts, users.identifiers))
     after = _compile(make_definitions(flags, conversion.segments))
     names = before.names
     who = WhoChanges(before, after, Contexts(contexts), names, budget=BUDGET, always=names)
     return {flag.name: Change(len(contexts), flag.users, flag.on_before, flag.on_after) for flag in who.flags}
-
-
-def _list_identifiers(contexts: Sequence[Context], users: Users) -> dict[str, list[str]]:
-    return {
-        field: list(
-            dict.fromkeys(text for context in contexts if (text := context.values.get(field)) is not None)
-        )
-        for field in users.identifiers
-    }
 
 
 def _as_in_source(flags: Iterable[ConvertedFlag], users: Users) -> Snapshot:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any, TypeGuard
 
-from importer.converting.conditions import All, Condition, Test, Unsupported
+from importer.converting.conditions import All, Condition, Test, Unsupported, match_any
 from importer.converting.conditions import Any as AnyOf
 from importer.converting.files import format_text
 from playground.engine.literals import read_version
@@ -19,6 +22,23 @@ def compare_number(field: str, relation: str, limit: float, *, if_absent: bool =
     if if_absent:
         return Test(field, _NUMBERS[_INVERSE[relation]], value=format_text(limit), inverted=True)
     return Test(field, _NUMBERS[relation], value=format_text(limit))
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def compare_equal(field: str, value: Any) -> Condition:
+    """Compares numbers as numbers, and all else as text. Raises Unsupported for a list or an object."""
+    if isinstance(value, list | Mapping):
+        raise Unsupported(f"It compares {field} with a list or an object.")
+    return compare_number(field, "==", value) if is_number(value) else match_any(field, [format_text(value)])
+
+
+def match_texts_in_any_case(field: str, texts: Iterable[str], *, negation: Test | None = None) -> Test:
+    """Only a pattern can say that, and a pattern cannot be negated."""
+    pattern = "|".join(re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text) for text in texts)
+    return Test(field, "REGEX", value=f"^(?:{pattern})$", case_insensitive=True, negation=negation)
 
 
 def compare_time(relation: str, seconds: float) -> Test:
@@ -40,6 +60,14 @@ def read_moment(seconds: float) -> datetime:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         raise Unsupported(f"{seconds:g} is not a time in seconds since 1970.") from None
+
+
+def read_date_time(text: str) -> datetime:
+    """As RFC 3339 has it, perhaps without a zone."""
+    try:
+        return datetime.fromisoformat(text.upper())
+    except ValueError:
+        raise Unsupported(f"{text[:60]} is not a date-time.") from None
 
 
 def compare_versions(field: str, relation: str, limit: str) -> Condition:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 import orjson
 
@@ -72,14 +71,15 @@ class ConvertedFlag:
     def has_percentages(self) -> bool:
         return any(is_partial(split.shares) for split in self.source.splits)
 
-    def document(self) -> dict[str, Any]:
-        """``{name, path, exactness, notes: [{kind, message}], percentages?}``"""
+    def document(self, users: Document | None = None) -> Document:
+        """``{name, path, exactness, notes: [{kind, message}], percentages?, users?}``"""
         return {
             "name": self.name,
             "path": self.source.path,
             "exactness": self.exactness,
             "notes": [{"kind": note.kind, "message": note.sentence} for note in self.notes],
             **({"percentages": self.choice} if self.has_percentages else {}),
+            **({"users": users} if users else {}),
         }
 
 
@@ -98,13 +98,17 @@ class Conversion:
         """The body as an export has it."""
         return orjson.dumps(export_document(self))
 
-    def document(self) -> dict[str, Any]:
-        """The report."""
+    def document(
+        self, users: Mapping[str, Document], flags: Sequence[ConvertedFlag] | None = None
+    ) -> Document:
+        """The report of all flags or some. ``users``: who changes, by flag."""
         return {
             "product": self.source.product,
             "counts": {str(exactness): count for exactness, count in self.counts.items()},
             "notes": list(self.notes),
-            "flags": [flag.document() for flag in self.flags],
+            "flags": [
+                flag.document(users.get(flag.name)) for flag in (self.flags if flags is None else flags)
+            ],
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
+from fido2 import cbor
 from mmh3 import hash as murmur3
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
@@ -23,7 +24,6 @@ from importer.converting.flags import (
     find_outcome,
     is_boolean,
 )
-from importer.converting.hashing import encode_cbor_texts
 from importer.converting.json_logic import Logic, list_branches, split_operation
 from importer.converting.rollouts import pick_share
 
@@ -77,8 +77,7 @@ def hash_text(prefix: str, identifier: str, *, is_list: bool) -> int:
 
 def hash_cbor(prefix: str, identifier: str, *, is_list: bool) -> int:
     """``is_list``: both are hashed as a list, not as one text."""
-    texts = (prefix, identifier) if is_list else (prefix + identifier,)
-    return murmur3(encode_cbor_texts(*texts, is_list=is_list), 0, False)
+    return murmur3(cbor.encode([prefix, identifier] if is_list else prefix + identifier), 0, False)
 
 
 def _read(document: Any, hash_user: Hash) -> Source:
@@ -147,10 +146,7 @@ class _FlagReader:
         """The outcome of a variant that targeting names."""
         if name is None:
             return self._read_default()
-        text = str(name).lower() if isinstance(name, bool) else str(name)
-        if text not in self.values:
-            raise Unsupported(f"It names {text[:60]}, which is not among its variants.")
-        return find_outcome(text, self.values[text], is_boolean=self.is_boolean)
+        return find_outcome(name, self.values, noun="variants")
 
     def _read_result(self, result: Any, guards: tuple[Condition, ...]) -> None:
         """Adds the rules of an expression that gives a variant, under the guards of those around it."""

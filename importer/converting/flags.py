@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from importer.converting.conditions import ALWAYS, Condition
+from importer.converting.conditions import ALWAYS, Condition, Unsupported
 
 
 class Result(Enum):
@@ -108,11 +108,17 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
-def find_outcome(name: str, value: Any, *, is_boolean: bool) -> Outcome:
-    """Finds the outcome of a variation: that a boolean flag is on or off, or the variant."""
-    if is_boolean:
-        return Result.ON if value else Result.OFF
-    return name
+def find_outcome(name: Any, values: dict[str, Any], *, noun: str) -> Outcome:
+    """Finds the outcome of a variation that a rule names: that a boolean flag is on or off, or the variant.
+
+    Raises Unsupported for another name.
+    """
+    text = str(name).lower() if isinstance(name, bool) else str(name)
+    if text not in values:
+        raise Unsupported(f"It names {text[:60]}, which is not among its {noun}.")
+    if is_boolean(values):
+        return Result.ON if values[text] else Result.OFF
+    return text
 
 
 def is_boolean(values: dict[str, Any]) -> bool:

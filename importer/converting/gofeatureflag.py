@@ -10,7 +10,7 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import compare_with_moment
+from importer.converting.comparisons import compare_with_moment, read_date_time
 from importer.converting.conditions import All, Condition, Not, Unsupported
 from importer.converting.files import validate
 from importer.converting.flags import (
@@ -82,8 +82,7 @@ def find_field(attribute: str) -> str:
 class _FlagReader:
     def __init__(self, key: str, definition: Definition) -> None:
         self.definition, self.values = definition, definition["variations"]
-        self.is_boolean = is_boolean(self.values)
-        self.flag = Flag(key, key, values={} if self.is_boolean else self.values)
+        self.flag = Flag(key, key, values={} if is_boolean(self.values) else self.values)
         self.query = Query(find_field)
 
     def read(self) -> Flag:
@@ -136,10 +135,7 @@ class _FlagReader:
         return condition
 
     def _find_outcome(self, name: str | bool) -> Outcome:
-        text = str(name).lower() if isinstance(name, bool) else name
-        if text not in self.values:
-            raise Unsupported(f"It names {text[:60]}, which is not among its variations.")
-        return find_outcome(text, self.values[text], is_boolean=self.is_boolean)
+        return find_outcome(name, self.values, noun="variations")
 
     def _read_result(self, rule: TargetingRule) -> Outcome | Split:
         variation = rule.get("variation")
@@ -176,8 +172,5 @@ def _read_period(experimentation: Experimentation) -> Condition:
 
 
 def _read_time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.upper())
-    except ValueError:
-        raise Unsupported(f"{text[:60]} is not a date-time.") from None
+    moment = read_date_time(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

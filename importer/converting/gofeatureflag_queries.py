@@ -12,7 +12,12 @@ from typing import Any
 
 import orjson
 
-from importer.converting.comparisons import compare_number, compare_versions
+from importer.converting.comparisons import (
+    compare_number,
+    compare_versions,
+    is_number,
+    match_texts_in_any_case,
+)
 from importer.converting.conditions import (
     MAX_DEPTH,
     All,
@@ -119,7 +124,7 @@ class Query:
             raise Unsupported(f"The operator {operator[:60]} of a query has no equivalent.")
         if isinstance(value, Version):
             return compare_versions(field, "=" if relation == "==" else relation, value)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if is_number(value):
             return compare_number(field, relation, value)
         if operator != "eq":
             raise Unsupported(f"It compares the order of {field} with what is not a number.")
@@ -140,9 +145,8 @@ class Query:
         if text.lower() == text.upper():
             return match_any(field, [text])
         self.compares_text = True
-        pattern = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
         written = Test(field, "IN", (text,), inverted=True)
-        return Test(field, "REGEX", value=f"^(?:{pattern})$", case_insensitive=True, negation=written)
+        return match_texts_in_any_case(field, [text], negation=written)
 
 
 def _split(query: str) -> list[str]:

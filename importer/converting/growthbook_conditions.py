@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from importer.converting.comparisons import compare_number, compare_versions, complete_version
+from importer.converting.comparisons import (
+    compare_equal,
+    compare_number,
+    compare_versions,
+    complete_version,
+    is_number,
+    match_texts_in_any_case,
+)
 from importer.converting.conditions import (
     ALWAYS,
     MAX_DEPTH,
@@ -111,30 +119,20 @@ def _read_texts(values: Any) -> Sequence[str]:
 def _read_equal(field: str, value: Any) -> Condition:
     if value is None:
         return Not(has_value(field))
-    if isinstance(value, list | Mapping):
-        raise Unsupported(f"It compares {field} with a list or an object.")
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return compare_number(field, "==", value)
-    return match_any(field, [format_text(value)])
+    return compare_equal(field, value)
 
 
-def _make_order_reader(relation: str) -> Callable[[str, Any], Condition]:
-    def read(field: str, limit: Any) -> Condition:
-        if isinstance(limit, bool) or not isinstance(limit, int | float):
-            raise Unsupported(f"It compares the order of {field} with what is not a number.")
-        return compare_number(field, relation, limit)
-
-    return read
+def _compare_order(relation: str, field: str, limit: Any) -> Condition:
+    if not is_number(limit):
+        raise Unsupported(f"It compares the order of {field} with what is not a number.")
+    return compare_number(field, relation, limit)
 
 
-def _make_version_reader(relation: str) -> Callable[[str, Any], Condition]:
-    def read(field: str, limit: Any) -> Condition:
-        version = format_text(limit)
-        if relation == "!=":
-            return Not(Test(field, "SEMVER_EQ", value=complete_version(version)))
-        return compare_versions(field, relation, version)
-
-    return read
+def _compare_version(relation: str, field: str, limit: Any) -> Condition:
+    version = format_text(limit)
+    if relation == "!=":
+        return Not(Test(field, "SEMVER_EQ", value=complete_version(version)))
+    return compare_versions(field, relation, version)
 
 
 def _read_member(field: str, values: Any) -> Condition:
@@ -144,18 +142,11 @@ def _read_member(field: str, values: Any) -> Condition:
 def _read_member_in_any_case(field: str, values: Any) -> Condition:
     """A list of patterns that match the whole text, in any case."""
     texts = _read_texts(values)
-    if not texts:
-        return NEVER
-    pattern = "|".join(map(_quote, texts))
-    return Test(field, "REGEX", value=f"^(?:{pattern})$", case_insensitive=True)
+    return match_texts_in_any_case(field, texts) if texts else NEVER
 
 
-def _quote(text: str) -> str:
-    return "".join(f"\\{char}" if char in r"\.+*?()|[]{}^$" else char for char in text)
-
-
-def _make_pattern_reader(*, case_insensitive: bool = False) -> Callable[[str, Any], Condition]:
-    return lambda field, pattern: Test(field, "REGEX", value=str(pattern), case_insensitive=case_insensitive)
+def _match_pattern(field: str, pattern: Any, *, case_insensitive: bool = False) -> Condition:
+    return Test(field, "REGEX", value=str(pattern), case_insensitive=case_insensitive)
 
 
 def _negate(read: Callable[[str, Any], Condition]) -> Callable[[str, Any], Condition]:
@@ -169,23 +160,23 @@ def _read_exists(field: str, exists: Any) -> Condition:
 _OPERATORS: Mapping[str, Callable[[str, Any], Condition]] = {
     "$eq": _read_equal,
     "$ne": _negate(_read_equal),
-    "$lt": _make_order_reader("<"),
-    "$lte": _make_order_reader("<="),
-    "$gt": _make_order_reader(">"),
-    "$gte": _make_order_reader(">="),
-    "$veq": _make_version_reader("="),
-    "$vne": _make_version_reader("!="),
-    "$vlt": _make_version_reader("<"),
-    "$vlte": _make_version_reader("<="),
-    "$vgt": _make_version_reader(">"),
-    "$vgte": _make_version_reader(">="),
+    "$lt": partial(_compare_order, "<"),
+    "$lte": partial(_compare_order, "<="),
+    "$gt": partial(_compare_order, ">"),
+    "$gte": partial(_compare_order, ">="),
+    "$veq": partial(_compare_version, "="),
+    "$vne": partial(_compare_version, "!="),
+    "$vlt": partial(_compare_version, "<"),
+    "$vlte": partial(_compare_version, "<="),
+    "$vgt": partial(_compare_version, ">"),
+    "$vgte": partial(_compare_version, ">="),
     "$in": _read_member,
     "$nin": _negate(_read_member),
     "$ini": _read_member_in_any_case,
     "$nini": _negate(_read_member_in_any_case),
-    "$regex": _make_pattern_reader(),
-    "$regexi": _make_pattern_reader(case_insensitive=True),
-    "$notRegex": _negate(_make_pattern_reader()),
-    "$notRegexi": _negate(_make_pattern_reader(case_insensitive=True)),
+    "$regex": _match_pattern,
+    "$regexi": partial(_match_pattern, case_insensitive=True),
+    "$notRegex": _negate(_match_pattern),
+    "$notRegexi": _negate(partial(_match_pattern, case_insensitive=True)),
     "$exists": _read_exists,
 }

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from importer.converting.comparisons import compare_number, compare_time, compare_versions
+from importer.converting.comparisons import (
+    compare_equal,
+    compare_number,
+    compare_time,
+    compare_versions,
+    is_number,
+)
 from importer.converting.conditions import (
     ALWAYS,
     MAX_DEPTH,
@@ -124,21 +131,15 @@ class Logic:
         name, value, _ = self._read_pair(arguments)
         if name is None:
             equal: Condition = ALWAYS if value[0] == value[1] else NEVER
-        elif value is None:
-            equal = Not(has_value(name))
-        elif isinstance(value, list | dict):
-            raise Unsupported(f"It compares {name} with a list or an object.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            equal = compare_number(name, "==", value)
         else:
-            equal = match_any(name, [format_text(value)])
+            equal = Not(has_value(name)) if value is None else compare_equal(name, value)
         return Not(equal) if operator.startswith("!") else equal
 
     def _read_order(self, operator: str, arguments: Sequence[Any]) -> Condition:
         if len(arguments) == 3:
             return All((self._read_order(operator, arguments[:2]), self._read_order(operator, arguments[1:])))
         name, value, constant_first = self._read_pair(arguments)
-        if name is None or isinstance(value, bool) or not isinstance(value, int | float):
+        if name is None or not is_number(value):
             raise Unsupported(f"It compares with {operator} what is not a number.")
         operator = FLIPPED[operator] if constant_first else operator
         if name == self.clock:
@@ -198,12 +199,7 @@ def list_branches(arguments: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     yield None, arguments[-1] if len(arguments) % 2 else None
 
 
-_ORDERS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
+_ORDERS = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
 _READERS: Mapping[str, Callable[[Logic, str, Sequence[Any]], Condition]] = {
     **dict.fromkeys(("and", "or"), Logic._read_all),
     **dict.fromkeys(("!", "!!"), Logic._read_not),

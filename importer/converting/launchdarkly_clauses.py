@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import compare_number, compare_versions, compare_with_moment, read_moment
+from importer.converting.comparisons import (
+    compare_number,
+    compare_versions,
+    compare_with_moment,
+    is_number,
+    read_date_time,
+    read_moment,
+)
 from importer.converting.conditions import (
     MAX_DEPTH,
     All,
@@ -165,51 +173,38 @@ def _compare_texts(field: str, operator: str, values: Sequence[str]) -> Conditio
     return Test(field, _TEXTS[operator], tuple(dict.fromkeys(values))) if values else AnyOf()
 
 
-def _make_number_reader(relation: str) -> Callable[[str, Any], Condition]:
-    def compare(field: str, value: Any) -> Condition:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return compare_number(field, relation, value) if is_number else AnyOf()
-
-    return compare
+def _compare_number(relation: str, field: str, value: Any) -> Condition:
+    return compare_number(field, relation, value) if is_number(value) else AnyOf()
 
 
-def _make_date_reader(*, before: bool) -> Callable[[str, Any], Condition]:
-    def compare(field: str, value: Any) -> Condition:
-        moment = _read_time(value)
-        if before:
-            return compare_with_moment(before=True, moment=moment, field=field)
-        text = compare_with_moment(before=True, moment=moment, field=field).value
-        return Test(field, "DATE_AFTER", value=text)
+def _compare_date(field: str, value: Any, *, before: bool) -> Condition:
+    test = compare_with_moment(before=True, moment=_read_time(value), field=field)
+    return test if before else Test(field, "DATE_AFTER", value=test.value)
 
-    return compare
+
+def _compare_version(relation: str, field: str, value: Any) -> Condition:
+    return compare_versions(field, relation, format_text(value))
 
 
 def _read_time(value: Any) -> datetime:
     """A time in milliseconds since 1970, or as RFC 3339 has it."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return read_moment(value / 1000)
-    try:
-        moment = datetime.fromisoformat(str(value).upper())
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+    moment = read_date_time(str(value))
+    if moment.tzinfo is None:
         raise Unsupported(f"{str(value)[:60]} is not a date-time.")
     return moment
 
 
-def _make_version_reader(relation: str) -> Callable[[str, Any], Condition]:
-    return lambda field, value: compare_versions(field, relation, format_text(value))
-
-
 _COMPARISONS: Mapping[str, Callable[[str, Any], Condition]] = {
     "matches": lambda field, value: Test(field, "REGEX", value=format_text(value)),
-    "lessThan": _make_number_reader("<"),
-    "lessThanOrEqual": _make_number_reader("<="),
-    "greaterThan": _make_number_reader(">"),
-    "greaterThanOrEqual": _make_number_reader(">="),
-    "before": _make_date_reader(before=True),
-    "after": _make_date_reader(before=False),
-    "semVerEqual": _make_version_reader("="),
-    "semVerLessThan": _make_version_reader("<"),
-    "semVerGreaterThan": _make_version_reader(">"),
+    "lessThan": partial(_compare_number, "<"),
+    "lessThanOrEqual": partial(_compare_number, "<="),
+    "greaterThan": partial(_compare_number, ">"),
+    "greaterThanOrEqual": partial(_compare_number, ">="),
+    "before": partial(_compare_date, before=True),
+    "after": partial(_compare_date, before=False),
+    "semVerEqual": partial(_compare_version, "="),
+    "semVerLessThan": partial(_compare_version, "<"),
+    "semVerGreaterThan": partial(_compare_version, ">"),
 }

@@ -88,15 +88,11 @@ class StoredConversion:
         """The conversion, and what its preview shows of it. Raises ValidationError."""
         users = read_users(self.users) if self.users else None
         conversion = self._convert(users)
-        changes = count_changes(conversion, users)
+        changes = {name: change.document() for name, change in count_changes(conversion, users).items()}
         listed = [
             flag for flag in conversion.flags if flag.exactness is not Exactness.EXACT or flag.has_percentages
         ]
-        report = conversion.document() | {
-            "flags": [
-                flag.document() | ({"users": changes[flag.name].document()} if flag.name in changes else {})
-                for flag in listed[:MAX_LISTED]
-            ],
+        report = conversion.document(changes, listed[:MAX_LISTED]) | {
             "unlisted": max(0, len(listed) - MAX_LISTED),
             "percentages": self.options.choice,
             "choices": dict(self.options.choices),

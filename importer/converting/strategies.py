@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from importer.converting.comparisons import is_number
 from importer.converting.conditions import (
     ALWAYS,
     All,
@@ -195,7 +196,7 @@ def _make_payload(name: str, value: Any) -> Document | None:
         text = "null"
     if text == "null":  # numbers that are too large, infinite or none
         raise Unsupported(f"The value of {name} cannot be written as JSON.")
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return {"type": "number", "value": format_text(value)}
     return {"type": "json", "value": text}
 

@@ -8,10 +8,11 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from flagadmin.core.errors import AppError
-from importer.converting.changes import Change, count_changes, describe_change, read_users
+from importer.converting.changes import count_changes, describe_change, read_users
 from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.recognize import PRODUCTS
 from importer.converting.rollouts import DESCRIPTIONS, Choice
+from importer.converting.strategies import Document
 from importer.management.commands.import_flags import read_bytes
 
 FAILED = 2
@@ -81,39 +82,30 @@ class Command(BaseCommand):
             options=chosen,
             identifiers=users.identifiers if users else {},
         )
-        changes = count_changes(conversion, users)
+        changes = {name: change.document() for name, change in count_changes(conversion, users).items()}
         users_name = options["users"].name if options["users"] else ""
         self._report(conversion, changes, users_name, self.stdout if options["output"] else self.stderr)
         if options["report"]:
-            report = report_document(conversion, changes)
-            options["report"].write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+            report = orjson.dumps(conversion.document(changes), option=orjson.OPT_INDENT_2)
+            options["report"].write_bytes(report)
         if options["output"]:
             options["output"].write_bytes(conversion.dump())
         else:
             self.stdout.write(conversion.dump().decode())
 
     def _report(
-        self, conversion: Conversion, changes: dict[str, Change], users: str, output: OutputWrapper
+        self, conversion: Conversion, changes: dict[str, Document], users: str, output: OutputWrapper
     ) -> None:
         for flag in conversion.flags:
             if flag.exactness is not Exactness.EXACT:
                 sentences = [note.sentence for note in flag.notes]
                 if change := changes.get(flag.name):
-                    sentences.append(describe_change(change.document(), users))
+                    sentences.append(describe_change(change, users))
                 output.write(f"{flag.exactness:12} {flag.name:40} {' '.join(sentences)}")
         for note in conversion.notes:
             output.write(note)
         counts = ", ".join(f"{count:,} {each}" for each, count in conversion.counts.items() if count)
         output.write(f"{conversion.source.product}: {counts or 'no flags'}")
-
-
-def report_document(conversion: Conversion, changes: dict[str, Change]) -> dict[str, Any]:
-    """The report, with the users who change."""
-    document = conversion.document()
-    for flag in document["flags"]:
-        if change := changes.get(flag["name"]):
-            flag["users"] = change.document()
-    return document
 
 
 def _read_options(options: dict[str, Any]) -> Options:
