@@ -17,6 +17,7 @@ from django.utils import timezone
 from psycopg.types.json import Jsonb
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.statements import fetch_rows
 from integrations.attempts import Events, send_one
 from integrations.connections import Connection, overdue
 from integrations.messages import Tags
@@ -76,9 +77,7 @@ def run(stop: threading.Event) -> None:
 
 def claim() -> list[int]:
     """The integrations that this server sends to now."""
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [CLAIM_SECONDS])
-        return [row[0] for row in cursor.fetchall()]
+    return [row[0] for row in fetch_rows(_CLAIM, [CLAIM_SECONDS])]
 
 
 def send_turn(integration_id: int) -> None:

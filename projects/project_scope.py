@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Model
 
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate
 from flagadmin.core.errors import NameExists
 from groups.access import Caller, missing
@@ -50,11 +51,7 @@ def hold_segments(ids: Iterable[int]) -> None:
     do not wait for each other.
     """
     if pks := sorted({pk for pk in ids if 0 < pk < 2**63}):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT FROM projects_segment WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE",
-                [pks],
-            )
+        execute("SELECT FROM projects_segment WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE", [pks])
 
 
 @contextmanager

@@ -5,9 +5,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError
 
 from flagadmin.core.change_checks import Refusal
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
 from flagadmin.core.errors import AppError, MaintenanceMode
 from flagadmin.core.installation.maintenance import check_writable
@@ -42,8 +43,7 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> Non
 def wait_briefly_for_locks() -> None:
     """Limits the waiting for locks in this transaction. Raises MaintenanceMode."""
     check_writable()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
+    execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
 
 
 @contextmanager

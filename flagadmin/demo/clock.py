@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.record import MOMENT
+from flagadmin.core.db.statements import execute
 from flagadmin.core.http.logs import request_id
 
 
@@ -29,5 +29,4 @@ def at(moment: datetime, request: str = "") -> Iterator[None]:
 
 
 def _set_moment(text: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config(%s, %s, true)", [MOMENT, text])
+    execute("SELECT set_config(%s, %s, true)", [MOMENT, text])

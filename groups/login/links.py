@@ -4,7 +4,6 @@ import secrets
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -13,6 +12,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.change_options import changing
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, check_problems
 from groups.access import Caller
@@ -102,8 +102,7 @@ def use_login_link(token: str) -> tuple[User, str]:
 @transactional
 def use_setup_link(token: str, *, username: str, password: str) -> User:
     """Uses up the link and creates the first admin account. Raises NotFound, ValidationError."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SETUP_LOCK])
+    execute("SELECT pg_advisory_xact_lock(%s)", [_SETUP_LOCK])
     if find_link(token).user is not None:
         raise NotFound(GONE)
     user = create_first_admin(username=username, password=password, caller=Caller.system())

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from flagadmin.core.db.statements import execute
+
 Progress = Callable[[str, int, int], None]
 """Told of each completed step: its name, for how many flags, and of how many. The first call is before any step."""
 
@@ -38,8 +40,7 @@ def mark_running(run_id: UUID) -> None:
 
     The lock is released with its connection, so a killed import does not appear to be running.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(run_id)])
+    execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(run_id)])
 
 
 def is_running(run_id: UUID) -> bool:

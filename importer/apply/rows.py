@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from flagadmin.core.db.copy_rows import allocate_ids, copy_rows
-from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.db.statements import execute, fetch_rows
 from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
 from importer.plan.stored import Document
@@ -21,11 +20,6 @@ Numbered = tuple[int, FlagPlan]
 
 def _format_json(value: Any) -> str:
     return orjson.dumps(value).decode()
-
-
-def _run(statement: str, *parameters: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
 
 
 def _get_after(flag: FlagPlan) -> Document:
@@ -113,7 +107,7 @@ def update_flags(flags: Iterable[Numbered], now: datetime) -> None:
     changed = [(flag_id, _get_after(flag)) for flag_id, flag in flags if _differs(flag, *METADATA)]
     if changed:
         columns = [[after[key] for _, after in changed] for key in METADATA]
-        _run(_UPDATE_FLAGS, now, [flag_id for flag_id, _ in changed], *columns)
+        execute(_UPDATE_FLAGS, [now, [flag_id for flag_id, _ in changed], *columns])
 
 
 def set_flag_environments(flags: Iterable[Numbered], environment: str) -> None:
@@ -121,13 +115,12 @@ def set_flag_environments(flags: Iterable[Numbered], environment: str) -> None:
         (flag_id, _get_after(flag)) for flag_id, flag in flags if _differs(flag, "enabled", "variants")
     ]
     if changed:
-        _run(
-            _SET_FLAG_ENVIRONMENTS,
-            environment,
+        columns = (
             [flag_id for flag_id, _ in changed],
             [after["enabled"] for _, after in changed],
             [_format_json(after["variants"]) for _, after in changed],
         )
+        execute(_SET_FLAG_ENVIRONMENTS, [environment, *columns])
 
 
 def _differs(flag: FlagPlan, *parts: str) -> bool:
@@ -151,8 +144,8 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
             strict=True,
         )
     if removed:
-        _run("DELETE FROM projects_strategysegment WHERE strategy_id = ANY(%s::uuid[])", removed)
-        _run("DELETE FROM projects_strategy WHERE id = ANY(%s::uuid[])", removed)
+        execute("DELETE FROM projects_strategysegment WHERE strategy_id = ANY(%s::uuid[])", [removed])
+        execute("DELETE FROM projects_strategy WHERE id = ANY(%s::uuid[])", [removed])
     if added:
         _copy_strategies(added, environment, now)
 
@@ -203,7 +196,7 @@ def _clear_changed(flags: Iterable[Numbered], part: str, table: str) -> list[tup
     ]
     emptied = [flag_id for flag_id, flag in changed if flag.before and flag.before[part]]
     if emptied:
-        _run(f"DELETE FROM {table} WHERE flag_id = ANY(%s)", emptied)  # noqa: S608 - no user input
+        execute(f"DELETE FROM {table} WHERE flag_id = ANY(%s)", [emptied])  # noqa: S608 - no user input
     return [(flag_id, _get_after(flag)[part]) for flag_id, flag in changed if _get_after(flag)[part]]
 
 
@@ -250,10 +243,8 @@ def _read_flag_ids(names: Iterable[str], project: str) -> dict[str, int]:
 
 def end_archived_stage(flag_ids: Sequence[int]) -> None:
     if flag_ids:
-        _run(
-            "DELETE FROM projects_lifecyclestage WHERE stage = 'archived' AND flag_id = ANY(%s)",
-            list(flag_ids),
-        )
+        ended = "DELETE FROM projects_lifecyclestage WHERE stage = 'archived' AND flag_id = ANY(%s)"
+        execute(ended, [list(flag_ids)])
 
 
 def write_stages(created: Iterable[Numbered], archived: Iterable[int], now: datetime) -> None:

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, copy_all
 from flagadmin.core.change_checks.comments import check_comment
-from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, transactional
 from flagadmin.core.errors import Conflict, NotFound, choices
 from groups.access import Caller
@@ -136,10 +135,8 @@ def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
         if hash_document(flag.document) != expected:
             raise _make_changed_since_error(name, run)
     created = [flag.id for name, flag in stored.items() if name not in run.before]
-    with connection.cursor() as cursor:
-        cursor.execute(_CHANGED_IN_OTHER_ENVIRONMENTS, {"flags": created, "environment": run.environment})
-        if row := cursor.fetchone():
-            raise _make_changed_since_error(row[0], run)
+    if row := fetch_row(_CHANGED_IN_OTHER_ENVIRONMENTS, {"flags": created, "environment": run.environment}):
+        raise _make_changed_since_error(row[0], run)
 
 
 def _make_changed_since_error(name: str, run: ImportRun) -> Conflict:

@@ -7,12 +7,13 @@ and writes nothing.
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import execute
 from importer.models import SourceEvent
 from importer.moving.database import SourceDatabase
 from importer.moving.installation import Installation
@@ -210,12 +211,12 @@ def _move_usage(database: SourceDatabase, names: Collection[str]) -> Lines:
     columns = "flag text, environment text, application text, hour timestamptz, yes bigint, no bigint, variants jsonb"
     _fill("moved_usage", columns, (row for row in rows if row[0] in names))
     kept = (now - HOURS_KEPT).replace(minute=0, second=0, microsecond=0)
-    _execute(_APPLICATIONS)
-    _execute(_USES)
-    used = _execute(_USED)
-    written = _execute(_LATEST, {"kept": kept}) + _execute(_EARLIER, {"kept": kept})
+    execute(_APPLICATIONS)
+    execute(_USES)
+    used = execute(_USED)
+    written = execute(_LATEST, {"kept": kept}) + execute(_EARLIER, {"kept": kept})
     if used:
-        _execute(_REFRESH)
+        execute(_REFRESH)
     if used or written:
         yield Line(Kind.CREATE, "usage", f"{written:,} hours and days of flags, of the last 30 days")
 
@@ -271,12 +272,6 @@ def _fill(table: str, columns: str, rows: Iterable[Sequence[Any]]) -> None:
         cursor.execute(f"ANALYZE {table}")
 
 
-def _execute(statement: str, parameters: dict[str, datetime] | None = None) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return max(0, cursor.rowcount)
-
-
 def _write(what: str, statement: str) -> Lines:
-    if written := _execute(statement):
+    if written := execute(statement):
         yield Line(Kind.CREATE, what, f"{written:,}")

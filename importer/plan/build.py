@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.db import connection
-
+from flagadmin.core.db.statements import fetch_row
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.body.schemas import Body
@@ -129,12 +128,10 @@ def _limit_issues(plan: Plan, target: Target) -> Iterator[Issue]:
     new = sum(not flag.after["archived"] for flag in plan.with_action(Action.CREATE) if flag.after)
     if not new:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*), count(*) FILTER (WHERE project_id = %s) FROM projects_flag WHERE archived_at IS NULL",
-            [target.project.id],
-        )
-        total, in_project = cursor.fetchone()
+    total, in_project = fetch_row(
+        "SELECT count(*), count(*) FILTER (WHERE project_id = %s) FROM projects_flag WHERE archived_at IS NULL",
+        [target.project.id],
+    )
     limit = target.project.flag_limit
     if limit is not None and in_project + new > limit:
         yield Issue(

@@ -18,6 +18,7 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.statements import fetch_row
 from integrations.models import WrittenLog
 from integrations.outbox import read_settled_id
 from projects.history.serializers import make_event_record
@@ -101,13 +102,11 @@ def write_batch(handler: logging.Handler) -> bool:
 def _claim(settled_id: int) -> int | None:
     """Claims the log: returns how far it has been written, if this server may go on."""
     WrittenLog.objects.get_or_create(pk=1)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE integrations_writtenlog SET claimed_until = now() + make_interval(secs => %s)"
-            " WHERE claimed_until <= now() AND written_id < %s RETURNING written_id",
-            [CLAIM_SECONDS, settled_id],
-        )
-        row = cursor.fetchone()
+    row = fetch_row(
+        "UPDATE integrations_writtenlog SET claimed_until = now() + make_interval(secs => %s)"
+        " WHERE claimed_until <= now() AND written_id < %s RETURNING written_id",
+        [CLAIM_SECONDS, settled_id],
+    )
     return None if row is None else row[0]
 
 

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from projects.applications.impact_points import clean_points
 from projects.applications.queries import refresh_lines_ahead
@@ -85,6 +85,4 @@ def _delete_in_parts(delete: Callable[[datetime, int], int], before: datetime) -
 
 @transactional
 def _delete(statement: str, *parameters: Any) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters or None)
-        return int(cursor.rowcount)
+    return execute(statement, parameters or None)

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from projects.applications.impact_metrics import write_samples
 from projects.applications.report_limits import IMPACT, VARIANT, Subject, limit_report, write_ignored
@@ -269,5 +270,4 @@ def _write_lines(cursor: Any, known: StoredUsage, writes: Writes, now: datetime)
 def refresh_applications(ids: list[int], *, now: datetime | None = None) -> None:
     """Rebuilds the rows of these applications in every project's list."""
     since = (now or timezone.now()) - settings.APPLICATION_INSTANCE_WINDOW
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT projects_refresh_applications(%s, %s)", [ids, since])
+    execute("SELECT projects_refresh_applications(%s, %s)", [ids, since])

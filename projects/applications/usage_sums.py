@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import transactional
 from projects.applications.usage_report import HOURS_KEPT
 
@@ -66,9 +67,7 @@ def delete_hours(before: datetime, limit: int) -> int:
         "first_day": (before + HOURS_KEPT - DAYS_KEPT).date(),
         "variants": settings.REPORT_VARIANTS_LIMIT,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_DELETE_HOURS, parameters)
-        return int(cursor.fetchone()[0])
+    return int(fetch_row(_DELETE_HOURS, parameters)[0])
 
 
 @transactional

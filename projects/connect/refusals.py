@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from flagadmin.core.db import outages
 from flagadmin.core.db.standby import committed_locally
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.client_address import get_client_address
@@ -138,14 +139,12 @@ def _store(noted: dict[Refusal, datetime]) -> None:
          refusal.sdk, refusal.application, refusal.address)
         for refusal, at in noted.items()
     ]  # fmt: skip
-    with connection.cursor() as cursor:
-        cursor.execute(_WRITE, [list(column) for column in zip(*rows, strict=True)])
+    execute(_WRITE, [list(column) for column in zip(*rows, strict=True)])
 
 
 @transactional
 def _forget() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(_FORGET, [timezone.now() - KEPT, MAX_ROWS - 1])
+    execute(_FORGET, [timezone.now() - KEPT, MAX_ROWS - 1])
 
 
 refusals = Refusals()

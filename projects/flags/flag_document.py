@@ -8,6 +8,7 @@ import orjson
 from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
@@ -65,9 +66,7 @@ def read_flag_document(flag: Flag, *, caller: Caller) -> Document:
     user_id = caller.user.pk if caller.user else None
     where = {"flag": flag.pk, "user": user_id, "stages": ORDER}
     environments = _read_environments(flag)
-    with connection.cursor() as cursor:
-        cursor.execute(_RELATED, where)
-        row = cursor.fetchone()
+    row = fetch_row(_RELATED, where)
     if row is None:
         raise NotFound(f"Flag {flag.name} not found in project {flag.project_id}.")
     dependencies, children, links, is_favorite, creator_id, username, name, *stage = row

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.memory import collector_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
@@ -51,9 +52,7 @@ def is_in_future(moment: datetime) -> bool:
     """Whether it is later than now by this server's clock and by the database's, from which events have their times."""
     if moment <= timezone.now():
         return False
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT %s > clock_timestamp()", [moment])
-        return bool(cursor.fetchone()[0])
+    return bool(fetch_row("SELECT %s > clock_timestamp()", [moment])[0])
 
 
 def just_before(moment: datetime) -> datetime:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection
 
 from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.db.statements import fetch_rows
 from playground.engine.definitions import FlagDefinition
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
 from projects.history.flag_parts import NOTHING
@@ -98,9 +98,7 @@ def read_events_since(
         "others": [*_OTHERS, *of_segments],
         "segments": of_segments,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_EVENTS, values)
-        return [FlagEvent(pk, _make_past_event(*values)) for pk, *values in cursor.fetchall()]
+    return [FlagEvent(pk, _make_past_event(*values)) for pk, *values in fetch_rows(_EVENTS, values)]
 
 
 def _make_past_event(

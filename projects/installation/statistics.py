@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
 
 from flagadmin import __version__
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.http.timestamps import iso
 from flagadmin.core.installation.models import ROW, Installation
 from groups.access import Caller
@@ -125,9 +125,7 @@ def _count_subjects() -> dict[str, int]:
 
 
 def _count_largest() -> dict[str, int]:
-    with connection.cursor() as cursor:
-        cursor.execute(_MAX_ID)
-        strategies, constraints, values = cursor.fetchone()
+    strategies, constraints, values = fetch_row(_MAX_ID)
     return {
         "maxEnvironmentStrategies": strategies,
         "maxConstraints": constraints,
@@ -160,9 +158,7 @@ def _count_production_changes(now: datetime) -> dict[str, int]:
 
 def _count_buckets(now: datetime) -> dict[str, int]:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    with connection.cursor() as cursor:
-        cursor.execute(_BUCKETS, [today - timedelta(days=1), today])
-        enabled, variants = cursor.fetchone()
+    enabled, variants = fetch_row(_BUCKETS, [today - timedelta(days=1), today])
     return {"enabledCount": enabled, "variantCount": int(variants)}
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import connection
-
 from flagadmin.core.db.statements import fetch_rows
 from projects.models import Project
 
@@ -31,7 +29,5 @@ def count_new_members(project: Project, since: datetime) -> int:
         SELECT count(*) FROM (
             SELECT user_id FROM ({_HOLDERS}) AS holders GROUP BY user_id HAVING min(since) >= %(since)s) AS new
     """  # noqa: S608 - constants
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {"projects": [project.pk], "since": since})
-        [(number,)] = cursor.fetchall()
-        return int(number)
+    [(number,)] = fetch_rows(statement, {"projects": [project.pk], "since": since})
+    return int(number)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import orjson
-from django.db import connection
 
 from flagadmin.core.change_options import get_change_options
+from flagadmin.core.db.statements import fetch_row
 from projects.models import ContextField
 
 
@@ -35,9 +35,7 @@ SELECT ARRAY(SELECT name FROM projects_strategytype), ARRAY(SELECT name FROM pro
 
 def load_known_names(project_id: str) -> KnownNames:
     """Loads the names in one statement: most changes of strategies and variants need them."""
-    with connection.cursor() as cursor:
-        cursor.execute(_NAMES, {"project": project_id})
-        types, tag_types, segment_ids, segments, fields = cursor.fetchone()
+    types, tag_types, segment_ids, segments, fields = fetch_row(_NAMES, {"project": project_id})
     legal = {} if get_change_options().ignores_legal_values else orjson.loads(fields or "{}")
     return KnownNames(
         strategy_types=frozenset(types),

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.db.statements import execute
 from flagadmin.core.errors import choices
 from groups.access import Caller
 from groups.models import ApiToken
@@ -58,8 +57,7 @@ def describe_missing(tokens: Iterable[ApiToken]) -> dict[int, str]:
 
 def lock_pending_tokens() -> None:
     """Holds the lock until the end of the transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+    execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
 def activate_tokens(*, caller: Caller) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.installation.maintenance import check_writable
 from groups.access import EVERYTHING, Caller
@@ -74,9 +74,7 @@ def look_at_due() -> None:
 
 
 def _claim(now: datetime) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])
-        return [key for (key,) in cursor.fetchall()]
+    return [key for (key,) in fetch_rows(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])]
 
 
 def _look_at(keys: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeVar
 
 from django.db.models import QuerySet
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
@@ -49,18 +50,18 @@ def search_plans(caller: Caller, words: Sequence[str]) -> QuerySet[ReleasePlan]:
 
 def find_plan(flag: Flag, environment: str, key: str) -> ReleasePlan:
     """Raises NotFound."""
-    plan = read_plans(flag, environment).filter(pk=key).first()
-    if plan is None:
-        raise NotFound(f"{flag.name} has no release plan {key} in {environment}.")
-    return plan
+    return get_or_404(
+        read_plans(flag, environment), f"{flag.name} has no release plan {key} in {environment}.", pk=key
+    )
 
 
 def find_plan_with(flag: Flag, environment: str, milestone_key: str) -> ReleasePlan:
     """The plan that has the milestone. Raises NotFound."""
-    plan = read_plans(flag, environment).filter(milestones=milestone_key).first()
-    if plan is None:
-        raise NotFound(f"{flag.name} has no milestone {milestone_key} in {environment}.")
-    return plan
+    return get_or_404(
+        read_plans(flag, environment),
+        f"{flag.name} has no milestone {milestone_key} in {environment}.",
+        milestones=milestone_key,
+    )
 
 
 def find_milestone(plan: ReleasePlan, key: str) -> Milestone:

@@ -2,8 +2,8 @@
 
 from django.conf import settings
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from playground.comparison.past import compile_changed
 from playground.queries import refuse_too_many
@@ -20,9 +20,7 @@ State = ChangeRequest.State
 
 def access_unfinished_request(request_id: int, caller: Caller) -> ChangeRequest:
     """A request that the caller can read and that is neither applied nor ended. Raises NotFound, InvalidOperation."""
-    request = visible_requests(caller).filter(pk=request_id).first()
-    if request is None:
-        raise NotFound(f"Change request {request_id} not found.")
+    request = get_or_404(visible_requests(caller), f"Change request {request_id} not found.", pk=request_id)
     check_state(request, "evaluate", State.DRAFT, *UNDECIDED)
     return request
 

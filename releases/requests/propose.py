@@ -9,6 +9,7 @@ from rest_framework.utils.encoders import JSONEncoder
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import read_transaction_time
 from flagadmin.core.change_options import get_comment
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, ValidationError
 from flagadmin.core.http.timestamps import iso
@@ -260,7 +261,6 @@ def _check_size(request: ChangeRequest) -> None:
 
 
 def _find_change(request: ChangeRequest, change_id: int) -> Change:
-    change = request.changes.filter(pk=change_id).first()
-    if change is None:
-        raise NotFound(f"Change request {request.pk} has no change {change_id}.")
-    return change
+    return get_or_404(
+        request.changes, f"Change request {request.pk} has no change {change_id}.", pk=change_id
+    )

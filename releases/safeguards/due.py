@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 
-from django.db import connection
 from django.db.models import Q
 
 from flagadmin.core.audit.record import record
 from flagadmin.core.change_options import changing
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import transactional
 from groups.access import EVERYTHING, Caller
 from projects.flags.environments.actions import disable_flag
@@ -56,9 +56,7 @@ def look_at_flags(now: datetime) -> None:
 
 
 def _claim(now: datetime) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])
-        return [key for (key,) in cursor.fetchall()]
+    return [key for (key,) in fetch_rows(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])]
 
 
 def _look_at(keys: Sequence[str], now: datetime) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.db.models import Min, QuerySet
 
-from flagadmin.core.errors import NotFound
+from flagadmin.core.db.lookups import get_or_404
 from projects.models import Flag, ImpactSeries, ProjectEnvironment
 from releases.models import MetricChart, Safeguard
 from releases.plans.access import FlagPath
@@ -24,10 +24,9 @@ def unapproved_safeguards(project_id: str) -> QuerySet[Safeguard]:
 
 def find_flag_safeguard(flag: Flag, environment: str, key: str) -> Safeguard:
     """Raises NotFound."""
-    safeguard = read_safeguards(flag, environment).filter(pk=key).first()
-    if safeguard is None:
-        raise NotFound(f"{flag.name} has no safeguard {key} in {environment}.")
-    return safeguard
+    return get_or_404(
+        read_safeguards(flag, environment), f"{flag.name} has no safeguard {key} in {environment}.", pk=key
+    )
 
 
 def get_safeguard_path(safeguard: Safeguard) -> FlagPath:
@@ -44,10 +43,11 @@ def read_charts(flag: Flag | None) -> QuerySet[MetricChart]:
 
 def find_chart(flag: Flag | None, key: str) -> MetricChart:
     """Raises NotFound."""
-    chart = read_charts(flag).filter(pk=key).first()
-    if chart is None:
-        raise NotFound(f"There is no chart {key} of impact metrics{f' of {flag.name}' if flag else ''}.")
-    return chart
+    return get_or_404(
+        read_charts(flag),
+        f"There is no chart {key} of impact metrics{f' of {flag.name}' if flag else ''}.",
+        pk=key,
+    )
 
 
 def kinds_of_metrics() -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lengths import length_problems
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
@@ -174,10 +175,9 @@ def _access_for_update(
     access_template(caller, key, project_id)
     check_scope(caller, permission, IN_PROJECT, project_id)
     lock_scope(project_id)
-    template = ReleaseTemplate.objects.select_for_update(of=("self",)).filter(pk=key).first()
-    if template is None:
-        raise NotFound(f"Release template {key} not found.")
-    return template
+    return get_or_404(
+        ReleaseTemplate.objects.select_for_update(of=("self",)), f"Release template {key} not found.", pk=key
+    )
 
 
 def _record(kind: EventType, template: ReleaseTemplate, caller: Caller, **documents: Any) -> None:

@@ -2,6 +2,7 @@
 
 from django.db.models import Q, QuerySet
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from releases.models import ReleaseTemplate
@@ -27,10 +28,9 @@ def list_templates(caller: Caller, *projects: str | None) -> QuerySet[ReleaseTem
 
 def find_template(caller: Caller, key: str) -> ReleaseTemplate:
     """A template of whichever project, archived or not. Raises NotFound."""
-    template = readable_templates(caller).select_related("project").filter(pk=key).first()
-    if template is None:
-        raise NotFound(f"Release template {key} not found.")
-    return template
+    return get_or_404(
+        readable_templates(caller).select_related("project"), f"Release template {key} not found.", pk=key
+    )
 
 
 def access_template(caller: Caller, key: str, project_id: str | None) -> ReleaseTemplate:

@@ -3,9 +3,9 @@
 import hashlib
 from datetime import timedelta
 
-from django.db import connection
 from django.utils import timezone
 
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import UsageReport
@@ -22,9 +22,7 @@ _NOTE = "INSERT INTO projects_countedreport (digest) VALUES (%s) ON CONFLICT DO 
 def count_once(report: UsageReport, identifier: str, *, token: int) -> None:
     """Stores the report unless one with this id has come with the token of this id."""
     digest = hashlib.sha256(f"{token} {identifier}".encode()).hexdigest()
-    with connection.cursor() as cursor:
-        cursor.execute(_NOTE, [digest])  # waits for one that is being stored
-        is_new = cursor.rowcount == 1
+    is_new = execute(_NOTE, [digest]) == 1
     if is_new:
         store_report(report.with_token(token), lock_wait=ALONE)
         REPORTS.labels("accepted").inc()

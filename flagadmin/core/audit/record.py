@@ -18,6 +18,7 @@ from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.db import commits
 from flagadmin.core.db.copy_rows import copy_rows
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.installation.maintenance import check_writable
 
@@ -27,9 +28,7 @@ MOMENT = "flagadmin.moment"
 
 def read_transaction_time() -> datetime:
     """The time of all events of this transaction, for rows that state it too. Take the locks first."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT audit_moment()")
-        return cast("datetime", cursor.fetchone()[0])
+    return cast("datetime", fetch_row("SELECT audit_moment()")[0])
 
 
 _gathered: ContextVar[list[tuple["Actor", "Event"]] | None] = ContextVar("gathered", default=None)

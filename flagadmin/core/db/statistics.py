@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from django.db import connection
-
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import make_at_end_of_action
 
 MIN_ROWS = 1_000
@@ -28,5 +27,4 @@ def note_written(table: str, rows: int) -> None:
 def analyze(tables: list[str]) -> None:
     """Tables that somebody is analyzing or vacuuming are left out, instead of waiting for that."""
     if tables:
-        with connection.cursor() as cursor:
-            cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(tables)}")
+        execute(f"ANALYZE (SKIP_LOCKED) {', '.join(tables)}")

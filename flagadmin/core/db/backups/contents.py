@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from django.db import connection
 from django.utils import timezone
 
 from flagadmin import __version__
+from flagadmin.core.db.statements import fetch_row
 
 MARK = b"\nflagadmin backup: "
 MAX_LINE_LENGTH = 1000
@@ -38,9 +38,7 @@ class Contents:
 
     @classmethod
     def of_database(cls) -> Self:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT " + ", ".join(f"({count})" for count in COUNTS.values()))
-            return cls(*cursor.fetchone())
+        return cls(*fetch_row("SELECT " + ", ".join(f"({count})" for count in COUNTS.values())))
 
     def check_sql(self) -> str:
         """SQL that fails if the database holds anything else."""
