@@ -105,6 +105,7 @@ class Caller:
     """
 
     is_authenticated = True  # read by DRF and templates
+    _system_name = SYSTEM_NAME
 
     def __init__(
         self, *, user: "User | None" = None, token: "ApiToken | None" = None, rights: Rights | None = None
@@ -115,9 +116,11 @@ class Caller:
             self.rights = rights
 
     @classmethod
-    def system(cls) -> "Caller":
+    def system(cls, name: str = SYSTEM_NAME) -> "Caller":
         """The caller of actions that no user or token requested, such as management commands."""
-        return cls(rights=EVERYTHING)
+        caller = cls(rights=EVERYTHING)
+        caller._system_name = name
+        return caller
 
     @cached_property
     def rights(self) -> Rights:
@@ -140,7 +143,7 @@ class Caller:
     def name(self) -> str:
         if self.user:
             return self.user.username
-        return self.token.name if self.token else SYSTEM_NAME
+        return self.token.name if self.token else self._system_name
 
     def __str__(self) -> str:
         return self.name

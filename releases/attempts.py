@@ -4,11 +4,13 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from django.db import InterfaceError, OperationalError
+from django.utils import timezone
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.db.statements import execute
+from flagadmin.core.db.statements import execute, fetch_rows
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
 from flagadmin.core.errors import AppError, MaintenanceMode
 from flagadmin.core.installation.maintenance import check_writable
@@ -16,6 +18,23 @@ from flagadmin.core.installation.maintenance import check_writable
 log = logging.getLogger("flagadmin.releases")
 
 LOCK_WAIT = "1s"
+AT_ONCE = 200
+_CLAIM = """
+UPDATE {table} SET look_at = %s WHERE id IN (
+       SELECT id FROM {table} WHERE {condition} AND look_at <= %s
+        ORDER BY look_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED) RETURNING id
+"""
+
+
+def claim_due(table: str, look_every: timedelta, condition: str = "true") -> Iterator[list[str]]:
+    """Yields the ids of rows that are due to be looked at, some at once. Nobody else looks at them so soon."""
+    claim = _CLAIM.format(table=table, condition=condition)
+    keys = [""] * AT_ONCE
+    while len(keys) == AT_ONCE:
+        now = timezone.now()
+        keys = [key for (key,) in fetch_rows(claim, [now + look_every, now, AT_ONCE])]
+        if keys:
+            yield keys
 
 
 def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> None:

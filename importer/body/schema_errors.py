@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from itertools import islice
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, get_args
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import is_typeddict
+from typing_extensions import get_type_hints, is_typeddict
 
 from flagadmin.core import errors
 from flagadmin.core.errors import MAX_DETAILS, Problem, choices
@@ -142,26 +143,21 @@ def _describe_unknown_key(key: str, valid: Sequence[str]) -> str:
 def list_valid_keys(shape: Any, location: Location) -> list[str]:
     """The valid keys of the object at a location."""
     for step in location:
-        shape = _strip_wrappers(shape)
-        if isinstance(step, int):
-            shape = get_args(shape)[0] if get_origin(shape) is list else shape
-        elif get_origin(shape) is dict:
-            shape = get_args(shape)[1]
-        elif is_typeddict(shape):
-            shape = shape.__annotations__[step]
-    shape = _strip_wrappers(shape)
-    return list(shape.__annotations__) if is_typeddict(shape) else []
+        if shape is not None:  # the places of a list and the keys of a dict are of the shape that these hold
+            shape = list_members(shape).get(step, shape)
+    return [] if shape is None else list(list_members(shape))
 
 
-def _strip_wrappers(shape: Any) -> Any:
-    """The type behind NotRequired, Annotated and ``| None``."""
-    while (origin := get_origin(shape)) is not None and origin is not list and origin is not dict:
-        args = [arg for arg in get_args(shape) if arg is not type(None)]
-        if origin is Annotated or len(args) == 1 or origin is Union:
-            shape = args[0]
-        else:
-            break
-    return shape
+@cache
+def list_members(shape: Any) -> dict[Any, Any]:
+    """Maps each member of a TypedDict to the TypedDict that it is or holds, None if it is neither."""
+    return {member: _find_typed_dict(hint) for member, hint in get_type_hints(shape).items()}
+
+
+def _find_typed_dict(hint: Any) -> Any:
+    if is_typeddict(hint):
+        return hint
+    return next((inner for each in get_args(hint) if (inner := _find_typed_dict(each))), None)
 
 
 def find_flag_at(raw: Any, location: Location) -> str | None:

@@ -1,12 +1,10 @@
 """Reads a project of Unleash: its settings, and its flags from exports of each environment."""
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import quote
 
-from typing_extensions import get_type_hints, is_typeddict
-
+from importer.body.schema_errors import list_members
 from importer.body.schemas import Data
 from importer.moving.installation import Installation, SourceProject
 from importer.moving.report import Kind, Line
@@ -143,14 +141,14 @@ _KNOWN = {*PARTS, *MOVED_AS_SUCH}
 def _read_entries(address: str, part: str, raw: Any, unknown: set[str]) -> list[Document]:
     """The entries without members that imports do not know, which are added to ``unknown``, and without nulls."""
     entries = read_shape(address, f"{EXPORT}: {part}", raw, list[Document])
-    shape = _list_members(Data)[part]
+    shape = list_members(Data)[part]
     for entry in entries:
         _keep_known(entry, shape, unknown, part)
     return entries
 
 
 def _keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> None:
-    members = _list_members(shape)
+    members = list_members(shape)
     for member, value in list(entry.items()):
         if member not in members or value is None:
             del entry[member]
@@ -160,18 +158,6 @@ def _keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> N
             for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, dict):
                     _keep_known(each, inner, unknown, f"{place}.{member}")
-
-
-@cache
-def _list_members(shape: Any) -> dict[str, Any]:
-    """Maps each member to the TypedDict that it is or lists, None if it is neither."""
-    return {member: _find_typed_dict(hint) for member, hint in get_type_hints(shape).items()}
-
-
-def _find_typed_dict(hint: Any) -> Any:
-    if is_typeddict(hint):
-        return hint
-    return next((inner for each in get_args(hint) if (inner := _find_typed_dict(each))), None)
 
 
 def _add_missing_switches(

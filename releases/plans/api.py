@@ -94,9 +94,7 @@ class ReleasePlanViewSet(PlansOfFlag):
         )
 
     @extend_schema(operation_id="getReleasePlan", responses={200: PlanRecord})
-    def retrieve(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
-    ) -> Response:
+    def retrieve(self, request: ApiRequest, environment: str, plan_id: str, **where: Any) -> Response:
         """Get a release plan of a flag."""
         return Response(plan_document(find_plan(self.flag, environment, plan_id)))
 
@@ -109,9 +107,7 @@ class ReleasePlanViewSet(PlansOfFlag):
         ],
         responses={200: None},
     )
-    def destroy(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
-    ) -> Response:
+    def destroy(self, request: ApiRequest, plan_id: str, **where: Any) -> Response:
         """Remove a release plan, and the strategies of its active milestone."""
         keep = request.query_params.get("keepStrategies") == "true"
         actions.remove_plan(self.flag_path, plan_id, keep_strategies=keep, caller=self.caller)
@@ -119,15 +115,7 @@ class ReleasePlanViewSet(PlansOfFlag):
 
     @extend_schema(operation_id="startMilestone", request=None, responses={200: MilestoneRecord})
     @action(detail=True, methods=["post"], url_path="milestones/<str:milestone_id>/start")
-    def start(
-        self,
-        request: ApiRequest,
-        project_id: str,
-        name: str,
-        environment: str,
-        plan_id: str,
-        milestone_id: str,
-    ) -> Response:
+    def start(self, request: ApiRequest, plan_id: str, milestone_id: str, **where: Any) -> Response:
         """Start a milestone: its strategies replace those of the one before. A paused plan goes on."""
         plan = actions.start_milestone(self.flag_path, plan_id, milestone_id, caller=self.caller)
         assert plan.active is not None
@@ -144,14 +132,7 @@ class ReleasePlanViewSet(PlansOfFlag):
         url_path="milestones/<str:milestone_id>/strategies/<str:strategy_id>",
     )
     def edit_strategy(
-        self,
-        request: ApiRequest,
-        project_id: str,
-        name: str,
-        environment: str,
-        plan_id: str,
-        milestone_id: str,
-        strategy_id: str,
+        self, request: ApiRequest, plan_id: str, milestone_id: str, strategy_id: str, **where: Any
     ) -> Response:
         """Change a strategy of a milestone: of the active one, it counts at once. Members that are not given stay."""
         values = self.validated(MilestoneStrategyChanges)
@@ -169,9 +150,7 @@ class ProgressionViewSet(PlansOfFlag):
     @extend_schema(
         operation_id="changeMilestoneProgression", request=ProgressionBody, responses={200: PlanRecord}
     )
-    def update(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, milestone_id: str
-    ) -> Response:
+    def update(self, request: ApiRequest, milestone_id: str, **where: Any) -> Response:
         """Say what the milestone after this one waits for: a time, a window of the week, or both."""
         body = self.validated(ProgressionBody)
         plan = actions.set_transition(
@@ -184,9 +163,7 @@ class ProgressionViewSet(PlansOfFlag):
         return Response(self.document(plan))
 
     @extend_schema(operation_id="deleteMilestoneProgression", responses={200: None})
-    def destroy(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, milestone_id: str
-    ) -> Response:
+    def destroy(self, request: ApiRequest, milestone_id: str, **where: Any) -> Response:
         """Have the milestone after this one wait for somebody who starts it."""
         actions.set_transition(self.flag_path, milestone_id, None, caller=self.caller)
         return Response()
@@ -198,17 +175,13 @@ class ProgressionOfPlanViewSet(PlansOfFlag):
 
     @extend_schema(operation_id="resumeMilestoneProgressions", request=None, responses={200: PlanRecord})
     @action(detail=True, methods=["post"])
-    def resume(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
-    ) -> Response:
+    def resume(self, request: ApiRequest, plan_id: str, **where: Any) -> Response:
         """Resume a paused release plan. The time that its milestone has been active counts on."""
         return Response(self.document(actions.resume_plan(self.flag_path, plan_id, caller=self.caller)))
 
     @extend_schema(operation_id="pauseMilestoneProgressions", request=PauseBody, responses={200: PlanRecord})
     @action(detail=True, methods=["post"])
-    def pause(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
-    ) -> Response:
+    def pause(self, request: ApiRequest, plan_id: str, **where: Any) -> Response:
         """Pause a running release plan: no step is taken until it is resumed."""
         reason = self.validated(PauseBody)["reason"]
         return Response(

@@ -15,14 +15,13 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
-from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.installation.maintenance import check_writable
-from groups.access import EVERYTHING, Caller
+from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import read_strategy_documents
 from projects.models import Project, Strategy
-from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
+from releases.attempts import attempt, claim_due, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import get_flag_path
 from releases.plans.predicted import without_identity
@@ -41,25 +40,12 @@ from releases.safeguards.judge import Judge, Verdict, find_breach
 
 State, Action = ReleasePlan.State, Safeguard.Action
 INTERVAL = timedelta(seconds=1)
-AT_ONCE = 200
-_CLAIM = """
-UPDATE releases_releaseplan SET look_at = %s WHERE id IN (
-       SELECT id FROM releases_releaseplan WHERE state = 'running' AND look_at <= %s
-        ORDER BY look_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED) RETURNING id
-"""
 _outage = threading.Event()
 """Set while the database is away, which is logged once."""
 
 
-class ByPlan(Caller):
-    """Takes the steps that somebody has started. Their rights are checked before."""
-
-    def __init__(self) -> None:
-        super().__init__(rights=EVERYTHING)
-
-    @property
-    def name(self) -> str:
-        return "Release plan"
+BY_PLAN = Caller.system("Release plan")
+"""Takes the steps that somebody has started. Their rights are checked before."""
 
 
 def look_at_due() -> None:
@@ -67,14 +53,8 @@ def look_at_due() -> None:
     with waiting_for_database("Release plans", _outage):
         check_writable()  # steps are taken once maintenance is over
         look_at_flags(timezone.now())
-        while len(keys := _claim(timezone.now())) > 0:
+        for keys in claim_due("releases_releaseplan", LOOK_EVERY, "state = 'running'"):
             _look_at(keys)
-            if len(keys) < AT_ONCE:
-                break
-
-
-def _claim(now: datetime) -> list[str]:
-    return [key for (key,) in fetch_rows(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])]
 
 
 def _look_at(keys: Sequence[str]) -> None:
@@ -109,8 +89,7 @@ def _take_step(seen: ReleasePlan) -> None:
     plan, now = _take(seen), timezone.now()
     if plan is None or not (step := find_step(plan, (), now)).is_due:
         return
-    caller = ByPlan()
-    reason = find_obstacle(plan)
+    caller, reason = BY_PLAN, find_obstacle(plan)
     with changing(comment=_comment(plan, reason)):
         if reason:
             enter_pause(plan, reason, caller)
@@ -140,7 +119,7 @@ def _react(seen: ReleasePlan, breach: Verdict) -> None:
     plan = _take(seen)
     if plan is None:
         return
-    caller = ByPlan()
+    caller = BY_PLAN
     action = breach.safeguard.action if is_approved(plan) else Action.PAUSE
     before = find_preceding(plan)
     with changing(comment=_comment(plan, breach.sentence)):
@@ -156,7 +135,7 @@ def note_failure(seen: ReleasePlan, reason: str) -> None:
     plan = _take(seen)
     if plan is not None:
         with changing(comment=_comment(plan, reason)):
-            enter_pause(plan, reason, ByPlan())
+            enter_pause(plan, reason, BY_PLAN)
 
 
 def _take(seen: ReleasePlan) -> ReleasePlan | None:

@@ -52,32 +52,20 @@ class SafeguardViewSet(_Safeguards):
         self.plan = find_plan(self.flag, kwargs["environment"], plan_id)
 
     @extend_schema(operation_id="getSafeguards", responses={200: SafeguardRecord(many=True)})
-    def list(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
-    ) -> Response:
+    def list(self, request: ApiRequest, **where: Any) -> Response:
         """List the safeguards of a release plan."""
         return Response([safeguard_document(safeguard) for safeguard in self.plan.safeguards.all()])
 
     @extend_schema(
         operation_id="changeSafeguard", request=SafeguardBody, responses={204: None}, examples=[EXAMPLE]
     )
-    def replace(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
-    ) -> Response:
+    def replace(self, request: ApiRequest, plan_id: str, **where: Any) -> Response:
         """Add a safeguard to a release plan, or change the one with the id."""
         actions.set_safeguard(self.flag_path, plan_id, self.validated(SafeguardBody), caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="deleteSafeguard", responses={204: None})
-    def destroy(
-        self,
-        request: ApiRequest,
-        project_id: str,
-        name: str,
-        environment: str,
-        plan_id: str,
-        safeguard_id: str,
-    ) -> Response:
+    def destroy(self, request: ApiRequest, plan_id: str, safeguard_id: str, **where: Any) -> Response:
         """Remove a safeguard from a release plan."""
         actions.remove_safeguard(self.flag_path, plan_id, safeguard_id, caller=self.caller)
         return Response(status=204)
@@ -106,9 +94,7 @@ class FlagSafeguardViewSet(_Safeguards):
         return Response(status=204)
 
     @extend_schema(operation_id="deleteFeatureEnvSafeguard", responses={204: None})
-    def destroy(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, safeguard_id: str
-    ) -> Response:
+    def destroy(self, request: ApiRequest, safeguard_id: str, **where: Any) -> Response:
         """Remove a safeguard of a flag in an environment."""
         remove_flag_safeguard(self.flag_path, safeguard_id, caller=self.caller)
         return Response(status=204)

@@ -12,12 +12,11 @@ from django.db.models import Q
 
 from flagadmin.core.audit.record import record
 from flagadmin.core.change_options import changing
-from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import transactional
-from groups.access import EVERYTHING, Caller
+from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.models import FlagEnvironment, Project
-from releases.attempts import attempt, wait_briefly_for_locks
+from releases.attempts import attempt, claim_due, wait_briefly_for_locks
 from releases.gate_refusal import make_skip_event
 from releases.models import Safeguard
 from releases.plans.access import FlagPath
@@ -28,35 +27,15 @@ from releases.safeguards.queries import get_safeguard_path
 
 log = logging.getLogger("flagadmin.releases")
 
-AT_ONCE = 200
-_CLAIM = """
-UPDATE releases_safeguard SET look_at = %s WHERE id IN (
-       SELECT id FROM releases_safeguard WHERE look_at <= %s
-        ORDER BY look_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED) RETURNING id
-"""
 
-
-class BySafeguard(Caller):
-    """Turns off what somebody with the permission has guarded."""
-
-    def __init__(self) -> None:
-        super().__init__(rights=EVERYTHING)
-
-    @property
-    def name(self) -> str:
-        return "Safeguard"
+BY_SAFEGUARD = Caller.system("Safeguard")
+"""Turns off what somebody with the permission has guarded."""
 
 
 def look_at_flags(now: datetime) -> None:
     """Looks at the safeguards of flags that are due for it."""
-    while len(keys := _claim(now)) > 0:
+    for keys in claim_due("releases_safeguard", LOOK_EVERY):
         _look_at(keys, now)
-        if len(keys) < AT_ONCE:
-            break
-
-
-def _claim(now: datetime) -> list[str]:
-    return [key for (key,) in fetch_rows(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])]
 
 
 def _look_at(keys: Sequence[str], now: datetime) -> None:
@@ -91,10 +70,10 @@ def _turn_off(seen: Safeguard, flag_path: FlagPath) -> None:
     list(Project.objects.select_for_update(no_key=True).filter(id=flag_path.project))
     rows = Safeguard.objects.filter(pk=seen.pk, numbers_from=seen.numbers_from)
     if rows.update(numbers_from=None):
-        disable_flag(*flag_path, caller=BySafeguard())
+        disable_flag(*flag_path, caller=BY_SAFEGUARD)
         if not seen.approved and needs_requests(flag_path.project, flag_path.environment):
             skipped = make_skip_event(flag_path.project, flag_path.environment, flag_path.feature)
-            record(skipped, actor=BySafeguard())
+            record(skipped, actor=BY_SAFEGUARD)
 
 
 def _note_failure(safeguard: Safeguard, reason: str) -> None:

@@ -65,15 +65,11 @@ Edit = Callable[[list[Document]], None]
 """Changes the documents of milestones in place. Raises NotFound."""
 
 
+@transactional
 def edit_milestones(
     key: str, edit: Edit, *, project_id: str | None = None, caller: Caller
 ) -> ReleaseTemplate:
     """Raises what `update_template` and `edit` raise."""
-    return _edit_milestones(key, edit, project_id=project_id, caller=caller)
-
-
-@transactional
-def _edit_milestones(key: str, edit: Edit, *, project_id: str | None, caller: Caller) -> ReleaseTemplate:
     template = _access_for_update(key, project_id, Permission.RELEASE_PLAN_TEMPLATE_UPDATE, caller)
     milestones = read_document(template)["milestones"]
     edit(milestones)

@@ -100,32 +100,32 @@ class ReleaseTemplateViewSet(ETagMixin, _Templates):
         responses={200: TemplateRecord},
         examples=[EXAMPLE],
     )
-    def create(self, request: ApiRequest, project_id: str | None = None) -> Response:
+    def create(self, request: ApiRequest, **where: Any) -> Response:
         """Create a release template."""
         template = actions.create_template(
-            self.validated(TemplateBody), project_id=project_id, caller=self.caller
+            self.validated(TemplateBody), project_id=self.project_id, caller=self.caller
         )
         return Response(actions.read_document(template))
 
     @extend_schema(responses={200: TemplateRecord})
-    def retrieve(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+    def retrieve(self, request: ApiRequest, **where: Any) -> Response:
         """Get a release template."""
         return Response(template_document(self.template))
 
     @extend_schema(request=TemplateChanges, responses={200: TemplateRecord})
-    def update(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+    def update(self, request: ApiRequest, **where: Any) -> Response:
         """Change a release template. Plans that were made from it stay as they are."""
         values = self.validated(TemplateChanges)
         template = actions.update_template(
-            template_id, values, project_id=project_id, expected=self.expected, caller=self.caller
+            self.template.pk, values, project_id=self.project_id, expected=self.expected, caller=self.caller
         )
         return Response(actions.read_document(template))
 
     @extend_schema(responses={200: None})
-    def destroy(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+    def destroy(self, request: ApiRequest, **where: Any) -> Response:
         """Delete a release template. Plans that were made from it stay."""
         actions.delete_template(
-            template_id, project_id=project_id, expected=self.expected, caller=self.caller
+            self.template.pk, project_id=self.project_id, expected=self.expected, caller=self.caller
         )
         return Response()
 
@@ -136,18 +136,24 @@ class ReleaseTemplateArchiveViewSet(_Templates):
     operation_ids = {"add": "archiveReleasePlanTemplate"}
 
     @extend_schema(request=None, responses={200: None})
-    def add(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+    def add(self, request: ApiRequest, **where: Any) -> Response:
         """Archive a release template: no plan is made from it any more."""
-        actions.archive_template(template_id, project_id=project_id, caller=self.caller)
+        actions.archive_template(self.template.pk, project_id=self.project_id, caller=self.caller)
         return Response()
 
 
 class _Milestones(_Templates):
-    def change(self, template_id: str, project_id: str | None, edit: actions.Edit) -> list[Document]:
+    def change(self, edit: actions.Edit) -> list[Document]:
         """The milestones of the template as they are then."""
-        template = actions.edit_milestones(template_id, edit, project_id=project_id, caller=self.caller)
+        template = actions.edit_milestones(
+            self.template.pk, edit, project_id=self.project_id, caller=self.caller
+        )
         milestones: list[Document] = actions.read_document(template)["milestones"]
         return milestones
+
+    def find(self, milestones: list[Document]) -> Document:
+        """The milestone of the URL. Raises NotFound."""
+        return find_by_id(milestones, self.kwargs["milestone_id"], "Milestone")
 
 
 class TemplateMilestoneViewSet(_Milestones):
@@ -160,35 +166,23 @@ class TemplateMilestoneViewSet(_Milestones):
     }
 
     @extend_schema(request=MilestoneBody, responses={200: MilestoneRecord})
-    def create(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+    def create(self, request: ApiRequest, **where: Any) -> Response:
         """Add a milestone to a release template: at the place `sortOrder`, or at the end."""
-        body = self.validated(MilestoneBody)
-        milestone = {**body, "id": make_ulid()}
-        milestones = self.change(template_id, project_id, lambda listed: add_in_place(listed, milestone))
+        milestone = {**self.validated(MilestoneBody), "id": make_ulid()}
+        milestones = self.change(lambda listed: add_in_place(listed, milestone))
         return Response(find_by_id(milestones, milestone["id"], "Milestone"))
 
     @extend_schema(request=MilestoneBody, responses={200: MilestoneRecord})
-    def update(
-        self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
-    ) -> Response:
+    def update(self, request: ApiRequest, **where: Any) -> Response:
         """Change a milestone of a release template. `sortOrder` moves it."""
         body = self.validated(MilestoneBody)
-
-        def edit(milestones: list[Document]) -> None:
-            change_in_place(milestones, find_by_id(milestones, milestone_id, "Milestone"), body)
-
-        return Response(find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone"))
+        milestones = self.change(lambda listed: change_in_place(listed, self.find(listed), body))
+        return Response(self.find(milestones))
 
     @extend_schema(responses={200: None})
-    def destroy(
-        self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
-    ) -> Response:
+    def destroy(self, request: ApiRequest, **where: Any) -> Response:
         """Remove a milestone from a release template, which keeps at least one."""
-
-        def edit(milestones: list[Document]) -> None:
-            milestones.remove(find_by_id(milestones, milestone_id, "Milestone"))
-
-        self.change(template_id, project_id, edit)
+        self.change(lambda milestones: milestones.remove(self.find(milestones)))
         return Response()
 
 
@@ -201,64 +195,47 @@ class MilestoneStrategyViewSet(_Milestones):
         "destroy": "deleteReleasePlanMilestoneStrategy",
     }
 
+    def find_strategy(self, strategies: list[Document]) -> Document:
+        return find_by_id(strategies, self.kwargs["strategy_id"], "Strategy")
+
     @extend_schema(
         request=MilestoneStrategyBody,
         responses={200: MilestoneRecord},
     )
-    def create(
-        self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
-    ) -> Response:
+    def create(self, request: ApiRequest, **where: Any) -> Response:
         """Add a strategy to a milestone of a release template: at the place `sortOrder`, or at the end.
 
         Returns the milestone.
         """
-        body = self.validated(MilestoneStrategyBody)
-
-        def edit(milestones: list[Document]) -> None:
-            strategies = find_by_id(milestones, milestone_id, "Milestone")["strategies"]
-            add_in_place(strategies, {**body, "id": ""})
-
-        return Response(find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone"))
+        strategy = {**self.validated(MilestoneStrategyBody), "id": ""}
+        return Response(
+            self.find(self.change(lambda listed: add_in_place(self.find(listed)["strategies"], strategy)))
+        )
 
     @extend_schema(
         request=MilestoneStrategyBody,
         responses={200: MilestoneStrategyRecord},
     )
-    def update(
-        self,
-        request: ApiRequest,
-        template_id: str,
-        milestone_id: str,
-        strategy_id: str,
-        project_id: str | None = None,
-    ) -> Response:
+    def update(self, request: ApiRequest, **where: Any) -> Response:
         """Change a strategy of a milestone of a release template. `sortOrder` moves it."""
         body = self.validated(MilestoneStrategyBody)
         body.setdefault("strategyName", body.get("name"))
 
         def edit(milestones: list[Document]) -> None:
-            strategies = find_by_id(milestones, milestone_id, "Milestone")["strategies"]
-            change_in_place(strategies, find_by_id(strategies, strategy_id, "Strategy"), body)
+            strategies = self.find(milestones)["strategies"]
+            change_in_place(strategies, self.find_strategy(strategies), body)
 
-        milestone = find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone")
-        return Response(find_by_id(milestone["strategies"], strategy_id, "Strategy"))
+        return Response(self.find_strategy(self.find(self.change(edit))["strategies"]))
 
     @extend_schema(responses={200: None})
-    def destroy(
-        self,
-        request: ApiRequest,
-        template_id: str,
-        milestone_id: str,
-        strategy_id: str,
-        project_id: str | None = None,
-    ) -> Response:
+    def destroy(self, request: ApiRequest, **where: Any) -> Response:
         """Remove a strategy from a milestone of a release template."""
 
         def edit(milestones: list[Document]) -> None:
-            strategies = find_by_id(milestones, milestone_id, "Milestone")["strategies"]
-            strategies.remove(find_by_id(strategies, strategy_id, "Strategy"))
+            strategies = self.find(milestones)["strategies"]
+            strategies.remove(self.find_strategy(strategies))
 
-        self.change(template_id, project_id, edit)
+        self.change(edit)
         return Response()
 
 

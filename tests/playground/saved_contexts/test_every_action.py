@@ -95,7 +95,7 @@ HARMLESS = {
         releases.safeguards.due._turn_off releases.schedules.later._settle_in_steps""",
     "what plans are made from, and what holds them": """
         releases.safeguards.actions.note_alert releases.safeguards.actions.remove_safeguard
-        releases.safeguards.actions.set_safeguard releases.templates.actions._edit_milestones
+        releases.safeguards.actions.set_safeguard releases.templates.actions.edit_milestones
         releases.safeguards.flag_actions.set_flag_safeguard releases.safeguards.flag_actions.remove_flag_safeguard
         releases.safeguards.chart_actions.set_chart releases.safeguards.chart_actions.remove_chart
         releases.templates.actions.archive_template releases.templates.actions.create_template
