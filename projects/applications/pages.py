@@ -78,7 +78,7 @@ class ApplicationsPage(InProjectPage, ListPage):
         lines = documents.find_project_applications(self.project.pk)
         lines = ProjectApplicationFilter.narrow(lines, query=values["q"])
         environment = values["environment"]
-        return documents.filter_by_environment(lines, environment) if environment else lines
+        return lines.filter(environments__contains=[environment]) if environment else lines
 
     def get_csv_cells(self, row: ProjectApplication) -> Sequence[Any]:
         sdks = [f"{sdk['name']} {version}" for sdk in group_sdks(row.sdks) for version in sdk["versions"]]

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -61,12 +60,6 @@ def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySe
         # No part contains the separator, so a term that does matches nothing.
         matches |= Q(pk__in=[]) if SEPARATOR in term else Q(search__contains=term.casefold())
     return lines.filter(matches)
-
-
-def filter_by_environment(
-    lines: QuerySet[ProjectApplication], environment: str
-) -> QuerySet[ProjectApplication]:
-    return lines.filter(environments__contains=[environment])
 
 
 def sort(
@@ -144,17 +137,13 @@ def _find_range(sdks: Iterable[Document]) -> tuple[dict[str, str], dict[str, str
 
 def _read_instances(project_id: str, applications: list[int]) -> dict[int, list[str]]:
     since = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW
-    with connection.cursor() as cursor:
-        limit = settings.APPLICATION_INSTANCES_LISTED
-        cursor.execute(_INSTANCES, [since, limit, project_id, applications])
-        return dict(cursor.fetchall())
+    limit = settings.APPLICATION_INSTANCES_LISTED
+    return dict(fetch_rows(_INSTANCES, [since, limit, project_id, applications]))
 
 
 def _refresh_lines(project_id: str, since: datetime) -> None:
     """Rebuilds rows that include instances last seen before ``since``."""
-    ids = [application_id for (application_id,) in fetch_rows(_STALE, [project_id, since])]
-    for start in range(0, len(ids), REFRESHED_AT_ONCE):
-        transactional(refresh_applications)(ids[start : start + REFRESHED_AT_ONCE])
+    _refresh([application_id for (application_id,) in fetch_rows(_STALE, [project_id, since])])
 
 
 def refresh_lines_ahead(ahead: timedelta) -> int:
@@ -165,6 +154,10 @@ def refresh_lines_ahead(ahead: timedelta) -> int:
     soon = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW + ahead
     lines = ProjectApplication.objects.filter(oldest_seen_at__lt=soon)
     ids = sorted(set(lines.values_list("application_id", flat=True)))
+    _refresh(ids)
+    return len(ids)
+
+
+def _refresh(ids: list[int]) -> None:
     for start in range(0, len(ids), REFRESHED_AT_ONCE):
         transactional(refresh_applications)(ids[start : start + REFRESHED_AT_ONCE])
-    return len(ids)

@@ -7,7 +7,7 @@ applications and instances are not limited. Each worker counts separately, which
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
@@ -102,17 +102,10 @@ def _find_ignored_applications(
     report: UsageReport, known: StoredUsage, ignored: Counter[Subject], now: datetime
 ) -> set[str]:
     """New applications beyond the limit of the token that reported them."""
-    by_token: dict[int, set[str]] = {}
+    new: dict[Subject, set[str]] = {}
     for name in report.strategies.keys() - known.applications.keys():
-        by_token.setdefault(report.tokens.get(name, 0), set()).add(name)
-    applications: set[str] = set()
-    for token, names in by_token.items():
-        subject = Subject(APPLICATION, token=token)
-        beyond = names - quota.take(subject, names, settings.REPORT_APPLICATIONS_LIMIT, now=now)
-        if beyond:
-            ignored[subject] += len(beyond)
-            applications |= beyond
-    return applications
+        new.setdefault(Subject(APPLICATION, token=report.tokens.get(name, 0)), set()).add(name)
+    return _find_beyond(new, settings.REPORT_APPLICATIONS_LIMIT, ignored, now)
 
 
 def _find_ignored_instances(
@@ -120,16 +113,22 @@ def _find_ignored_instances(
 ) -> set[Any]:
     """All instances of ignored applications, and new ones beyond the limit of their application."""
     instances = {key for key in report.instances if key.application in applications}
-    new: dict[str, set[Any]] = {}
+    new: dict[Subject, set[Any]] = {}
     for place in report.instances.keys() - known.instances.keys() - instances:
-        new.setdefault(place.application, set()).add(place)
-    for name, places in new.items():
-        subject = Subject(INSTANCE, application=name)
-        beyond = places - quota.take(subject, places, settings.REPORT_INSTANCES_LIMIT, now=now)
-        if beyond:
-            ignored[subject] += len(beyond)
-            instances |= beyond
-    return instances
+        new.setdefault(Subject(INSTANCE, application=place.application), set()).add(place)
+    return instances | _find_beyond(new, settings.REPORT_INSTANCES_LIMIT, ignored, now)
+
+
+def _find_beyond(
+    new: Mapping[Subject, set[Any]], limit: int, ignored: Counter[Subject], now: datetime
+) -> set[Any]:
+    """The new ones beyond the limit of their subject, which are counted."""
+    beyond: set[Any] = set()
+    for subject, names in new.items():
+        over = names - quota.take(subject, names, limit, now=now)
+        ignored[subject] += len(over)
+        beyond |= over
+    return beyond
 
 
 def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> None:

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.errors import NameExists, NotFound
+from flagadmin.core.errors import NameExists
 from flagadmin.core.http.fields import Body, ListOf, NameBody
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.path_ids import path_id
@@ -166,12 +166,11 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         project, environment = body["projectId"], body["environmentId"]
         access_project(self.caller, project)
         self.caller.check(Permission.UPDATE_FEATURE_STRATEGY, project=project, environment=environment)
-        strategy = Strategy.objects.filter(pk=_read_uuid(body["strategyId"]), flag__project=project)
-        flag = strategy.values_list("flag__name", flat=True).first()
-        if flag is None:
-            raise NotFound(f"Strategy with id {body['strategyId']} not found in project {project}.")
+        strategies = Strategy.objects.filter(flag__project=project).select_related("flag")
+        message = f"Strategy with id {body['strategyId']} not found in project {project}."
+        name = get_or_404(strategies, message, pk=body["strategyId"]).flag.name
         changes = {"segments": body["segmentIds"]}
-        update_strategy(project, flag, environment, body["strategyId"], changes, caller=self.caller)
+        update_strategy(project, name, environment, body["strategyId"], changes, caller=self.caller)
         return Response(body, status=201)
 
     @extend_schema(operation_id="getSegmentsByStrategyId", responses={200: SegmentList})
@@ -181,14 +180,6 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         flags = Flag.objects.readable_by(self.caller)
         strategies = Strategy.objects.filter(flag__in=flags)
         message = f"Strategy with id {strategy_id} not found."
-        strategy = get_or_404(strategies, message, pk=_read_uuid(strategy_id))
+        strategy = get_or_404(strategies, message, pk=strategy_id)
         segments = strategy.segments.order_by("strategy_links__id")
         return Response({"segments": [make_segment_document(segment) for segment in segments]})
-
-
-def _read_uuid(text: str) -> Any:
-    field = serializers.UUIDField()
-    try:
-        return field.to_internal_value(text)
-    except serializers.ValidationError:
-        raise NotFound(f"Strategy with id {text} not found.") from None

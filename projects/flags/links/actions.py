@@ -1,12 +1,11 @@
 """Adds, changes and removes the links of a flag, for example to its ticket or its design."""
 
-import uuid
-
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
@@ -77,13 +76,7 @@ def check_url(url: str) -> str:
 
 def access_link(flag: Flag, link_id: str) -> FlagLink:
     """A link of the flag. Raises NotFound."""
-    try:
-        link = FlagLink.objects.filter(pk=uuid.UUID(link_id), flag=flag).first()
-    except ValueError:
-        link = None
-    if link is None:
-        raise NotFound(f"{flag.name} has no link {link_id}.")
-    return link
+    return get_or_404(FlagLink.objects, f"{flag.name} has no link {link_id}.", pk=link_id, flag=flag)
 
 
 def _record(
