@@ -6,7 +6,7 @@ from drf_spectacular.extensions import OpenApiSerializerExtension
 from pydantic import TypeAdapter
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, BoundedTexts, Texts
 from importer.body.schemas import BodyDocument
 from playground.comparison.given_contexts import MAX_CONTEXTS, ContextsBody
 from playground.comparison.request import MAX_EXAMPLES
@@ -196,7 +196,7 @@ class CompareImportBodySchema(OpenApiSerializerExtension):
 
 class ReportEntry(serializers.Serializer[Any]):
     message = serializers.CharField()
-    affectedItems = serializers.ListField(child=serializers.CharField())
+    affectedItems = Texts()
 
 
 class ValidationReport(serializers.Serializer[Any]):
@@ -234,7 +234,7 @@ class ExportQuery(Body):
     """Requires at least one of `features`, `tag` and `project`."""
 
     environment = serializers.CharField(max_length=255)
-    features = ListOf(child=serializers.CharField(), max_length=MAX_FLAGS, required=False)
+    features = BoundedTexts(max_length=MAX_FLAGS, required=False)
     tag = serializers.CharField(required=False)
     project = serializers.CharField(required=False)
     downloadFile = serializers.BooleanField(required=False, default=False)

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, BoundedTexts, ListOf
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -81,7 +81,7 @@ DONE_EXAMPLE = {
 
 class PromotionBody(Body):
     to = serializers.CharField(help_text="The environment that changes.")
-    features = ListOf(child=serializers.CharField(), min_length=1, max_length=MAX_FLAGS)
+    features = BoundedTexts(min_length=1, max_length=MAX_FLAGS)
     copy = ListOf(
         child=serializers.ChoiceField(PARTS),
         min_length=1,

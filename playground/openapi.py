@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
-from flagadmin.core.http.fields import ListOf, MapOf
+from flagadmin.core.http.fields import ListOf, MapOf, Texts
 from playground.context_body import MAX_FIELDS, MAX_TEXT_LENGTH
 from playground.request import MAX_ENVIRONMENTS, MAX_PROJECTS
 
@@ -83,7 +83,7 @@ def _make_moment() -> s.DateTimeField:
 
 
 def _make_notes() -> s.ListField:
-    return s.ListField(child=s.CharField(), required=False, help_text="What is to be known about `at`.")
+    return Texts(required=False, help_text="What is to be known about `at`.")
 
 
 class PlaygroundRequestSerializer(s.Serializer[Any]):
@@ -109,7 +109,7 @@ class Payload(s.Serializer[Any]):
 
 class VariantOverride(s.Serializer[Any]):
     contextName = s.CharField()
-    values = s.ListField(child=s.CharField())
+    values = Texts()
 
 
 class FeatureVariant(s.Serializer[Any]):
@@ -137,7 +137,7 @@ class EvaluatedConstraint(s.Serializer[Any]):
     operator = s.CharField()
     caseInsensitive = s.BooleanField(required=False)
     inverted = s.BooleanField(required=False)
-    values = s.ListField(child=s.CharField(), required=False)
+    values = Texts(required=False)
     value = s.CharField(required=False)
     result = s.BooleanField()
 
@@ -199,7 +199,7 @@ class PlaygroundFeature(s.Serializer[Any]):
     variant = PlaygroundVariant()
     variants = FeatureVariant(many=True)
     reason = s.CharField()
-    unsatisfiedDependencies = s.ListField(child=s.CharField(), required=False)
+    unsatisfiedDependencies = Texts(required=False)
 
 
 class PlaygroundResponse(s.Serializer[Any]):
@@ -220,7 +220,7 @@ class AdvancedFeature(s.Serializer[Any]):
 
 
 class AdvancedWarnings(s.Serializer[Any]):
-    invalidContextProperties = s.ListField(child=s.CharField(), required=False)
+    invalidContextProperties = Texts(required=False)
 
 
 class AdvancedPlaygroundResponse(s.Serializer[Any]):

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf, Texts
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.http.timestamps import iso
@@ -83,13 +83,13 @@ class GroupRecord(serializers.Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
     description = serializers.CharField()
-    mappingsSSO = serializers.ListField(child=serializers.CharField())
+    mappingsSSO = Texts()
     rootRole = serializers.IntegerField(allow_null=True)
     createdBy = serializers.CharField()
     createdAt = serializers.DateTimeField()
     scimId = serializers.CharField(allow_null=True)
     users = GroupMemberRecord(many=True)
-    projects = serializers.ListField(child=serializers.CharField())
+    projects = Texts()
     userCount = serializers.IntegerField()
 
 

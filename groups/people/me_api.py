@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.client_address import get_client_address
-from flagadmin.core.http.fields import Body
+from flagadmin.core.http.fields import Body, Texts
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.path_ids import path_id
 from groups.access import Caller
@@ -69,11 +69,10 @@ class Me(serializers.Serializer):
 
 class Profile(serializers.Serializer):
     rootRole = RoleRecord(allow_null=True, help_text="The account's own; null without one.")
-    projects = serializers.ListField(
-        child=serializers.CharField(),
+    projects = Texts(
         help_text="In which the account has a role, directly or through a group.",
     )
-    subscriptions = serializers.ListField(child=serializers.CharField(), help_text="Always empty.")
+    subscriptions = Texts(help_text="Always empty.")
     features = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
 
 

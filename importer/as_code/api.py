@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound, ValidationError, choices
+from flagadmin.core.http.fields import Texts
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.open_views import OpenView
@@ -52,7 +53,7 @@ class Entries(serializers.Serializer[Any]):
     segments = serializers.ListField(child=serializers.DictField())
     contextFields = serializers.ListField(child=serializers.DictField())
     used = serializers.DictField(
-        child=serializers.ListField(child=serializers.CharField()),
+        child=Texts(),
         help_text="`segments` and `contextFields` that the flags use.",
     )
 
@@ -65,7 +66,7 @@ class Outcome(serializers.Serializer[Any]):
     )
     changeRequests = serializers.ListField(child=serializers.DictField())
     whoChanges = serializers.ListField(child=serializers.DictField())
-    notes = serializers.ListField(child=serializers.CharField())
+    notes = Texts()
 
 
 class FlagsAsCodeBody(serializers.Serializer[Any]):

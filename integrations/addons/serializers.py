@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf, MapOf
+from flagadmin.core.http.fields import Body, ListOf, MapOf, Texts
 
 
 class ParameterValue(serializers.CharField):
@@ -48,10 +48,10 @@ class AddonRecord(serializers.Serializer):
     enabled = serializers.BooleanField()
     description = serializers.CharField(allow_null=True)
     parameters = serializers.DictField(help_text="Secrets are `*****`.")
-    events = serializers.ListField(child=serializers.CharField())
-    projects = serializers.ListField(child=serializers.CharField())
-    environments = serializers.ListField(child=serializers.CharField())
-    tags = serializers.ListField(child=serializers.CharField())
+    events = Texts()
+    projects = Texts()
+    environments = Texts()
+    tags = Texts()
     productionOnly = serializers.BooleanField()
     onlyIfUsersChange = serializers.BooleanField()
     createdAt = serializers.DateTimeField()
@@ -79,7 +79,7 @@ class AddonTypeRecord(serializers.Serializer):
     description = serializers.CharField()
     documentationUrl = serializers.CharField()
     parameters = AddonParameterRecord(many=True)
-    events = serializers.ListField(child=serializers.CharField())
+    events = Texts()
     tagTypes = TagTypeOfProvider(many=True, required=False)
 
 

@@ -13,7 +13,7 @@ from rest_framework import serializers
 
 from flagadmin.core.errors import Problem, ValidationError, check_problems
 from flagadmin.core.http.error_responses import problems_of
-from flagadmin.core.http.fields import ListOf
+from flagadmin.core.http.fields import BoundedTexts
 from groups.access import Caller
 from playground.comparison.contexts import Texts, generate_contexts
 from playground.comparison.users import GeneratedUsers
@@ -79,8 +79,7 @@ class ContextsBody(StrictSerializer):
         required=False,
         help_text='What all generated contexts and users have: `{"country": "DE"}` makes German users.',
     )
-    saved = ListOf(
-        child=serializers.CharField(),
+    saved = BoundedTexts(
         required=False,
         help_text="Names of saved contexts; an example has its.",
     )

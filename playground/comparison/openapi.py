@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers as s
 
+from flagadmin.core.http.fields import Texts
 from flagadmin.core.http.request_bodies import ManyValuesParser
 from playground.openapi import OutcomeField, Payload
 
@@ -124,9 +125,7 @@ class CompareResponse(s.Serializer[Any]):
     flags = ComparedFlag(many=True)
     examples = ComparedExample(many=True)
     expectations = ChangedExpectations()
-    notes = s.ListField(
-        child=s.CharField(), required=False, help_text="Changes since then whose past is not known."
-    )
+    notes = Texts(required=False, help_text="Changes since then whose past is not known.")
 
 
 REQUEST_EXAMPLE: dict[str, Any] = {

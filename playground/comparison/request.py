@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rest_framework import serializers
 
 from flagadmin.core.errors import ValidationError, check_problems
-from flagadmin.core.http.fields import ListOf
+from flagadmin.core.http.fields import BoundedTexts
 from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.given_contexts import ContextsBody, GivenContexts
@@ -49,7 +49,7 @@ class StateBody(StrictSerializer):
 
 class CompareBody(StrictSerializer):
     to = StateBody()
-    projects = ListOf(child=serializers.CharField(), required=False, allow_null=True)
+    projects = BoundedTexts(required=False, allow_null=True)
     flag = serializers.CharField(required=False, help_text="Only this flag; without it, all of the projects.")
     contexts = ContextsBody()
     limit = serializers.IntegerField(

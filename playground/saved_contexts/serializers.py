@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
-from flagadmin.core.http.fields import Body, ListOf, NullableText
+from flagadmin.core.http.fields import Body, BoundedTexts, NullableText
 from playground.comparison.draft import DraftBody
 from playground.comparison.openapi import SharedAnswer
 from playground.context_body import MAX_FIELDS
@@ -76,14 +76,13 @@ class AsIfBody(StrictSerializer):
 
 
 class CheckBody(StrictSerializer):
-    projects = ListOf(
-        child=s.CharField(),
+    projects = BoundedTexts(
         required=False,
         allow_null=True,
         help_text="Only flags of these; all you can read.",
     )
-    environments = ListOf(child=s.CharField(), required=False, help_text="Only in these.")
-    contexts = ListOf(child=s.CharField(), required=False, help_text="Only what these saved contexts expect.")
+    environments = BoundedTexts(required=False, help_text="Only in these.")
+    contexts = BoundedTexts(required=False, help_text="Only what these saved contexts expect.")
     asIf = AsIfBody(
         required=False,
         help_text="Check this environment as if a draft were saved there; the others not at all.",

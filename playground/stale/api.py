@@ -7,6 +7,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from flagadmin.core.http.fields import Texts
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground.stale.documents import make_proof_document
@@ -48,14 +49,14 @@ class InCode(serializers.Serializer[Any]):
 class StaleFlagProof(serializers.Serializer[Any]):
     name = serializers.CharField()
     project = serializers.CharField()
-    why = serializers.ListField(child=serializers.CharField())
+    why = Texts()
     ageDays = serializers.IntegerField()
     lifetimeDays = serializers.IntegerField(allow_null=True, help_text="Of its type.")
     unchangedDays = serializers.IntegerField()
     everybodyGets = serializers.DictField(child=serializers.CharField())
     keep = Kept(allow_null=True)
     lastEvaluated = serializers.DictField(child=serializers.DateTimeField())
-    dependents = serializers.ListField(child=serializers.CharField())
+    dependents = Texts()
     inCode = InCode(many=True)
     isCompleted = serializers.BooleanField()
     canLeaveTheCode = serializers.BooleanField()

@@ -6,7 +6,7 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers as s
 
-from flagadmin.core.http.fields import Body
+from flagadmin.core.http.fields import Body, Texts
 from flagadmin.core.lists.pages import SPREADSHEET
 from playground.comparison.openapi import CountedAnswer
 from playground.models import UserRun
@@ -61,9 +61,7 @@ RESULT_EXAMPLE = RUN_EXAMPLE | {
 
 class UserRunQuery(Body):
     environment = s.CharField()
-    project = s.ListField(
-        child=s.CharField(), required=False, help_text="Only flags of these projects; without it, of all."
-    )
+    project = Texts(required=False, help_text="Only flags of these projects; without it, of all.")
     flag = s.CharField(required=False, help_text="Only this flag.")
 
 

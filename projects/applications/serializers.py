@@ -2,24 +2,19 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf, Texts
 from projects.flags.serializers import SeenFlag
 
 
 class ApplicationSdk(serializers.Serializer):
     name = serializers.CharField(help_text="SDK package name.")
-    versions = serializers.ListField(
-        child=serializers.CharField(), help_text="Versions in use, in version order."
-    )
+    versions = Texts(help_text="Versions in use, in version order.")
 
 
 class ProjectApplicationRecord(serializers.Serializer):
     name = serializers.CharField(help_text="Application name, same as `appName` in the SDK configuration.")
-    environments = serializers.ListField(
-        child=serializers.CharField(), help_text="Environments in which it evaluated flags of the project."
-    )
-    instances = serializers.ListField(
-        child=serializers.CharField(),
+    environments = Texts(help_text="Environments in which it evaluated flags of the project.")
+    instances = Texts(
         help_text="Its instances seen in the last 7 days, at most 100 (both configurable).",
     )
     sdks = ApplicationSdk(many=True, help_text="SDKs of those instances.")
@@ -34,7 +29,7 @@ class ProjectApplications(serializers.Serializer):
 
 class ApplicationUsage(serializers.Serializer):
     project = serializers.CharField()
-    environments = serializers.ListField(child=serializers.CharField())
+    environments = Texts()
 
 
 class ApplicationBase(serializers.Serializer):
@@ -47,7 +42,7 @@ class ApplicationBase(serializers.Serializer):
 
 
 class ApplicationOverview(ApplicationBase):
-    strategies = serializers.ListField(child=serializers.CharField())
+    strategies = Texts()
     usage = ApplicationUsage(many=True)
 
 
@@ -160,7 +155,7 @@ class FeatureUsageBase(serializers.Serializer):
 
 class FeatureUsage(FeatureUsageBase):
     lastHourUsage = HourUsage(many=True)
-    seenApplications = serializers.ListField(child=serializers.CharField())
+    seenApplications = Texts()
     usage = FlagUser(many=True, help_text="Applications that evaluated it, by environment, latest first.")
 
 
@@ -174,33 +169,29 @@ class RawFeatureUsage(FeatureUsageBase):
     data = RawHourUsage(many=True)  # type: ignore[assignment]
 
 
-class Names(serializers.ListField):
-    child = serializers.CharField()
-
-
 class EnvironmentIssues(serializers.Serializer):
-    missingFeatures = Names(help_text="Flags that it reported in the last two days though they do not exist.")
-    outdatedSdks = Names(help_text="Always empty: no SDK is reported as outdated.")
+    missingFeatures = Texts(help_text="Flags that it reported in the last two days though they do not exist.")
+    outdatedSdks = Texts(help_text="Always empty: no SDK is reported as outdated.")
 
 
 class EnvironmentOfApplication(serializers.Serializer):
     name = serializers.CharField()
     instanceCount = serializers.IntegerField()
-    sdks = Names(help_text="name:version")
-    frontendSdks = Names()
-    backendSdks = Names()
+    sdks = Texts(help_text="name:version")
+    frontendSdks = Texts()
+    backendSdks = Texts()
     lastSeen = serializers.DateTimeField()
     issues = EnvironmentIssues()
 
 
 class ApplicationIssues(serializers.Serializer):
-    missingStrategies = Names(help_text="Strategy types it supports that do not exist here.")
+    missingStrategies = Texts(help_text="Strategy types it supports that do not exist here.")
 
 
 class ApplicationAtAGlance(serializers.Serializer):
     """An application's projects, and by environment its instances and SDKs."""
 
-    projects = Names(help_text="Projects whose flags it evaluated.")
+    projects = Texts(help_text="Projects whose flags it evaluated.")
     featureCount = serializers.IntegerField(help_text="Number of flags it evaluated.")
     environments = EnvironmentOfApplication(many=True)
     issues = ApplicationIssues()

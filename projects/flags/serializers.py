@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, BoundedTexts, ListOf, Texts
 from projects.flags.owner_rules import make_owner_columns
 from projects.models import LifecycleStage
 from projects.serializers import StrictSerializer, TextField
@@ -168,8 +168,7 @@ class ParentRecord(Body):
     enabled = serializers.BooleanField(
         required=False, help_text="Whether the parent must be on. Default true."
     )
-    variants = ListOf(
-        child=serializers.CharField(),
+    variants = BoundedTexts(
         required=False,
         help_text="The parent must have one of these variants; empty: any. Not allowed with enabled: false.",
     )
@@ -236,7 +235,7 @@ class FlagRecord(FlagMetadata):
     environments = EnvironmentDetail(many=True)
     favorite = serializers.BooleanField()
     dependencies = ParentRecord(many=True)
-    children = serializers.ListField(child=serializers.CharField())
+    children = Texts()
     links = LinkRecord(many=True)
     collaborators = Collaborators()
     createdBy = Person()
@@ -253,7 +252,7 @@ class CloneBody(Body):
 
 
 class NamesBody(Body):
-    features = ListOf(child=serializers.CharField(), help_text="Names of flags.")
+    features = BoundedTexts(help_text="Names of flags.")
 
 
 class StaleBody(NamesBody):

@@ -6,7 +6,7 @@ from django.conf import settings
 from rest_framework import serializers
 
 from flagadmin import __version__
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
 from flagadmin.core.installation.state import is_in_maintenance, read_frontend_origins
 from projects.installation.rules import MAX_ORIGINS
 from projects.limits import Limits
@@ -21,7 +21,7 @@ class MaintenanceBody(Body):
 
 
 class Origins(serializers.Serializer):
-    frontendApiOrigins = serializers.ListField(child=serializers.CharField())
+    frontendApiOrigins = Texts()
 
 
 class OriginsBody(Body):
@@ -65,7 +65,7 @@ class UiConfig(serializers.Serializer):
     disablePasswordAuth = serializers.BooleanField()
     emailEnabled = serializers.BooleanField(help_text="Always false: no email is sent.")
     maintenanceMode = serializers.BooleanField()
-    frontendApiOrigins = serializers.ListField(child=serializers.CharField())
+    frontendApiOrigins = Texts()
     resourceLimits = ResourceLimits()
     versionInfo = VersionInfo()
     flags = serializers.DictField(help_text="Always empty.")

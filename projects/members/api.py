@@ -11,7 +11,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
@@ -112,7 +112,7 @@ class GroupOfProject(serializers.Serializer):
     name = serializers.CharField()
     description = serializers.CharField()
     rootRole = serializers.IntegerField(allow_null=True)
-    mappingsSSO = serializers.ListField(child=serializers.CharField())
+    mappingsSSO = Texts()
     scimId = serializers.CharField(allow_null=True)
     createdAt = serializers.DateTimeField()
     createdBy = serializers.CharField()

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf, NullableText
+from flagadmin.core.http.fields import Body, BoundedTexts, NullableText
 from projects.projects.queries import OPEN
 
 NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}
@@ -84,8 +84,7 @@ class NewProject(ProjectChanges):
         help_text="1 to 100 of letters, digits and - . _ ~; made from the name when absent.",
     )
     name = serializers.CharField(max_length=255)
-    environments = ListOf(
-        child=serializers.CharField(),
+    environments = BoundedTexts(
         required=False,
         allow_null=True,
         help_text="Names; absent: all that are enabled.",
@@ -96,7 +95,7 @@ class ProjectRecord(ProjectChanges):
     id = serializers.CharField()
     createdAt = serializers.DateTimeField()
     archivedAt = serializers.DateTimeField(allow_null=True)
-    environments = ListOf(child=serializers.CharField(), required=False)
+    environments = BoundedTexts(required=False)
 
 
 class OnboardingStatus(serializers.Serializer):

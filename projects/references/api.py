@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
@@ -56,9 +56,7 @@ class RepositoryRecord(serializers.Serializer[Any]):
 
 
 class ReportsRecord(serializers.Serializer[Any]):
-    flags = serializers.ListField(
-        child=serializers.CharField(), help_text="Flags that the caller may report on."
-    )
+    flags = Texts(help_text="Flags that the caller may report on.")
     repositories = RepositoryRecord(many=True)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import ListOf
+from flagadmin.core.http.fields import BoundedTexts, ListOf, Texts
 from projects.history.definitions_at import is_in_future
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
 from projects.reverts.change_plan import ChangePlan
@@ -33,10 +33,10 @@ class ProblemRecord(serializers.Serializer):
 class PartRecord(serializers.Serializer):
     part = serializers.ChoiceField([ENVIRONMENT, DEPENDENCIES, DETAILS])
     environment = serializers.CharField(allow_null=True)
-    changes = ListOf(child=serializers.CharField(), help_text="What would change, as text.")
+    changes = BoundedTexts(help_text="What would change, as text.")
     problems = ProblemRecord(many=True, help_text="What cannot be restored: leave the part out.")
     notes = ProblemRecord(many=True, help_text="What will not be quite what it was. It prevents nothing.")
-    missingPermissions = ListOf(child=serializers.CharField(), help_text="What the caller lacks.")
+    missingPermissions = BoundedTexts(help_text="What the caller lacks.")
 
 
 class FlagRevertRecord(serializers.Serializer):
@@ -46,8 +46,8 @@ class FlagRevertRecord(serializers.Serializer):
         ["archive", "revive"], allow_null=True, help_text="Whether it would be archived or revived."
     )
     parts = PartRecord(many=True)
-    addedTags = serializers.ListField(child=serializers.CharField())
-    removedTags = serializers.ListField(child=serializers.CharField())
+    addedTags = Texts()
+    removedTags = Texts()
 
 
 class ChangeRevert(serializers.Serializer):
@@ -55,16 +55,12 @@ class ChangeRevert(serializers.Serializer):
 
     event = serializers.IntegerField(help_text="The newest event of the change.")
     features = FlagRevertRecord(many=True)
-    subjects = serializers.ListField(
-        child=serializers.CharField(), help_text="Segments and strategy types that become what they were."
-    )
+    subjects = Texts(help_text="Segments and strategy types that become what they were.")
     problems = ProblemRecord(many=True, help_text="What prevents it, such as a later change of the same.")
     refusal = serializers.CharField(
         allow_null=True, help_text="Why no such change can be reverted, such as a deletion."
     )
-    missing = serializers.ListField(
-        child=serializers.CharField(), help_text="The permissions that the caller lacks, as sentences."
-    )
+    missing = Texts(help_text="The permissions that the caller lacks, as sentences.")
 
 
 class VersionQuery(StrictSerializer):

@@ -5,7 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf, Texts
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
@@ -88,7 +88,7 @@ class TokenRecord(serializers.Serializer):
     id = serializers.IntegerField()
     tokenName = serializers.CharField()
     environment = serializers.CharField(help_text="* for every environment.")
-    projects = serializers.ListField(child=serializers.CharField())
+    projects = Texts()
     secret = serializers.CharField()
     type = serializers.CharField(help_text="admin, backend or frontend; client where it was created as such.")
     alias = serializers.CharField(allow_null=True)

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf, Texts
 from projects.strategies.serializers import StrategyChanges
 from releases.models import ReleasePlan
 from releases.templates.serializers import MilestoneRecord, TransitionBody
@@ -67,7 +67,7 @@ class MetricRecord(serializers.Serializer):
     metricName = serializers.CharField()
     timeRange = serializers.CharField()
     aggregationMode = serializers.CharField()
-    labelSelectors = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+    labelSelectors = serializers.DictField(child=Texts())
     comparesWithout = serializers.BooleanField(
         help_text="The number is that of users with the flag less that of those without."
     )

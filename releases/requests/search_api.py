@@ -8,6 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import choices
+from flagadmin.core.http.fields import Texts
 from flagadmin.core.lists.filters import MAX_LENGTH, MAX_OFFSET, ListFilter, WholeNumber
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
@@ -54,12 +55,8 @@ class FoundRequest(serializers.Serializer):
     title = serializers.CharField(required=False)
     environment = serializers.CharField()
     project = serializers.CharField()
-    features = serializers.ListField(
-        child=serializers.CharField(), help_text="Names of the flags it changes."
-    )
-    segments = serializers.ListField(
-        child=serializers.CharField(), help_text="Names of the segments it changes."
-    )
+    features = Texts(help_text="Names of the flags it changes.")
+    segments = Texts(help_text="Names of the segments it changes.")
     createdBy = FoundAuthor()
     createdAt = serializers.DateTimeField()
     state = serializers.CharField(help_text=f"One of {', '.join(ChangeRequest.State.values)}.")

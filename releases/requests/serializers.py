@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, JsonValue, ListOf
+from flagadmin.core.http.fields import Body, JsonValue, ListOf, Texts
 from projects.projects.approval_rules import CONDITIONS, MAX_RULES
 from releases.changes import KINDS
 from releases.models import ChangeRequest
@@ -138,8 +138,8 @@ class MovedRecord(serializers.Serializer):
     approvedAt = serializers.DateTimeField()
     before = ImpactRecord(allow_null=True, help_text="What was approved.")
     after = ImpactRecord()
-    reasons = serializers.ListField(child=serializers.CharField())
-    withdrawn = serializers.ListField(child=serializers.CharField(), help_text="Whose approvals.")
+    reasons = Texts()
+    withdrawn = Texts(help_text="Whose approvals.")
 
 
 class SignedRecord(serializers.Serializer):

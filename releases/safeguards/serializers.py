@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf, MapOf
+from flagadmin.core.http.fields import Body, ListOf, MapOf, Texts
 from releases.models import MetricChart, Safeguard
 from releases.safeguards.rules import AGGREGATIONS, STEPS, TIME_RANGES
 
@@ -78,7 +78,7 @@ class ChartRecord(serializers.Serializer):
     metricName = serializers.CharField()
     timeRange = serializers.ChoiceField(choices=list(TIME_RANGES))
     aggregationMode = serializers.ChoiceField(choices=list(AGGREGATIONS))
-    labelSelectors = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+    labelSelectors = serializers.DictField(child=Texts())
     yAxisMin = serializers.ChoiceField(choices=MetricChart.YAxis.values)
     type = serializers.ChoiceField(
         choices=["counter", "gauge", "histogram", "unknown"], help_text="unknown: nothing has been reported."

@@ -11,6 +11,7 @@ from flagadmin.core.db import outages
 from flagadmin.core.db.replica import has_other_database, read_for_sdks
 from flagadmin.core.errors import NotFound, ServiceUnavailable, ValidationError
 from flagadmin.core.http.compression import make_json_response
+from flagadmin.core.http.fields import Texts
 from flagadmin.core.http.not_modified import is_known, not_modified, read_known_etags
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
@@ -69,7 +70,7 @@ class ClientStrategy(serializers.Serializer):
 class ClientDependency(serializers.Serializer):
     feature = serializers.CharField(help_text="Name of the parent.")
     enabled = serializers.BooleanField()
-    variants = serializers.ListField(child=serializers.CharField())
+    variants = Texts()
 
 
 class ClientFeature(serializers.Serializer):

@@ -93,6 +93,18 @@ class ListOf(serializers.ListField):
         return super().to_internal_value(data)
 
 
+class BoundedTexts(ListOf):
+    """Of a request body."""
+
+    child = serializers.CharField()
+
+
+class Texts(serializers.ListField):
+    """Of a response."""
+
+    child = serializers.CharField()
+
+
 class MapOf(serializers.DictField):
     """An object with at most ``max_length`` members. Their names have at most ``MAX_NAME_LENGTH`` characters."""
 

@@ -18,7 +18,7 @@ from rest_framework import serializers
 from flagadmin.core import errors
 from flagadmin.core.change_checks.comments import list_header_parameters
 from flagadmin.core.change_checks.override import query_parameters
-from flagadmin.core.http.fields import Body
+from flagadmin.core.http.fields import Body, Texts
 
 NUMBERED = frozenset(
     {
@@ -144,8 +144,7 @@ class ErrorRecord(serializers.Serializer):
     name = serializers.CharField(help_text="Name of the error kind.")
     message = serializers.CharField(help_text="Description of what went wrong.")
     details = ErrorProblem(many=True, required=False, help_text="All problems, if there are several.")
-    permissions = serializers.ListField(
-        child=serializers.CharField(),
+    permissions = Texts(
         required=False,
         help_text="The missing permissions (NoAccessError).",
     )

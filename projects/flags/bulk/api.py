@@ -5,6 +5,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.http.fields import Texts
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
@@ -26,9 +27,7 @@ ACTIVATE = OpenApiParameter(
 class ArchiveCheck(serializers.Serializer):
     """The reasons why these flags cannot be archived together."""
 
-    parentsWithChildFeatures = serializers.ListField(
-        child=serializers.CharField(), help_text="Flags that an active flag outside the list depends on."
-    )
+    parentsWithChildFeatures = Texts(help_text="Flags that an active flag outside the list depends on.")
     hasDeletedDependencies = serializers.BooleanField(
         help_text="Whether one of the flags depends on a parent. It still does when it is revived."
     )

@@ -5,6 +5,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.http.fields import Texts
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.flags.lists.search import FlagFilter
@@ -28,9 +29,7 @@ class FoundFlag(FlagSummary):
     project = serializers.CharField()
     archivedAt = serializers.DateTimeField(allow_null=True)
     dependencyType = serializers.ChoiceField(choices=["parent", "child"], allow_null=True)
-    segments = serializers.ListField(
-        child=serializers.CharField(), help_text="Names of the segments that its strategies use."
-    )
+    segments = Texts(help_text="Names of the segments that its strategies use.")
     createdBy = Person()
     owner = OwnerRecord(required=False, help_text="Absent without one.")
     lifecycle = StageRecord(required=False, help_text="The current stage.")
