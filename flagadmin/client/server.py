@@ -18,7 +18,7 @@ MAX_BYTES = 256_000_000
 CHUNK = 65_536
 
 
-class _Token(AuthBase):
+class TokenAuth(AuthBase):
     """Replaces what requests would find in ``~/.netrc``."""
 
     def __init__(self, token: str) -> None:
@@ -37,7 +37,7 @@ class Server:
         if not token or not token.isascii() or not token.isprintable():
             raise ClientError("Set FLAGADMIN_TOKEN to a token of the server, or give --token.")
         self._session = requests.Session()
-        self._session.auth = _Token(token)
+        self._session.auth = TokenAuth(token)
 
     def get(self, path: str, query: Iterable[tuple[str, str]] = ()) -> Any:
         return self._ask("GET", f"{path}?{urlencode(list(query))}" if query else path)
@@ -61,7 +61,7 @@ class Server:
             ) as response:
                 return _read(url, response)
         except requests.RequestException as error:
-            raise ClientError(f"{url.partition('?')[0]}: {_find_cause(error)}") from None
+            raise ClientError(f"{url.partition('?')[0]}: {find_cause(error)}") from None
 
 
 def connect(address: str | None, token: str | None) -> Server:
@@ -72,14 +72,18 @@ def connect(address: str | None, token: str | None) -> Server:
 
 
 def _check_address(address: str) -> str:
-    try:
-        parts = urlsplit(address)
-        is_known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_known = False
-    if not is_known or parts.username or parts.query or parts.fragment:
+    if not is_server_address(address):
         raise ClientError(f"{address[:200]} is not an address like https://flags.example.com.")
     return address.rstrip("/")
+
+
+def is_server_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return is_http and not (parts.username or parts.query or parts.fragment)
 
 
 def _read(url: str, response: requests.Response) -> Any:
@@ -103,7 +107,7 @@ def _read(url: str, response: requests.Response) -> Any:
     return answer
 
 
-def _find_cause(error: BaseException) -> str:
+def find_cause(error: BaseException) -> str:
     """The innermost reason, which requests wraps several times."""
     while inner := getattr(error, "reason", None) or next(
         (arg for arg in error.args if isinstance(arg, BaseException)), None

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import requests
-from requests.auth import AuthBase
 
+from flagadmin.client.server import TokenAuth, find_cause, is_server_address
 from flagadmin.core.errors import AppError, Conflict
 from flagadmin.core.http.bounded_answers import bound, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
@@ -59,17 +58,6 @@ FOR_PAGES = Limits(only_allowed=True)
 """Somebody in a browser names the address."""
 FOR_REQUESTS = Limits(attempts=1, seconds=30.0, only_allowed=True)
 """Somebody waits for the answer."""
-
-
-class _Token(AuthBase):
-    """Replaces what requests would find in ``~/.netrc``."""
-
-    def __init__(self, token: str) -> None:
-        self.token = token
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = self.token
-        return request
 
 
 class Source:
@@ -136,15 +124,13 @@ class Source:
                 reason, wait = f"status {answer.status_code}", _read_asked_wait(url, answer)
                 pause = WAIT * SLOWER if answer.status_code == TOO_MANY else pause
             except requests.exceptions.SSLError as error:
-                raise SourceError(
-                    f"{url}: its certificate is not accepted: {_describe_cause(error)}"
-                ) from None
+                raise SourceError(f"{url}: its certificate is not accepted: {find_cause(error)}") from None
             except Refused as error:
                 raise SourceError(str(error)) from None
             except (requests.ConnectionError, requests.Timeout) as error:
-                reason, wait = _describe_cause(error), None
+                reason, wait = find_cause(error), None
             except requests.RequestException as error:
-                raise SourceError(f"{url}: {_describe_cause(error)}") from None
+                raise SourceError(f"{url}: {find_cause(error)}") from None
             if attempt < attempts:
                 time.sleep(pause if wait is None else wait)
         times = f", {attempts} times in a row" if attempts > 1 else ""
@@ -163,7 +149,7 @@ class Source:
             url,
             json=body,
             headers={"Accept": "application/json", **(headers or {})},
-            auth=_Token(token),
+            auth=TokenAuth(token),
             timeout=SILENCE,
             stream=True,
             allow_redirects=False,
@@ -175,12 +161,7 @@ class Source:
 
 def check_address(address: str) -> str:
     """The address without a slash at its end. Raises SourceError."""
-    try:
-        parts = urlsplit(address)
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        known = False
-    if not known or parts.username or parts.query or parts.fragment:
+    if not is_server_address(address):
         raise SourceError(f"{address[:200]} is not an address like https://unleash.example.com.")
     return address.rstrip("/").removesuffix("/admin").removesuffix("/api")
 
@@ -226,15 +207,3 @@ def _read_asked_wait(url: str, answer: requests.Response) -> float | None:
     if seconds > MAX_WAIT:
         raise SourceError(f"{url}: status {answer.status_code}; asks to wait for {seconds:.0f} seconds.")
     return seconds
-
-
-def _describe_cause(error: Exception) -> str:
-    """The innermost reason, which requests wraps several times."""
-    cause: BaseException = error
-    while inner := getattr(cause, "reason", None) or next(
-        (arg for arg in cause.args if isinstance(arg, BaseException)), None
-    ):
-        if not isinstance(inner, BaseException):
-            break
-        cause = inner
-    return str(cause)[:300]
