@@ -22,6 +22,9 @@ class Problem:
     path: str
     message: str
 
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
     def as_dict(self) -> dict[str, str]:
         return {"path": self.path, "message": self.message}
 
@@ -83,9 +86,7 @@ class ValidationError(AppError):
         count = len(problems) if count is None else count
         if count == 1:
             [problem] = problems
-            return cls(
-                f"{problem.path}: {problem.message}" if problem.path else problem.message, details=problems
-            )
+            return cls(str(problem), details=problems)
         listed = "Every one is" if count <= MAX_DETAILS else f"The first {MAX_DETAILS} are"
         return cls(
             f"The request has {count:,} problems. {listed} listed in details.", details=problems, count=count

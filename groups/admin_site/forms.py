@@ -62,7 +62,7 @@ class ActionModelForm(forms.ModelForm):
 def list_sentences(error: AppError) -> list[str]:
     """The error's problems, each with its path if there are several; otherwise its message."""
     if len(error.details) > 1 and isinstance(error, ValidationError):
-        return [f"{problem.path}: {problem.message}" for problem in error.details]
+        return list(map(str, error.details))
     return [error.message]
 
 

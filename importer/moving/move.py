@@ -120,7 +120,7 @@ def _attempt(project: str, report: Report, work: Callable[[], Iterable[Line]]) -
         detail = error.message
         report.lines.append(Line(Kind.REFUSE, subject, detail, project, choice=choice))
     except AppError as error:
-        details = [f"{problem.path}: {problem.message}" for problem in error.details] or [error.message]
+        details = list(map(str, error.details)) or [error.message]
         report.lines += [Line(Kind.REFUSE, subject, detail, project, choice=choice) for detail in details]
     else:
         report.lines += lines

@@ -198,7 +198,7 @@ class ProjectMove:
         if place := ENTRY.match(problem.path):
             part, number = place.groups()
             flag = name_flag(part, data.get(part, [])[int(number)])
-        return _refuse(flag, where, f"{problem.path}: {problem.message}", self.id)
+        return _refuse(flag, where, str(problem), self.id)
 
     def _is_conflict(self, flag: FlagPlan, environment: str) -> bool:
         return flag.action is Action.CHANGE and self.edits.has_flag(flag.name, environment)

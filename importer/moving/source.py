@@ -183,7 +183,7 @@ def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...], *
     try:
         return parse_json(answer.content)
     except AppError as error:
-        details = [f"{problem.path}: {problem.message}" for problem in error.details]
+        details = list(map(str, error.details))
         raise SourceError(
             f"{url}: its answer cannot be read: {'; '.join(details) or error.message}"
         ) from None

@@ -146,9 +146,7 @@ def _check_users(csv: bytes) -> None:
     try:
         read_users(csv, timezone.now())
     except ValidationError as error:
-        raise ValidationError.of(
-            Problem("file", f"{problem.path}: {problem.message}") for problem in error.details
-        ) from None
+        raise ValidationError.of(Problem("file", str(problem)) for problem in error.details) from None
 
 
 def find_run(key: str) -> InstallationMove | None:

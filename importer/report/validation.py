@@ -51,7 +51,7 @@ def _list_target_errors(plan: Plan, issues: list[Issue]) -> Iterator[Entry]:
     if plan.target is None:
         yield from (_make_entry(issue.message, []) for issue in issues)
     elif issues:
-        items = [f"{problem.path}: {problem.message}" for problem in (issue.problem() for issue in issues)]
+        items = [str(issue.problem()) for issue in issues]
         message = (
             "These values cannot be imported:" if plan.parts is None else "These flags cannot be promoted:"
         )

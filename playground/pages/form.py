@@ -198,8 +198,4 @@ def _sort_fields(legal: Iterable[str]) -> list[str]:
 def _describe_problem(problem: Problem) -> str:
     if problem.path == AT:
         return f"Flags as of: {problem.message}"
-    return (
-        f"{problem.path}: {problem.message}"
-        if problem.path not in ("", "json", "context", SAVED)
-        else problem.message
-    )
+    return str(problem) if problem.path not in ("", "json", "context", SAVED) else problem.message

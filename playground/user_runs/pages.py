@@ -110,7 +110,7 @@ class UsersPage(FormPage):
             super().show_refusal(error, form)
             return
         for problem in error.details[:PROBLEMS_SHOWN]:
-            form.add_error("file", f"{problem.path}: {problem.message}")
+            form.add_error("file", str(problem))
         if len(error.details) > PROBLEMS_SHOWN:
             form.add_error("file", f"Only the first {PROBLEMS_SHOWN} problems are listed.")
 

@@ -29,9 +29,7 @@ def get_code(error: AppError) -> str:
 
 def describe_failure(error: AppError, key: str | None = None) -> dict[str, Any]:
     """OFREP's evaluationFailure; without ``key`` that of all flags, or of a request that is about none."""
-    problems = [
-        f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in error.details
-    ]
+    problems = list(map(str, error.details))
     details = "; ".join(problems) if len(problems) > 1 else error.message
     named = {} if key is None else {"key": key}
     return {**named, "errorCode": get_code(error), "errorDetails": details}

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.errors import AppError, pluralize
+from flagadmin.core.errors import pluralize
 from flagadmin.core.http.json_bodies import parse_json
 from groups.access import Caller
 from importer.body.schemas import parse_body
 from importer.expectations import check_if_imported, find_broken_if_imported
-from importer.management.commands.import_flags import read_bytes
+from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
 from importer.who_changes import answer_plan
@@ -21,7 +21,7 @@ from playground.saved_contexts.checks import choose_expectations
 from playground.saved_contexts.expectations import Checked, check_expectations
 from playground.saved_contexts.report import list_lines, summarize, write_junit
 
-NOT_MET, FAILED = 1, 2
+NOT_MET = 1
 
 
 class Command(BaseCommand):
@@ -79,13 +79,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
+        with refusing(self.stderr):
             _check_options(options)
             refusals = list(self._list_refusals(options))
-        except AppError as error:
-            for problem in error.details:
-                self.stderr.write(f"{problem.path}: {problem.message}")
-            raise CommandError(error.message, returncode=FAILED) from None
         if refusals:
             raise CommandError(" ".join(refusals), returncode=NOT_MET)
 
@@ -104,7 +100,7 @@ class Command(BaseCommand):
 
     def _report(self, results: Sequence[Checked], options: Mapping[str, Any]) -> Iterator[str]:
         if options["junit"] is not None:
-            _write(options["junit"], write_junit(results))
+            write_bytes(options["junit"], write_junit(results), REFUSED)
         for line in list_lines(results):
             self.stdout.write(line)
         if all(result.met for result in results):
@@ -146,13 +142,13 @@ def _check_options(options: Mapping[str, Any]) -> None:
     if options["as_if_imported"] is None:
         for name in ("into", "all", *people):
             if options[name] not in (None, False):
-                raise CommandError(f"--{name.replace('_', '-')} needs --as-if-imported.", returncode=FAILED)
+                raise CommandError(f"--{name.replace('_', '-')} needs --as-if-imported.", returncode=REFUSED)
     if any(options[name] is not None for name in people) and not (
         options["synthetic"] or options["contexts"]
     ):
-        raise CommandError("Say which people: --synthetic NUMBER or --contexts FILE.", returncode=FAILED)
+        raise CommandError("Say which people: --synthetic NUMBER or --contexts FILE.", returncode=REFUSED)
     if options["fixed"] and not options["synthetic"]:
-        raise CommandError("--fixed needs --synthetic.", returncode=FAILED)
+        raise CommandError("--fixed needs --synthetic.", returncode=REFUSED)
 
 
 def _plan(options: Mapping[str, Any], caller: Caller) -> Plan:
@@ -160,9 +156,11 @@ def _plan(options: Mapping[str, Any], caller: Caller) -> Plan:
     into = options["into"]
     project, slash, environment = (into or "").partition("/")
     if into is not None and not (project and slash and environment):
-        raise CommandError(f"--into must be PROJECT/ENVIRONMENT, not {into}.", returncode=FAILED)
+        raise CommandError(f"--into must be PROJECT/ENVIRONMENT, not {into}.", returncode=REFUSED)
     body = parse_body(
-        _read(options["as_if_imported"]), project=project or None, environment=environment or None
+        read_bytes(options["as_if_imported"], REFUSED),
+        project=project or None,
+        environment=environment or None,
     )
     plan = plan_import(body, caller=caller)
     plan.check()
@@ -176,7 +174,7 @@ def _read_contexts(options: Mapping[str, Any]) -> Mapping[str, Any]:
         contexts["synthetic"] = options["synthetic"]
         contexts["fixed"] = dict(options["fixed"] or ())
     if options["contexts"] is not None:
-        content = _read(options["contexts"])
+        content = read_bytes(options["contexts"], REFUSED)
         if content.lstrip()[:1] in (b"[", b"{"):
             contexts["explicit"] = parse_json(content)
         else:
@@ -196,17 +194,3 @@ def _read_field(text: str) -> tuple[str, str]:
     if not (field and equals):
         raise argparse.ArgumentTypeError(f"must be FIELD=VALUE, not {text}")
     return field, value
-
-
-def _read(file: str) -> bytes:
-    try:
-        return read_bytes(file)
-    except CommandError as error:
-        raise CommandError(str(error), returncode=FAILED) from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise CommandError(f"Cannot write {path}: {error.strerror}", returncode=FAILED) from None

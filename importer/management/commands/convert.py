@@ -7,15 +7,13 @@ from typing import Any
 import orjson
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
-from flagadmin.core.errors import AppError
 from importer.converting.changes import count_changes, describe_change, read_users
 from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.recognize import PRODUCTS
 from importer.converting.rollouts import DESCRIPTIONS, Choice
 from importer.converting.strategies import Document
-from importer.management.commands.import_flags import read_bytes
+from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 
-FAILED = 2
 AUTO = "auto"
 
 
@@ -63,18 +61,14 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
+        with refusing(self.stderr):
             self._convert(options)
-        except AppError as error:
-            for problem in error.details:
-                self.stderr.write(f"{problem.path}: {problem.message}")
-            raise CommandError(error.message, returncode=FAILED) from None
 
     def _convert(self, options: dict[str, Any]) -> None:
         chosen = _read_options(options)
         users = read_users(read_bytes(str(options["users"]))) if options["users"] else None
         if users is None and {chosen.choice, *chosen.choices.values()} & {Choice.KEEP, Choice.BOTH}:
-            raise CommandError("To keep today's users, name them with --users FILE.csv.", returncode=FAILED)
+            raise CommandError("To keep today's users, name them with --users FILE.csv.", returncode=REFUSED)
         conversion = convert_file(
             read_bytes(options["file"]),
             product="" if options["source"] == AUTO else options["source"],
@@ -87,9 +81,9 @@ class Command(BaseCommand):
         self._report(conversion, changes, users_name, self.stdout if options["output"] else self.stderr)
         if options["report"]:
             report = orjson.dumps(conversion.document(changes), option=orjson.OPT_INDENT_2)
-            options["report"].write_bytes(report)
+            write_bytes(options["report"], report)
         if options["output"]:
-            options["output"].write_bytes(conversion.dump())
+            write_bytes(options["output"], conversion.dump())
         else:
             self.stdout.write(conversion.dump().decode())
 
@@ -114,7 +108,7 @@ def _read_options(options: dict[str, Any]) -> Options:
         name, _, choice = entry.rpartition("=")
         if not name or choice not in [*Choice]:
             message = f"--flag {entry}: must be FLAG=CHOICE, with one of {', '.join(Choice)}."
-            raise CommandError(message, returncode=FAILED)
+            raise CommandError(message, returncode=REFUSED)
         choices[name] = Choice(choice)
     return Options(
         Choice(options["percentages"]), choices, Missing(options["missing"]), options["from_environment"]

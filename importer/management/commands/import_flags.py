@@ -11,17 +11,16 @@ from django.core.management.base import BaseCommand, CommandError
 from flagadmin.core.change_checks import BrokenExpectations, Refusal
 from flagadmin.core.change_checks.comments import CommentRefused, tidy_comment
 from flagadmin.core.change_options import changing
-from flagadmin.core.errors import AppError
+from flagadmin.core.errors import Conflict
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
+from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Action, Plan
 from importer.report.document import plan_document
 
-REFUSED = 2
-"""The exit status of a refused import, or of a check that finds issues."""
 BAR_WIDTH = 30
 
 
@@ -52,39 +51,31 @@ class Command(BaseCommand):
         parser.add_argument("--comment", help="why: kept in the audit log; default: the comment in the file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            body = parse_body(
-                read_bytes(options["file"]), project=options["project"], environment=options["environment"]
+        with refusing(self.stderr):
+            try:
+                self._import(options)
+            except BrokenExpectations as error:
+                message = f"{error.message} --ignore-expectations saves it anyway."
+                raise Conflict(message, details=error.problems) from None
+            except CommentRefused as error:
+                raise Conflict(f"{error.message} Give it with --comment.") from None
+            except Refusal as error:
+                raise error.as_app_error() from None
+
+    def _import(self, options: dict[str, Any]) -> None:
+        body = parse_body(
+            read_bytes(options["file"]), project=options["project"], environment=options["environment"]
+        )
+        plan = plan_import(body, caller=Caller.system())
+        self._print(plan, options["report"])
+        if options["check"]:
+            return self._finish_check(plan)
+        plan.check()
+        override_by = Caller.system() if options["ignore_expectations"] else None
+        with changing(comment=tidy_comment(options["comment"] or body.comment), override_by=override_by):
+            run = import_body(
+                body, caller=Caller.system(), source=ImportRun.Source.COMMAND, progress=show_progress
             )
-            plan = plan_import(body, caller=Caller.system())
-            self._print(plan, options["report"])
-            if options["check"]:
-                return self._finish_check(plan)
-            plan.check()
-            with changing(
-                comment=tidy_comment(options["comment"] or body.comment),
-                override_by=Caller.system() if options["ignore_expectations"] else None,
-            ):
-                run = import_body(
-                    body,
-                    caller=Caller.system(),
-                    source=ImportRun.Source.COMMAND,
-                    progress=show_progress,
-                )
-        except BrokenExpectations as error:
-            for problem in error.problems:
-                self.stderr.write(f"{problem.path}: {problem.message}")
-            raise CommandError(
-                f"{error.message} --ignore-expectations saves it anyway.", returncode=REFUSED
-            ) from None
-        except CommentRefused as error:
-            raise CommandError(f"{error.message} Give it with --comment.", returncode=REFUSED) from None
-        except Refusal as error:
-            raise CommandError(error.as_app_error().message, returncode=REFUSED) from None
-        except AppError as error:
-            for problem in error.details:
-                self.stderr.write(f"{problem.path}: {problem.message}")
-            raise CommandError(error.message, returncode=REFUSED) from None
         self.stdout.write(f"Imported into {run.project} / {run.environment}.")
         return None
 
@@ -92,7 +83,7 @@ class Command(BaseCommand):
         """Prints the plan as a table and writes the report file."""
         document = plan_document(plan)
         if report is not None:
-            report.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+            write_bytes(report, orjson.dumps(document, option=orjson.OPT_INDENT_2))
         for flag in document["flags"]:
             if flag["action"] != Action.SAME:
                 self.stdout.write(f"{flag['action']:8} {flag['name']:40} {_describe(flag)}".rstrip())
@@ -106,13 +97,6 @@ class Command(BaseCommand):
         if not plan.can_be_applied:
             raise CommandError("This file cannot be imported. Nothing was written.", returncode=REFUSED)
         self.stdout.write("This file can be imported. Nothing was written.")
-
-
-def read_bytes(name: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise CommandError(f"Cannot read {name}: {error.strerror}") from None
 
 
 def _describe(flag: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from flagadmin.core.errors import AppError, ValidationError
+from importer.management.files import read_bytes, write_bytes
 from importer.moving.back import move_back, read_bodies, write_files
 from importer.moving.follow import Round, follow
 from importer.moving.installation import Installation
@@ -112,7 +113,7 @@ class Command(BaseCommand):
             step = {"prove": self._prove, "follow": self._follow}.get(options["step"], self._move)
             step()
         except ValidationError as error:
-            details = "; ".join(f"{problem.path}: {problem.message}" for problem in error.details)
+            details = "; ".join(map(str, error.details))
             raise CommandError(strip_controls(f"--users: {details}")) from None
         except AppError as error:
             raise CommandError(strip_controls(error.message)) from None
@@ -222,10 +223,7 @@ class Command(BaseCommand):
         if self.options["json"]:
             self.stdout.write(content.decode())
         if (path := self.options["report"]) is not None:
-            try:
-                path.write_bytes(content)
-            except OSError as error:
-                raise CommandError(f"Cannot write {path}: {error.strerror}") from None
+            write_bytes(path, content)
 
 
 def _read_choices(values: list[str]) -> list[Choice]:
@@ -254,10 +252,7 @@ def _read_users(values: list[str]) -> tuple[int, bytes]:
             if not 1 <= users <= MAX_USERS:
                 raise CommandError(f"--users must be 1 to {MAX_USERS:,}.")
         else:
-            try:
-                csv = Path(value).read_bytes()
-            except OSError as error:
-                raise CommandError(f"--users: cannot read {value}: {error.strerror}") from None
+            csv = read_bytes(value)
     return users, csv
 
 

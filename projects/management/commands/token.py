@@ -77,4 +77,4 @@ class Command(BaseCommand):
         return user
 
     def _words(self, error: AppError) -> str:
-        return "; ".join(f"{p.path}: {p.message}" for p in error.details) or error.message
+        return "; ".join(map(str, error.details)) or error.message
