@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
 from granian.server.embed import Server
 
 from flagadmin.core.errors import AppError
@@ -79,6 +79,10 @@ async def _run(options: Options, storage: Storage) -> None:
         address=options.host,
         port=options.port,
         interface=Interfaces.RSGI,
+        # Granian waits for ever for what tells HTTP/1 from HTTP/2; it ends clients of HTTP/1 that send no complete
+        # headers in 30 s.
+        http=HTTPModes.http1,
+        websockets=False,
         backlog=BACKLOG,
         backpressure=CONNECTIONS + MAX_STREAMS,
     )

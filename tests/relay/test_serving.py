@@ -144,6 +144,11 @@ def test_no_body_is_read_without_a_token(relay: Relay, path: str) -> None:
     assert relay.call("POST", path, WEB, {"context": 7})[0] == 400
 
 
+def test_what_is_not_http_1_is_not_waited_for(relay: Relay) -> None:
+    with held_sockets(relay.port, 1, b"PRI * HTTP/2") as [stranger]:
+        assert stranger.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
 @pytest.mark.parametrize("secret", ["", "shop:development.nobody-knows-it"])
 def test_a_strangers_large_body_is_not_received(relay: Relay, secret: str) -> None:
     head = f"POST /api/frontend HTTP/1.1\r\nHost: x\r\nAuthorization: {secret}\r\nContent-Length: 1000000\r\n\r\n"

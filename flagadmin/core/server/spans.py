@@ -1,9 +1,13 @@
 """The spans that go to OpenTelemetry. Imported only where traces are wanted (`flagadmin/core/server/tracing.py`)."""
 
 import os
+import threading
+import time
 from collections.abc import Sequence
 from multiprocessing.util import Finalize
+from typing import Any
 
+import requests
 from django.conf import settings
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -16,6 +20,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 from flagadmin import __version__
 from flagadmin.core.http import logs
+from flagadmin.core.http.bounded_answers import bound, read_bounded
 from flagadmin.core.metrics.processes import process_name
 
 # Attributes that a span may have. URLs are left out: they contain one-time links, and what people search for.
@@ -37,6 +42,8 @@ ATTRIBUTES = frozenset(
         "user_agent.original",
     }
 )
+MAX_ANSWER = 1_000_000  # bytes
+END_SECONDS = 5.0
 FIRST_INSIDE = "flagadmin.core.http.middleware.ErrorMiddleware"  # static files are answered outside
 
 
@@ -45,7 +52,7 @@ def begin() -> None:
     os.environ.setdefault("OTEL_SERVICE_NAME", "flagadmin")
     os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "http,database"  # the names above
     resource = Resource.create({"service.version": __version__, "service.instance.id": process_name()})
-    processor = BatchSpanProcessor(WithoutSecrets(OTLPSpanExporter()))
+    processor = BatchSpanProcessor(WithoutSecrets(make_exporter()))
     requests = TracerProvider(resource=resource)
     # Queries of tasks, several a second, belong to no request.
     queries = TracerProvider(resource=resource, sampler=ParentBased(ALWAYS_OFF))
@@ -57,7 +64,31 @@ def begin() -> None:
     PsycopgInstrumentor().instrument(tracer_provider=queries)
     logs.trace_id = get_trace_id
     # multiprocessing does not call functions of atexit when a worker ends.
-    Finalize(None, processor.shutdown, exitpriority=0)
+    Finalize(None, end, (processor,), exitpriority=0)
+
+
+def make_exporter() -> OTLPSpanExporter:
+    """A credential provider of OpenTelemetry's variables brings a session of its own."""
+    is_given = any(name.endswith("_CREDENTIAL_PROVIDER") for name in os.environ)
+    return OTLPSpanExporter(session=None if is_given else bound(Session()))
+
+
+def end(processor: BatchSpanProcessor) -> None:
+    """Sends what is left, for as long as a worker may wait: its own shutdown tries for half a minute."""
+    ending = threading.Thread(target=processor.shutdown, daemon=True)
+    ending.start()
+    ending.join(END_SECONDS)
+
+
+class Session(requests.Session):
+    """To the collector, whose whole answers come in the time of the exporter."""
+
+    def request(self, *args: Any, **options: Any) -> requests.Response:
+        until = time.monotonic() + options["timeout"]
+        answer = super().request(*args, **options, stream=True)
+        with answer:
+            answer._content = read_bounded(answer, max_bytes=MAX_ANSWER, until=until)
+        return answer
 
 
 def get_trace_id() -> str:

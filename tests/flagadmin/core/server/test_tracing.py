@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from flagadmin.core.server import tracing
-from flagadmin.core.server.spans import WithoutSecrets
+from flagadmin.core.server.spans import WithoutSecrets, make_exporter
 from tests.support.live_server import PATIENCE, Client, reserved_port
 from tests.support.paths import ROOT, sources
 from tests.support.serve import serve, wait_until_it_answers
@@ -142,6 +143,37 @@ def test_a_collector_gets_requests_and_their_queries(told: Told) -> None:
 
     [line] = [line for line in told.log if "a-flag-that-does-not-exist" in json.dumps(line)]
     assert line["trace_id"] == TRACE
+
+
+class Slow(BaseHTTPRequestHandler):
+    """Answers byte by byte, in its headers or in its body, until the client has had enough."""
+
+    part = b""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n" + self.part)
+        with suppress(OSError):
+            while not time.sleep(0.02):
+                self.wfile.write(b"x")
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.mark.parametrize("part", [b"X-Long: ", b"Content-Length: 1000000\r\n\r\n"], ids=["headers", "body"])
+def test_a_collector_that_answers_byte_by_byte_is_given_up(
+    part: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slow, "part", part)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.3")
+        exporting = threading.Thread(target=make_exporter().export, args=([],), daemon=True)
+        exporting.start()
+        exporting.join(30)
+        server.shutdown()
+    assert not exporting.is_alive()
 
 
 def test_messages_of_exceptions_are_left_out() -> None:
