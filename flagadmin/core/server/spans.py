@@ -85,7 +85,7 @@ class Session(requests.Session):
 
     def request(self, *args: Any, **options: Any) -> requests.Response:
         until = time.monotonic() + options["timeout"]
-        answer = super().request(*args, **options, stream=True)
+        answer = super().request(*args, **options | {"stream": True})
         with answer:
             answer._content = read_bounded(answer, max_bytes=MAX_ANSWER, until=until)
         return answer

@@ -154,7 +154,8 @@ class Slow(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.wfile.write(b"HTTP/1.1 200 OK\r\n" + self.part)
         with suppress(OSError):
-            while not time.sleep(0.02):
+            while True:
+                time.sleep(0.02)
                 self.wfile.write(b"x")
 
     def log_message(self, *_: Any) -> None: ...
