@@ -1,6 +1,7 @@
 """The API endpoints for importing, validating and exporting flags (/api/admin/features-batch)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -21,17 +22,19 @@ from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from importer import openapi as schema
 from importer.apply.execute import import_body, list_touched_places
-from importer.body.schemas import parse_body, read_body
+from importer.body.schemas import Body, parse_body, read_body
 from importer.bulk_work import bulk_work, run_isolated
 from importer.export import Selection, export_selection
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.unproposable import UNPROPOSABLE, list_unproposable
 from importer.report.validation import make_validation_report
+from importer.trial import find_refusals, try_out
 from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse
+from projects.access import may_refuse_changes
 from releases.gate_refusal import NeedsChangeRequest
 from releases.requests.propose import add_changes
 
@@ -175,13 +178,24 @@ class BatchViewSet(ViewSet):
 def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any] | None:
     document = parse_body(body)
     with changing(comment=get_comment() or document.comment):
-        try:
-            run = import_body(document, caller=caller)
-        except NeedsChangeRequest as refusal:
-            if refusal.gated.environment != document.environment:
-                raise
-            return propose_import(refusal, caller=caller)
-    return import_report(run) if report else None
+        result = import_or_propose(document, caller=caller)
+    if isinstance(result, ImportRun):
+        return import_report(result) if report else None
+    return result
+
+
+def import_or_propose(
+    document: Body, *, caller: Caller, run: Callable[[Callable[[], Any]], Any] = lambda work: work()
+) -> ImportRun | dict[str, Any]:
+    """Imports, or puts the changes into a draft where a change request is needed. Either is done by ``run``."""
+    result: ImportRun | dict[str, Any]
+    try:
+        result = run(partial(import_body, document, caller=caller))
+    except NeedsChangeRequest as refusal:
+        if refusal.gated.environment != document.environment:
+            raise
+        result = run(partial(propose_import, refusal, caller=caller))
+    return result
 
 
 def propose_import(refusal: NeedsChangeRequest, *, caller: Caller) -> dict[str, Any]:
@@ -205,6 +219,9 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
                 report["errors"].append({"message": refused.message, "affectedItems": []})
             if names := list_unproposable(plan, caller):
                 report["errors"].append({"message": UNPROPOSABLE, "affectedItems": names})
+        if plan.can_be_applied and not report["errors"] and may_refuse_changes(plan.project):
+            trial = partial(import_or_propose, document, caller=caller, run=try_out)
+            report["errors"] += find_refusals(trial)
     return report
 
 

@@ -38,8 +38,9 @@ Where the environment takes change requests, nothing is imported: what it would 
 response is `{changeRequest: {id, state, changes}}`. A body that creates flags which are on at once is refused with 403.
 """
 VALIDATE_DESCRIPTION = """\
-Checks an import without writing anything. It would succeed exactly when `errors` and `permissions` are empty. A body
-that does not match the schema is refused with 400, as by the import.
+Checks an import without writing anything. It would succeed exactly when `errors` and `permissions` are empty: where the
+project refuses broken expectations or takes change requests, it is tried out and undone. A body that does not match the
+schema is refused with 400, as by the import.
 """
 COMPARE_DESCRIPTION = """\
 Evaluates the flags that an import changes, and those that depend on them, as they are stored and as they would be after

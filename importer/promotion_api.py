@@ -1,5 +1,6 @@
 """The API endpoint that promotes flags: POST /api/admin/projects/:projectId/environments/promote."""
 
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
@@ -18,6 +19,7 @@ from importer.openapi import ReportEntry
 from importer.plan.build import plan_import
 from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion
 from importer.report.document import make_promotion_document
+from importer.trial import find_refusals, try_out
 from projects.projects.environments import remove_environment
 from projects.viewsets import InProjectViewSet
 
@@ -161,8 +163,8 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
             frozenset(body.get("copy", DEFAULT_PARTS)),
         )
         if body["planOnly"]:
-            plan = run_isolated(promotion.size, plan_promotion, promotion, caller=self.caller)
-            return Response(plan, headers={"ETag": make_etag(plan)})
+            plan, etag = run_isolated(promotion.size, plan_promotion, promotion, caller=self.caller)
+            return Response(plan, headers={"ETag": etag})
         report = run_isolated(
             promotion.size, apply_promotion, promotion, expected=self.expected, caller=self.caller
         )
@@ -175,12 +177,21 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
         return Response()
 
 
-def plan_promotion(promotion: Promotion, *, caller: Caller) -> dict[str, Any]:
-    """Plans what the promotion would do now. Raises NotFound for a project that is archived."""
+def plan_promotion(promotion: Promotion, *, caller: Caller) -> tuple[dict[str, Any], str]:
+    """What the promotion would do now, and the ETag of that. Raises NotFound for a project that is archived.
+
+    What refuses it as a whole is found by trying it out, and no part of the ETag.
+    """
     plan = plan_import(read_promotion(promotion), caller=caller)
     if plan.target is None:
         plan.check_issues()
-    return make_promotion_document(promotion, plan)
+    document = make_promotion_document(promotion, plan)
+    etag = make_etag(document)
+    if plan.can_be_applied:
+        document["errors"] += find_refusals(
+            partial(try_out, partial(promote_flags, promotion, caller=caller))
+        )
+    return document, etag
 
 
 def apply_promotion(promotion: Promotion, *, expected: Expected, caller: Caller) -> dict[str, Any]:

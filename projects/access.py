@@ -18,6 +18,9 @@ from groups.permissions import Permission
 from projects.models import Environment, Flag, Project
 from projects.models.projects import ProjectQuerySet
 
+REFUSES = Q(refuse_broken_expectations=True) | Q(needs_requests=True)
+"""Of `with_checks`: projects whose checks can refuse a change."""
+
 
 def list_projects_with(caller: Caller, permission: Permission) -> list[str]:
     """The projects where the caller has the permission by a role there; root roles count in the default project."""
@@ -90,6 +93,11 @@ def _begin(project: Any, flags: Collection[str] | None) -> None:
         change_checks.begin(project.pk, flags)
 
 
+def may_refuse_changes(project_id: str) -> bool:
+    """Whether a change of the project can be refused for what it does to the project as a whole."""
+    return Project.objects.with_checks().filter(REFUSES, pk=project_id).exists()
+
+
 def lock_refusing_projects(flags: QuerySet[Flag]) -> None:
     """Locks the projects that refuse changes, for a change that may concern flags of any project.
 
@@ -97,7 +105,7 @@ def lock_refusing_projects(flags: QuerySet[Flag]) -> None:
     """
     projects = Project.objects.with_checks()
     if not get_change_options().is_postponed:
-        begin_checks(projects.filter(Q(refuse_broken_expectations=True) | Q(needs_requests=True)))
+        begin_checks(projects.filter(REFUSES))
     elif not begin_checks(projects.filter(pk__in=flags.values("project"))):
         raise ValidationError("Only what flags use can be changed later. Nothing was saved.")
 

@@ -78,6 +78,7 @@ def _is_url(text: str) -> bool:
         parts is not None
         and parts.scheme in ("http", "https")
         and bool(parts.hostname)
+        and parts.port != 0
         and "@" not in parts.netloc
         and text.isascii()
         and text.isprintable()

@@ -86,6 +86,7 @@ def test_nobody_has_events_sent_that_they_may_not_read(api, kind):
         ({"parameters": {"url": "ftp://a.example/"}}, "must be a URL"),
         ({"parameters": {"url": "https://user:pass@a.example/"}}, "must be a URL"),
         ({"parameters": {"url": "https://a.example:99999/"}}, "must be a URL"),
+        ({"parameters": {"url": "https://a.example:0/"}}, "must be a URL"),
         ({"parameters": {"url": "https://a.example/", "authorization": "a\nb"}}, "printable ASCII"),
         ({"parameters": {"url": "https://a.example/", "bodyTemplate": "{{#event}}"}}, "is not closed"),
         ({"parameters": {"url": "https://a.example/", "other": "x"}}, "is not a parameter of webhook"),

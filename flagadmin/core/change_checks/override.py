@@ -13,7 +13,7 @@ FIELD = "ignore_expectations"
 _VALUES = {"true": True, "1": True, "false": False, "0": False, "": False}
 _ABOUT_FLAGS = re.compile(
     r"/api/admin/(projects/\{\w+\}/(features|bulk_features|archive|revive|delete|environments/promote)"
-    r"|segments|features-batch/import)"
+    r"|segments|features-batch/(import|validate))"
 )
 
 

@@ -121,7 +121,10 @@ class Command(BaseCommand):
     def _open(self, option: str, name: str) -> Source:
         if not self.options[option]:
             raise CommandError(f"{name} is required: the address of the Unleash server.")
-        return Source(self.options[option], self.options["token"] or os.environ.get("UNLEASH_TOKEN", ""))
+        token = self.options["token"] or os.environ.get("UNLEASH_TOKEN", "")
+        if not token:
+            raise CommandError("Give an admin token of that server (--token or UNLEASH_TOKEN).")
+        return Source(self.options[option], token)
 
     def _move_back(self) -> None:
         options, report = self.options, Report()

@@ -1,0 +1,84 @@
+"""Validating an import, and planning a promotion, name what refuses them as a whole. Both try it, and undo it."""
+
+from typing import Any
+
+import pytest
+
+from importer.models import ImportRun
+from projects.models import Flag, ProjectEnvironment, Strategy
+from releases.models import ChangeRequest
+from tests.playground.saved_contexts.guarded import an_import, cart
+from tests.support.flags import add_strategy
+
+__all__ = ["cart"]
+pytestmark = pytest.mark.django_db(transaction=True)
+IMPORT, VALIDATE = "/api/admin/features-batch/import", "/api/admin/features-batch/validate"
+PROMOTE = "/api/admin/projects/shop/environments/promote"
+PROMOTION = {"from": "development", "to": "production", "features": ["cart"]}
+PLAN = {**PROMOTION, "planOnly": True}
+ANYWAY = "?ignoreExpectations=true"
+
+
+def guard(**policy: Any) -> None:
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(**policy)
+
+
+def say(answer: Any) -> list[str]:
+    return [error["message"] for error in answer.json()["errors"]]
+
+
+@pytest.fixture
+def nobody(cart: Flag) -> Flag:
+    """In development, cart is for nobody of whom something is expected."""
+    only = [{"contextName": "userId", "operator": "IN", "values": ["7"]}]
+    add_strategy(cart, "development", name="default", constraints=only)
+    return cart
+
+
+def test_validating_names_expectations_that_the_import_would_break(api, cart):
+    answer = api["owner"].post(VALIDATE, an_import())
+    [error] = answer.json()["errors"]
+    assert error["message"].startswith("This breaks 2 expectations, which project shop refuses.")
+    assert "cart: " in error["affectedItems"][0], error
+    assert cart.environments.get(environment="production").enabled
+    assert not ImportRun.objects.exists()
+    assert api["owner"].post(IMPORT, an_import()).status_code == 409
+
+
+def test_validating_what_is_imported_anyway_finds_nothing(api, cart):
+    assert say(api["owner"].post(VALIDATE + ANYWAY, an_import())) == []
+    assert cart.environments.get(environment="production").enabled
+    assert api["owner"].post(IMPORT + ANYWAY, an_import()).status_code == 200
+
+
+def test_validating_what_becomes_a_draft_makes_none(api, cart):
+    guard(required_approvals=1)
+    assert say(api["owner"].post(VALIDATE + ANYWAY, an_import())) == []
+    assert not ChangeRequest.objects.exists()
+    assert "changeRequest" in api["owner"].post(IMPORT + ANYWAY, an_import()).json()
+
+
+def test_a_plan_of_a_promotion_names_broken_expectations(api, nobody):
+    before = list(Strategy.objects.values())
+    plan = api["owner"].post(PROMOTE, PLAN)
+    assert [text[:26] for text in say(plan)] == ["This breaks 2 expectations"]
+    assert list(Strategy.objects.values()) == before
+    assert api["owner"].post(PROMOTE, PROMOTION).status_code == 409
+    promoted = api["owner"].post(PROMOTE + ANYWAY, PROMOTION, headers={"If-Match": plan["ETag"]})
+    assert promoted.status_code == 200, promoted.content
+
+
+def test_a_plan_of_a_promotion_names_the_change_request_that_is_needed(api, nobody):
+    guard(required_approvals=1)
+    [message] = say(api["owner"].post(PROMOTE, PLAN))
+    assert message.startswith("Changes of production in project shop need a change request.")
+    assert api["owner"].post(PROMOTE, PROMOTION).status_code == 403
+
+
+def test_a_plan_of_a_promotion_names_a_missing_comment(api, nobody):
+    guard(comment_required=True)
+    [message] = say(api["owner"].post(PROMOTE, PLAN))
+    assert message.startswith("Shop (production) requires a comment on each change.")
+    said = {"X-Comment": "As tried in development"}
+    assert say(api["owner"].post(PROMOTE + ANYWAY, PLAN, headers=said)) == []
+    assert api["owner"].post(PROMOTE + ANYWAY, PROMOTION, headers=said).status_code == 200
