@@ -9,6 +9,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.ids import is_id
 from flagadmin.core.http.timestamps import iso
 from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, read_zone
 from flagadmin.core.lists.filter_chips import free_chips, set_chips
@@ -187,6 +188,6 @@ def list_types(kind: str) -> list[str]:
 
 
 def _read_number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+    if not is_id(text):
         raise ValidationError.at(name, f"must be a number, not {text[:100]}")
     return int(text)

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import check_problems
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.invitations import create_first_link, reset_password
 from groups.login.links import make_absolute_url

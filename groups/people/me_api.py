@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.fields import Body, Texts
+from flagadmin.core.http.ids import path_id
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.path_ids import path_id
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.login.passwords import change_password, check_own_password

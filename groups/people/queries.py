@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.ids import is_id
 from groups.access import Caller
 from groups.models import User
 from groups.models.people import UserQuerySet
@@ -35,7 +36,7 @@ def find_person(caller: Caller, text: str) -> User:
     """The user with this email address, user name or id. Raises NoAccess, ValidationError."""
     caller.check(Permission.ADMIN)
     user = User.objects.named(text.strip())
-    if user is None and text.isascii() and text.isdigit() and len(text) < 19:
+    if user is None and is_id(text):
         user = User.objects.people().filter(pk=int(text)).first()
     if user is None:
         raise ValidationError.at("id", f"No user has the email address, user name or id {text}.")

@@ -19,6 +19,7 @@ from scim2_models import (
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import NotFound, PayloadTooLarge
+from flagadmin.core.http.ids import is_id
 from flagadmin.core.lists.filters import MAX_OFFSET
 from groups.access import Caller
 from groups.models import Group as GroupRow
@@ -73,7 +74,7 @@ def _dump(document: Any, context: Context, parameters: Any = None) -> Document:
 
 def _read_id(key: str, kind: str) -> int:
     """Raises NotFound."""
-    if not (key.isascii() and key.isdigit() and len(key) < 19):
+    if not is_id(key):
         raise NotFound(f"{kind} {key[:100]} not found.")
     return int(key)
 

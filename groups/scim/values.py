@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from flagadmin.core.http.ids import is_id
 from groups.people.actions import AccountChanges
 from groups.scim.documents import WORK
 from groups.scim.errors import ScimRefused
@@ -59,7 +60,7 @@ def read_members(value: Any) -> set[int]:
     ids = set()
     for member in members:
         text = member.get("value") if isinstance(member, dict) else getattr(member, "value", member)
-        if not isinstance(text, str) or not (text.isascii() and text.isdigit() and len(text) < 19):
+        if not (isinstance(text, str) and is_id(text)):
             raise ScimRefused(f"{text!r:.100} is not the id of a user.", "invalidValue")
         ids.add(int(text))
     return ids

@@ -5,7 +5,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet

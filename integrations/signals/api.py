@@ -8,7 +8,7 @@ from rest_framework.views import APIView
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import AuthenticationRequired
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from flagadmin.core.http.request_bodies import FreedBodies
 from groups.authentication import ApiRequest, read_credential
 from groups.permissions import Permission

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.ids import is_id
 from groups.console import ConsolePage
 from playground.comparison.versions import USERS, ChangedPlace, Version, VersionChanges, find_version_changes
 from playground.pages.lines import Count, count_looks
@@ -42,10 +43,10 @@ class VersionsPart(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
         event_ids = request.GET.getlist("event")[:MAX_VERSIONS]
-        if not all(text.isascii() and text.isdecimal() and len(text) < 19 for text in event_ids):
+        if not all(map(is_id, event_ids)):
             raise ValidationError.at("event", "must be the number of an event")
         events = readable_events(self.caller).filter(project=flag.project_id, feature=flag.name)
-        events_asked = list(events.filter(pk__in=[int(text) for text in event_ids]))
+        events_asked = list(events.filter(pk__in=list(map(int, event_ids))))
         versions = {event.pk: version for event, version in _pair_with_versions(events, events_asked)}
         changes = find_version_changes(flag, list(versions.values()))
         views = [_view(pk, changes[version]) for pk, version in versions.items()]

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from playground.models import SavedContext
 from playground.saved_contexts import actions

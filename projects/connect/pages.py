@@ -17,6 +17,7 @@ from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
 from flagadmin.core.errors import NotFound
+from flagadmin.core.http.ids import read_id
 from groups.access import Caller
 from groups.console import ConsolePage, FormPage
 from groups.models import ApiToken
@@ -111,12 +112,8 @@ class Choices(ConsolePage):
     @cached_property
     def token(self) -> ApiToken | None:
         """The chosen one, if it fits the language and the environment."""
-        key = self.chosen.get("token", "")
-        return (
-            self.tokens.filter(pk=int(key)).first()
-            if key.isascii() and key.isdigit() and len(key) < 19
-            else None
-        )
+        key = read_id(self.chosen.get("token", ""))
+        return None if key is None else self.tokens.filter(pk=key).first()
 
     @cached_property
     def since(self) -> datetime:

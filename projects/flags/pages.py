@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
+from flagadmin.core.http.ids import read_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
@@ -115,10 +116,9 @@ class FlagPage(ConsolePage):
 
     def history(self) -> FlagHistory:
         query = self.request.GET
-        before = query.get("before", "")
-        known = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None
+        before = read_id(query.get("before", ""))
         return read_flag_history(
-            self.flag, self.environments, query.get("history", ""), before=known, caller=self.caller
+            self.flag, self.environments, query.get("history", ""), before=before, caller=self.caller
         )
 
     def periods(self) -> list[tuple[str, str, None, bool]]:

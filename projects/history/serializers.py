@@ -9,6 +9,7 @@ from rest_framework import serializers
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.http.fields import Body
+from flagadmin.core.http.ids import is_id
 from flagadmin.core.http.timestamps import iso
 from projects.history.queries import EventFilter
 
@@ -112,9 +113,9 @@ class EventQuery(serializers.Serializer):
         return super().get_fields() | {"from": Day(required=False), "to": Day(required=False, is_end=True)}
 
     def validate_createdBy(self, value: list[str]) -> list[int]:  # noqa: N802 - the field's name
-        if not all(text.isascii() and text.isdigit() and len(text) < 19 for text in value):
+        if not all(map(is_id, value)):
             raise serializers.ValidationError("Give the id of an account.")
-        return [int(text) for text in value]
+        return list(map(int, value))
 
     def filter(self) -> EventFilter:
         data = self.validated_data

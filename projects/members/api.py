@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
 from groups.permissions import Permission

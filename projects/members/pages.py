@@ -8,6 +8,7 @@ from django.db.models.functions import Coalesce
 from django.utils.functional import cached_property
 
 from flagadmin.core.errors import InvalidOperation
+from flagadmin.core.http.ids import read_id
 from flagadmin.core.lists.pages import Column, Filter
 from groups.access import missing
 from groups.console import ActionPage, ListPage
@@ -103,7 +104,7 @@ class ProjectAccessPage(InProjectPage, ListPage):
         )
 
 
-class AccessAction(ActionPage):
+class RevokeRole(ActionPage):
     @property
     def project_id(self) -> str:
         return self.kwargs["project_id"]
@@ -111,12 +112,10 @@ class AccessAction(ActionPage):
     def get_success_url(self) -> str:
         return project_url(self.project_id, "project-access")
 
-
-class RevokeRole(AccessAction):
     def act(self) -> str:
         check_may_write(self.caller, self.project_id)
         grant = Grant.objects.select_related("role", "user", "group").filter(
-            project=self.project_id, pk=read_id(self.request.POST.get("grant", ""))
+            project=self.project_id, pk=read_id(self.request.POST.get("grant", "")) or 0
         )
         revoked = grant.first()
         if revoked is None:
@@ -124,8 +123,3 @@ class RevokeRole(AccessAction):
         kind, holder_id = ("user", revoked.user_id) if revoked.user_id else ("group", revoked.group_id)
         remove_role(self.project_id, Holders(kind, (holder_id or 0,)), revoked.role_id, caller=self.caller)
         return f"Revoked {revoked.role.name} from {revoked.user or revoked.group} in {self.project_id}."
-
-
-def read_id(text: str) -> int:
-    """The text as an id; 0 if it is not a valid one."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import validate_body
+from flagadmin.core.http.ids import path_id
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.http.timestamps import iso
 from groups.access import missing
 from groups.authentication import ApiRequest

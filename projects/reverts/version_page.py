@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
+from flagadmin.core.http.ids import is_id
 from groups.access import missing
 from groups.models import User
 from projects.access import access_flag
@@ -60,7 +61,7 @@ class RevertPage(OnFlagPage, DraftingPage):
         if not may_revert(self.caller, self.flag.project_id):
             raise missing(PERMISSIONS, project=self.flag.project_id)
         text = self.parameters.get("event", self.request.GET.get("event", ""))
-        if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        if not is_id(text):
             raise ValidationError.at("event", "must be the number of an event")
         self.event = int(text)
         self.target = find_target(self.caller, self.flag, event=self.event)

@@ -11,8 +11,8 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists
 from flagadmin.core.http.fields import Body, ListOf, NameBody
+from flagadmin.core.http.ids import path_id
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project

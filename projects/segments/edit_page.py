@@ -9,7 +9,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, Problem
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from groups.permissions import Permission
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit

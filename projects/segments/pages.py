@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors, pluralize
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, ListPage
 from groups.permissions import Permission

@@ -9,6 +9,7 @@ from typing import Any
 from django.http import QueryDict
 
 from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.http.ids import is_id
 from flagadmin.core.http.json_bodies import parse_json
 from playground.engine.coercion import mapping_of
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
@@ -118,7 +119,7 @@ def read_strategy(
 
 def _read_segments(form: QueryDict, project_id: str) -> tuple[list[int], list[Problem]]:
     """The ids of the segments that were left ticked, and of the one whose name was entered."""
-    ids = [int(text) for text in form.getlist("segment") if text.isdecimal() and len(text) < 19]
+    ids = list(map(int, filter(is_id, form.getlist("segment"))))
     if not (name := form.get("segment-name", "").strip()):
         return ids, []
     segment_id = Segment.objects.usable_in(project_id).filter(name=name).values_list("pk", flat=True).first()

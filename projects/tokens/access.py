@@ -5,6 +5,7 @@ from typing import Literal
 from django.db.models import Q, QuerySet
 
 from flagadmin.core.errors import NotFound, pluralize
+from flagadmin.core.http.ids import is_id
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, User
 from groups.permissions import Permission
@@ -51,7 +52,7 @@ def find_readable_tokens(caller: Caller) -> QuerySet[ApiToken]:
 
 def filter_by_key(tokens: QuerySet[ApiToken], key: str) -> QuerySet[ApiToken]:
     """Finds the token named in a path, by its id, its full secret, or the visible prefix shown in lists."""
-    if key.isascii() and key.isdigit() and len(key) < 19:
+    if is_id(key):
         return tokens.filter(id=int(key))
     by_secret = tokens.filter(secret_hash=hash_secret(key))
     return by_secret if by_secret.exists() else tokens.filter(prefix=key.removesuffix(ELLIPSIS))

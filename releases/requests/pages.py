@@ -7,7 +7,7 @@ from django.db.models import Count, QuerySet
 from django.urls import reverse
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, Breadcrumbs, ListPage
 from projects.access import access_project

@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground.advanced import Loaded, answer_advanced

@@ -7,7 +7,7 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from flagadmin.core.errors import ValidationError, pluralize
-from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Breadcrumbs, ConsolePage
 from playground.pages.lines import explain_in

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import choices
 from flagadmin.core.http.fields import Texts
+from flagadmin.core.http.ids import is_id
 from flagadmin.core.lists.filters import MAX_LENGTH, MAX_OFFSET, ListFilter, WholeNumber
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
@@ -25,10 +26,6 @@ STATES = {"open": (ChangeRequest.State.DRAFT, *UNDECIDED), "closed": CLOSED}
 class SearchOptions(forms.Form):
     offset = WholeNumber(min_value=0, max_value=MAX_OFFSET, initial=0)
     limit = WholeNumber(min_value=1, max_value=MAX_LENGTH, initial=50)
-
-
-def is_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 19
 
 
 class ChangeRequestFilter(ListFilter):

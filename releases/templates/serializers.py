@@ -61,8 +61,10 @@ class MilestoneBody(Body):
         return sort_by_place(values, "strategies")
 
 
-class MilestonesBody(Body):
+class TemplateBody(Body):
     milestones = MilestoneBody(many=True, required=False)
+    name = serializers.CharField(max_length=255)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
     def validate(self, values: dict) -> dict:
         return sort_by_place(values, "milestones")
@@ -73,11 +75,6 @@ def sort_by_place(values: dict, name: str) -> dict:
     if listed := values.get(name):
         values[name] = sorted(listed, key=lambda each: each.get("sortOrder") or 0)
     return values
-
-
-class TemplateBody(MilestonesBody):
-    name = serializers.CharField(max_length=255)
-    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
 
 class TemplateChanges(TemplateBody):

@@ -13,6 +13,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import AppError, EditConflict, clip
+from flagadmin.core.http.ids import read_id
 
 MAX_EVENTS = 10
 MAX_VALUE_LENGTH = 300  # characters
@@ -37,8 +38,7 @@ class FormVersion:
     @classmethod
     def sent(cls, data: QueryDict) -> "FormVersion":
         version, _, event = data.get("expected", "").partition(".")
-        readable = event.isascii() and event.isdecimal() and len(event) < 19
-        return cls(version, int(event) if readable else None)
+        return cls(version, read_id(event))
 
     @property
     def expected(self) -> Expected:

@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce, Concat, NullIf
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
+from flagadmin.core.http.ids import is_id
 from groups.models import Group, GroupMembership, User
 from projects.flags.lists.cells import CONDITIONAL
 from projects.models import (
@@ -226,7 +227,7 @@ def text_query(text: str) -> Q:
 def names_owner(text: str) -> bool:
     """Whether the text is ``user:ID``, ``group:ID`` or ``none``."""
     kind, _, number = text.partition(":")
-    return text == NO_OWNER or (kind in ("user", "group") and number.isdecimal() and len(number) < 19)
+    return text == NO_OWNER or (kind in ("user", "group") and is_id(number))
 
 
 def owned_by(text: str) -> Q:

@@ -13,6 +13,7 @@ from django.db.models.expressions import OrderBy
 from rest_framework.serializers import BooleanField
 
 from flagadmin.core.errors import choices
+from flagadmin.core.http.ids import is_id
 from flagadmin.core.lists.filters import (
     MAX_LENGTH,
     MAX_OFFSET,
@@ -173,7 +174,7 @@ class FlagFilter(ListFilter):
     createdBy = OperatorFilter(
         IS,
         is_one_of(lambda value: Q(created_by=int(value))),
-        lambda text: text.isdecimal() and len(text) < 19,
+        is_id,
         "an id",
     )
     owner = OperatorFilter(IS, is_one_of(owned_by), names_owner, "user:ID, group:ID or none")

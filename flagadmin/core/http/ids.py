@@ -1,4 +1,4 @@
-"""Converts ids of users, groups and roles in URL paths to integers."""
+"""Reads ids, which are whole numbers, from paths and other texts."""
 
 import re
 
@@ -6,6 +6,14 @@ from flagadmin.core.errors import NotFound, ValidationError
 
 _NUMBER = re.compile(r"-?[0-9]+")
 _MAX_ID = 2**63 - 1
+
+
+def is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 19
+
+
+def read_id(text: str) -> int | None:
+    return int(text) if is_id(text) else None
 
 
 def path_id(text: str, name: str = "id") -> int:
