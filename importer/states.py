@@ -44,7 +44,7 @@ class ImportState(State):
 
     def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
         flags = [flag for flag in stored.flags if flag["name"] not in self.names]
-        flags += [flag for flag in self.definitions.flags if flag["name"] in names]
+        flags += self.definitions.select(names).flags
         return Definitions(flags, stored.segments | self.definitions.segments)
 
 

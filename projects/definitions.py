@@ -5,12 +5,14 @@ The number of SQL statements does not depend on the number of flags, or on their
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
 
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definition_parts import BATCH, FlagParts, read_flag_parts, read_segments
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,33 @@ class Definitions:
         listed = list(flags)
         return cls(listed, {key: known[key] for key in sorted(find_used_segments(listed) & known.keys())})
 
+    def by_name(self) -> dict[str, FlagDefinition]:
+        return {flag["name"]: flag for flag in self.flags}
+
+    def select(self, names: Collection[str]) -> "Definitions":
+        """Those of these flags that are here, with all segments."""
+        return Definitions([flag for flag in self.flags if flag["name"] in names], self.segments)
+
 
 def find_used_segments(flags: Iterable[FlagDefinition]) -> set[int]:
     return {segment for flag in flags for strategy in flag["strategies"] for segment in strategy["segments"]}
+
+
+def find_parents(flags: Iterable[FlagDefinition]) -> set[str]:
+    return {parent["feature"] for flag in flags for parent in flag["dependencies"]}
+
+
+def find_unequal(before: Mapping[K, Any], after: Mapping[K, Any]) -> set[K]:
+    """The keys whose values are not the same in both, or that only one has."""
+    return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+
+
+def find_unlike_flags(before: Definitions, after: Definitions) -> set[str]:
+    """The flags that are not the same in both, or have a parent or a segment that is not."""
+    unlike = find_unequal(before.by_name(), after.by_name())
+    if segments := find_unequal(before.segments, after.segments):
+        unlike |= {flag["name"] for flag in after.flags if segments & find_used_segments([flag])}
+    return unlike | {flag["name"] for flag in after.flags if unlike & find_parents([flag])}
 
 
 _FLAGS = """

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
-from projects.definitions import Definitions
+from projects.definitions import Definitions, find_unequal
 
 NOT_ANSWERED = ("stale", "impression_data", "project", "archived")
 """Members of a flag that decide nothing about its result."""
@@ -46,7 +46,7 @@ def find_differing(
         old, new = _answered(before), _answered(after)
     else:
         old, new = ({flag["name"]: _stored(flag) for flag in read.flags} for read in (before, after))
-    flags = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    flags = sorted(find_unequal(old, new))
     used = _used_segments(before, old) & _used_segments(after, new)
     segments = sorted(key for key in used if _constraints(before, key) != _constraints(after, key))
     return flags, segments
@@ -94,7 +94,7 @@ def derive_changes(
     moved or deleted is no change of an environment.
     """
     flags, segments = find_differing(before, after, answers_only=answers_only)
-    old, new = ({flag["name"]: flag for flag in read.flags} for read in (before, after))
+    old, new = before.by_name(), after.by_name()
     changes: list[ProposedChange] = []
     for name in flags:
         if name not in old or (name not in new and name not in archived):

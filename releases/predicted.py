@@ -27,7 +27,7 @@ class Predicted:
 
     def __init__(self, project_environment: ProjectEnvironment, stored: Definitions) -> None:
         self.project_environment = project_environment
-        self.flags: dict[str, FlagDefinition] = {flag["name"]: flag for flag in stored.flags}
+        self.flags = stored.by_name()
         self.segments = dict(stored.segments)
         self.start = stored
         """The flags before the first change."""

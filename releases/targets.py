@@ -46,7 +46,7 @@ class StoredFlags:
     @cached_property
     def by_name(self) -> dict[str, FlagDefinition]:
         read = read_definitions([self._project], self._environment, flags=self._names)
-        return {flag["name"]: flag for flag in read.flags}
+        return read.by_name()
 
     def flag(self, name: str) -> FlagDefinition:
         if name not in self.by_name:

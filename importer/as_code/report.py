@@ -1,6 +1,6 @@
 """Says what flags as code change, and which users get a different result, as the API answers it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from playground.comparison.who_changes import (
 from playground.engine.context import Context
 from playground.models import SavedContext
 from playground.saved_contexts.effects import UNLIMITED, find_effects
-from projects.definitions import Definitions
+from projects.definitions import Definitions, find_parents, find_unlike_flags
 
 Document = dict[str, Any]
 MAX_FLAGS = 1_000
@@ -53,11 +53,7 @@ def _measure(
     contexts = generate_users(states, now=now, users=choose_number_of_users(len(compared)))
 
     def make_rare(rare: list[str]) -> Sequence[Context]:
-        few = [
-            Definitions([flag for flag in state.flags if flag["name"] in rare], state.segments)
-            for state in states
-        ]
-        return generate_contexts(few, now=now, limit=MAX_GENERATED)
+        return generate_contexts([state.select(rare) for state in states], now=now, limit=MAX_GENERATED)
 
     who = WhoChanges(old, new, contexts, compared, budget=UNLIMITED, total=len(names), make_rare=make_rare)
     effects = find_effects(caller, old, new, flags=names)
@@ -84,22 +80,6 @@ def _measure(
 
 def _narrow(before: Definitions, after: Definitions) -> tuple[Definitions, Definitions]:
     """Only the flags that are not the same in both, with their children, and the parents of all of these."""
-    old, new = ({flag["name"]: flag for flag in state.flags} for state in (before, after))
-    segments = {key for key, segment in after.segments.items() if before.segments.get(key) != segment}
-    names = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    names |= {flag["name"] for flag in after.flags if segments & _list_used_segments(flag)}
-    both = [*before.flags, *after.flags]
-    names |= {flag["name"] for flag in both if names & _list_parents([flag])}
-    names |= _list_parents(flag for flag in both if flag["name"] in names)
-    return tuple(  # type: ignore[return-value]
-        Definitions([flag for flag in state.flags if flag["name"] in names], state.segments)
-        for state in (before, after)
-    )
-
-
-def _list_used_segments(flag: Any) -> set[int]:
-    return {segment for strategy in flag["strategies"] for segment in strategy["segments"]}
-
-
-def _list_parents(flags: Iterable[Any]) -> set[str]:
-    return {parent["feature"] for flag in flags for parent in flag["dependencies"]}
+    names = find_unlike_flags(before, after)
+    names |= find_parents(flag for flag in [*before.flags, *after.flags] if flag["name"] in names)
+    return before.select(names), after.select(names)

@@ -53,7 +53,7 @@ class RemoteState(State):
         return stored.replace(self.names.union(stored.snapshot.names), self.definitions)
 
     def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
-        flags = [flag for flag in self.definitions.flags if flag["name"] in names]
+        flags = self.definitions.select(names).flags
         return Definitions(flags, self.definitions.segments)
 
 

@@ -14,7 +14,7 @@ from playground.comparison.contexts import generate_contexts
 from playground.comparison.states import compile_definitions
 from playground.comparison.users import make_users
 from playground.comparison.who_changes import Contexts, FlagChanges, WhoChanges
-from projects.definitions import Definitions
+from projects.definitions import Definitions, find_unequal
 
 MADE = 2_000
 """Edge cases of the flags that are not written alike."""
@@ -59,7 +59,7 @@ def _count_changes(flag: FlagChanges) -> str:
 
 def _find_unlike(there: Flags, here: Flags) -> set[str]:
     """Flags that are not written alike, and those that depend on one. All others are the same for everybody."""
-    unlike = {name for name in there.keys() | here.keys() if there.get(name) != here.get(name)}
+    unlike = find_unequal(there, here)
     children = {
         name
         for side in (there, here)
@@ -79,10 +79,7 @@ def _prepare(
         *names,
         *(p["feature"] for side in (there, here) for name in names for p in _list_parents(side, name)),
     }
-    few = [
-        Definitions.of([flag for flag in side.flags if flag["name"] in wanted], side.segments)
-        for side in definitions
-    ]
+    few = [Definitions.of(side.select(wanted).flags, side.segments) for side in definitions]
     # The same users for all flags: what is computed of them is computed once.
     users = make_users(few, now=people.now, count=people.users)
     made = generate_contexts(few, now=people.now, limit=MADE)

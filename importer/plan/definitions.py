@@ -19,7 +19,7 @@ def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
     project, environment = plan.target.project.id, plan.target.environment
     planned = list(plan.with_action(Action.CREATE, Action.CHANGE))
     stored = read_definitions([project], environment, flags=[flag.name for flag in planned])
-    before = {flag["name"]: flag for flag in stored.flags}
+    before = stored.by_name()
     after = {
         flag.name: _make_definition(flag, flag.after, project)
         for flag in planned

@@ -89,9 +89,8 @@ class DraftState(State):
 
     def compile(self, stored: StoredFlags) -> Snapshot:
         names, read = self._find_touched(stored.compile()), stored.definitions
-        flags = [flag for flag in read.flags if flag["name"] in names]
         segments = {key: read.segments[key] for key in self.draft.segments if key in read.segments}
-        return stored.replace(names, self.draft.apply_to(Definitions(flags, segments)))
+        return stored.replace(names, self.draft.apply_to(Definitions(read.select(names).flags, segments)))
 
     def _find_touched(self, snapshot: Snapshot) -> set[str]:
         """The flags that the draft changes: its own, and those that use its segments."""

@@ -20,7 +20,7 @@ from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.snapshot_cache import load_snapshot_at
-from projects.definitions import Definitions, read_definitions
+from projects.definitions import Definitions, find_parents, read_definitions
 
 Revisions = Mapping[str, int]
 """Projects that are compared, with their revisions as they were just read."""
@@ -107,7 +107,7 @@ class Stored(State):
     def read_few(self, projects: Revisions, names: Collection[str]) -> Definitions:
         with consistent_reads():
             read = read_definitions(projects, self.environment, flags=names)
-            parents = {parent["feature"] for flag in read.flags for parent in flag["dependencies"]}
+            parents = find_parents(read.flags)
             if parents <= set(names):
                 return read
             return read_definitions(projects, self.environment, flags=parents.union(names))

@@ -46,7 +46,7 @@ class NameValues:
     """Finds the values that the rules of flags name in several states."""
 
     def __init__(self, states: Iterable[Definitions]) -> None:
-        self._states = [({flag["name"]: flag for flag in state.flags}, state.segments) for state in states]
+        self._states = [(state.by_name(), state.segments) for state in states]
 
     def of(self, *names: str) -> NamedValues:
         """Returns the values that these flags and their parents name, together."""

@@ -21,7 +21,7 @@ from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.queries import select_visible_expectations
-from projects.definitions import Definitions, read_definitions
+from projects.definitions import Definitions, find_parents, read_definitions
 from projects.models import Flag
 from projects.revision import read_revisions
 
@@ -203,7 +203,7 @@ def check_expectations(
 def read_stored_flags(projects: Collection[str], environment: str, names: Collection[str]) -> Definitions:
     """The definitions of these flags of the projects, and of their parents."""
     read = read_definitions(projects, environment, flags=names)
-    parents = {parent["feature"] for flag in read.flags for parent in flag["dependencies"]} - set(names)
+    parents = find_parents(read.flags) - set(names)
     if not parents:
         return read
     above = read_definitions(projects, environment, flags=parents)

@@ -21,7 +21,7 @@ from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation, compare_expectations
 from playground.saved_contexts.expectations import Checked, Expectation, compile_flags, read_stored_flags
 from playground.saved_contexts.report import change_document
-from projects.definitions import Definitions
+from projects.definitions import Definitions, find_parents, find_unlike_flags
 from projects.revision import read_revisions
 
 OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
@@ -44,7 +44,7 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
         if read_revisions([project_id]) == revision:
             return None
         after = _read(project_id, expectations)
-        changed_flags = {name: _find_differing(before[name], after[name]) for name in before}
+        changed_flags = {name: find_unlike_flags(before[name], after[name]) for name in before}
         differing = [
             expectation
             for expectation in expectations
@@ -92,24 +92,6 @@ def _explain_project(check: Checked) -> Checked:
     return replace(check, reason=f"Project {check.expectation.project} has no such flag, or it is archived")
 
 
-def _find_differing(before: Definitions, after: Definitions) -> set[str]:
-    """The flags whose documents differ, or that have a parent or a segment of which that is true."""
-    old, new = ({flag["name"]: flag for flag in state.flags} for state in (before, after))
-    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    segments = {
-        key for key, segment in before.segments.items() if after.segments.get(key, segment) != segment
-    }
-    for flag in after.flags:
-        if segments and any(segments.intersection(strategy["segments"]) for strategy in flag["strategies"]):
-            changed.add(flag["name"])
-    below = {
-        flag["name"]
-        for flag in after.flags
-        if any(parent["feature"] in changed for parent in flag["dependencies"])
-    }
-    return changed | below
-
-
 def _compile(expectations: Iterable[Expectation], state: Mapping[str, Definitions]) -> dict[str, Snapshot]:
     """The flags of these expectations, with their parents, by environment."""
     return {
@@ -126,10 +108,7 @@ def _group_flags(expectations: Iterable[Expectation]) -> dict[str, set[str]]:
 
 
 def _select_family(read: Definitions, names: set[str]) -> Definitions:
-    family = names | {
-        parent["feature"] for flag in read.flags if flag["name"] in names for parent in flag["dependencies"]
-    }
-    return Definitions([flag for flag in read.flags if flag["name"] in family], read.segments)
+    return read.select(names | find_parents(read.select(names).flags))
 
 
 def _drop_removed(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:

@@ -197,7 +197,7 @@ def _drop_past(contexts: Sequence[Context], now: datetime) -> list[Context]:
 
 
 def _add_parents(read: Definitions, name: str) -> Definitions:
-    by_name = {flag["name"]: flag for flag in read.flags}
+    by_name = read.by_name()
     parents = [parent["feature"] for parent in by_name[name]["dependencies"]] if name in by_name else []
     named = [by_name[each] for each in dict.fromkeys([name, *parents]) if each in by_name]
     return Definitions(named, read.segments)

@@ -17,7 +17,13 @@ from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.memory import collector_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definition_parts import read_segments
-from projects.definitions import Definitions, find_used_segments, read_all_definitions
+from projects.definitions import (
+    Definitions,
+    find_parents,
+    find_unequal,
+    find_used_segments,
+    read_all_definitions,
+)
 from projects.history.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.history.versions import read_events_since
 from projects.models import OutsideChange
@@ -75,15 +81,11 @@ class Changed:
     @classmethod
     def between(cls, now: Definitions, then: Definitions) -> "Changed":
         """The differences of two states that were read together."""
-        old, new = ({flag["name"]: flag for flag in state.flags} for state in (now, then))
-        names = frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-        segments = {
-            key
-            for key in now.segments.keys() | then.segments.keys()
-            if now.segments.get(key) != then.segments.get(key)
-        }
+        old, new = now.by_name(), then.by_name()
+        names = find_unequal(old, new)
+        segments = find_unequal(now.segments, then.segments)
         flags = [new[name] for name in sorted(names & new.keys())]
-        return cls(names, flags, dict(then.segments), frozenset(segments))
+        return cls(frozenset(names), flags, dict(then.segments), frozenset(segments))
 
     def applied(self, now: Definitions, flags: Collection[str] | None = None) -> Definitions:
         """Definitions as they were, from those that were read together with this."""
@@ -123,8 +125,7 @@ def flags_then(
     names = set(flags)
     with consistent_reads():
         back = _take_flags_back(names, environment, at)
-        present = (back.flags[name] for name in names & back.flags.keys())
-        parents = {parent["feature"] for flag in present for parent in flag["dependencies"]}
+        parents = find_parents(back.flags[name] for name in names & back.flags.keys())
         if parents - names:
             back = _take_flags_back(names := names | parents, environment, at)
         flags_at_moment = [flag for flag in back.active(projects) if flag["name"] in names]

@@ -47,4 +47,4 @@ def _read(request: ChangeRequest, moment: datetime) -> Definitions:
     """The flags that it touches, without their parents, as they were."""
     names = list_touched_flags(request)
     then = flags_then(names, [request.project_id], request.environment_id, moment)
-    return Definitions.of([flag for flag in then.flags if flag["name"] in names], then.segments)
+    return Definitions.of(then.select(names).flags, then.segments)
