@@ -27,9 +27,9 @@ from importer.bulk_work import bulk_work, run_isolated
 from importer.export import Selection, export_selection
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.plan.unproposable import UNPROPOSABLE, list_unproposable
-from importer.report.validation import make_validation_report
-from importer.trial import find_refusals, try_out
+from importer.plan.unproposable import LEFT_OUT, UNPROPOSABLE, list_left_out, list_unproposable
+from importer.report.validation import Entry, make_validation_report
+from importer.trial import try_it, try_out
 from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
@@ -71,7 +71,8 @@ class BatchViewSet(ViewSet):
         responses={
             200: OpenApiResponse(
                 description="Imported. No body unless a report is requested, or the environment takes change "
-                "requests: `changeRequest` is your draft with the changes then, by its `id` and `state`."
+                "requests: `changeRequest` is your draft with the changes then, by its `id` and `state`, and "
+                "`leftOut` names flags of which it leaves something out."
             ),
             404: NO_PROJECT,
         },
@@ -194,17 +195,20 @@ def import_or_propose(
     except NeedsChangeRequest as refusal:
         if refusal.gated.environment != document.environment:
             raise
-        result = run(partial(propose_import, refusal, caller=caller))
+        result = run(partial(propose_import, refusal, document, caller=caller))
     return result
 
 
-def propose_import(refusal: NeedsChangeRequest, *, caller: Caller) -> dict[str, Any]:
+def propose_import(refusal: NeedsChangeRequest, document: Body, *, caller: Caller) -> dict[str, Any]:
     """Puts what the import would change into the caller's draft. Raises the refusal if no request can do that."""
     gated = refusal.gated
     if not gated.changes:
         raise refusal
     request = add_changes(gated.project, gated.environment, gated.changes, caller=caller)
-    return {"changeRequest": {"id": request.pk, "state": request.state, "changes": request.changes.count()}}
+    made = {"id": request.pk, "state": request.state, "changes": request.changes.count()}
+    proposed = {change.feature for change in gated.changes}
+    left_out = list_left_out(plan_import(document, caller=caller), proposed)
+    return {"changeRequest": made, **({"leftOut": left_out} if left_out else {})}
 
 
 def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
@@ -220,9 +224,16 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
             if names := list_unproposable(plan, caller):
                 report["errors"].append({"message": UNPROPOSABLE, "affectedItems": names})
         if plan.can_be_applied and not report["errors"] and may_refuse_changes(plan.project):
-            trial = partial(import_or_propose, document, caller=caller, run=try_out)
-            report["errors"] += find_refusals(trial)
+            _try_import(document, report, caller)
     return report
+
+
+def _try_import(document: Body, report: dict[str, list[Entry]], caller: Caller) -> None:
+    """Adds to the report what refuses the import as a whole, or what a change request would leave out of it."""
+    result, refusals = try_it(partial(import_or_propose, document, caller=caller, run=try_out))
+    report["errors"] += refusals
+    if isinstance(result, dict) and "leftOut" in result:
+        report["warnings"].append({"message": LEFT_OUT, "affectedItems": result["leftOut"]})
 
 
 @bulk_work

@@ -34,8 +34,10 @@ strategies stay), `UPDATE_FEATURE_DEPENDENCY` (other parents of an existing flag
 The response has no body unless requested with `Prefer: return=representation` or `?report=1`: `{id, project,
 environment, counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.
 
-Where the environment takes change requests, nothing is imported: what it would change is added to your draft, and the
-response is `{changeRequest: {id, state, changes}}`. A body that creates flags which are on at once is refused with 403.
+Where the environment takes change requests, nothing is imported: what it would answer differently is added to your
+draft, and the response is `{changeRequest: {id, state, changes}, leftOut}`. `leftOut`, if there, names flags with more
+than that, such as tags, and new ones: import them again once the request is applied. A body that creates flags which
+are on at once is refused with 403.
 """
 VALIDATE_DESCRIPTION = """\
 Checks an import without writing anything. It would succeed exactly when `errors` and `permissions` are empty: where the

@@ -19,7 +19,7 @@ from importer.openapi import ReportEntry
 from importer.plan.build import plan_import
 from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion
 from importer.report.document import make_promotion_document
-from importer.trial import find_refusals, try_out
+from importer.trial import try_it, try_out
 from projects.projects.environments import remove_environment
 from projects.viewsets import InProjectViewSet
 
@@ -188,9 +188,8 @@ def plan_promotion(promotion: Promotion, *, caller: Caller) -> tuple[dict[str, A
     document = make_promotion_document(promotion, plan)
     etag = make_etag(document)
     if plan.can_be_applied:
-        document["errors"] += find_refusals(
-            partial(try_out, partial(promote_flags, promotion, caller=caller))
-        )
+        _, refusals = try_it(partial(try_out, partial(promote_flags, promotion, caller=caller)))
+        document["errors"] += refusals
     return document, etag
 
 

@@ -1,7 +1,7 @@
 """Finds what refuses a change as a whole: checks look at what is written, so it is written and undone."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.transactions import run_and_roll_back, run_with_retries
@@ -16,11 +16,11 @@ def try_out(work: Callable[[], R]) -> R:
     return run_with_retries(lambda: run_and_roll_back(work))
 
 
-def find_refusals(make: Callable[[], Any]) -> Iterator[Entry]:
-    """Yields what ``make``, which tries something out, is refused for."""
+def try_it(trial: Callable[[], R]) -> tuple[R | None, list[Entry]]:
+    """Returns the result of a trial, or None and what refuses it."""
     try:
-        make()
+        return trial(), []
     except (Refusal, AppError) as refused:
         error = refused.as_app_error() if isinstance(refused, Refusal) else refused
         items = [f"{problem.path}: {problem.message}" for problem in error.details]
-        yield {"message": error.message, "affectedItems": items}
+        return None, [{"message": error.message, "affectedItems": items}]

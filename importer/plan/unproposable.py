@@ -1,14 +1,21 @@
-"""Finds what an import would do that only somebody who may skip change requests can do."""
+"""Finds what of an import no change request does."""
+
+from collections.abc import Collection
 
 from groups.access import Caller
 from groups.permissions import Permission
-from importer.plan.import_plan import Action, Plan
+from importer.plan.import_plan import Action, FlagPlan, Plan
 from projects.models import ProjectEnvironment
 
 UNPROPOSABLE = (
     "A change request cannot create flags that are on at once. Import them turned off, and propose to turn them "
     "on:"
 )
+LEFT_OUT = (
+    "A change request changes what the environment answers, and leaves out the rest of these flags. Import them again "
+    "once it is applied:"
+)
+_PROPOSED = frozenset({"enabled", "strategies", "variants", "parents", "archived"})
 
 
 def list_unproposable(plan: Plan, caller: Caller) -> list[str]:
@@ -19,3 +26,17 @@ def list_unproposable(plan: Plan, caller: Caller) -> list[str]:
     if caller.can(Permission.SKIP_CHANGE_REQUEST, **here):
         return []
     return [flag.name for flag in plan.with_action(Action.CREATE) if flag.after and flag.after["enabled"]]
+
+
+def list_left_out(plan: Plan, proposed: Collection[str]) -> list[str]:
+    """The flags of which a request with changes of those ``proposed`` leaves something out: a tag, or a new flag."""
+    return [
+        flag.name
+        for flag in plan.with_action(Action.CREATE, Action.CHANGE)
+        if flag.name not in proposed or _changes_more(flag)
+    ]
+
+
+def _changes_more(flag: FlagPlan) -> bool:
+    before, after = flag.before or {}, flag.after or {}
+    return any(before.get(part) != after[part] for part in after.keys() - _PROPOSED)

@@ -14,7 +14,7 @@ MAX_ITEMS = 5_000
 
 
 def make_validation_report(plan: Plan) -> dict[str, list[Entry]]:
-    """The response. Errors and permissions are empty if and only if the import would succeed now."""
+    """The response. Errors and permissions are empty if and only if the plan can be applied (`importer.trial`)."""
     return {
         "errors": list(_list_errors(plan)),
         "warnings": list(_list_warnings(plan)),

@@ -58,6 +58,18 @@ def test_validating_what_becomes_a_draft_makes_none(api, cart):
     assert "changeRequest" in api["owner"].post(IMPORT + ANYWAY, an_import()).json()
 
 
+def test_what_a_draft_leaves_out_is_named(api, cart):
+    guard(required_approvals=1)
+    body = an_import()
+    body["data"]["features"].append({"name": "new"})
+    body["data"]["features"][0]["description"] = "Pay"
+    [*_, warning] = api["owner"].post(VALIDATE + ANYWAY, body).json()["warnings"]
+    assert "leaves out the rest" in warning["message"]
+    assert warning["affectedItems"] == ["cart", "new"]
+    assert api["owner"].post(IMPORT + ANYWAY, body).json()["leftOut"] == ["cart", "new"]
+    assert not Flag.objects.filter(name="new").exists()
+
+
 def test_a_plan_of_a_promotion_names_broken_expectations(api, nobody):
     before = list(Strategy.objects.values())
     plan = api["owner"].post(PROMOTE, PLAN)
