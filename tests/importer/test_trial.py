@@ -1,8 +1,11 @@
-"""Validating an import, and planning a promotion, name what refuses them as a whole. Both try it, and undo it."""
+"""Validating an import, checking a file and planning a promotion name what refuses them as a whole, having tried it."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from importer.models import ImportRun
 from projects.models import Flag, ProjectEnvironment, Strategy
@@ -94,3 +97,26 @@ def test_a_plan_of_a_promotion_names_a_missing_comment(api, nobody):
     said = {"X-Comment": "As tried in development"}
     assert say(api["owner"].post(PROMOTE + ANYWAY, PLAN, headers=said)) == []
     assert api["owner"].post(PROMOTE + ANYWAY, PROMOTION, headers=said).status_code == 200
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(an_import()))
+    return path
+
+
+def test_checking_a_file_refuses_what_importing_it_would(cart, file):
+    with pytest.raises(CommandError, match="This breaks 2 expectations") as refused:
+        call_command("import_flags", str(file), "--check")
+    assert refused.value.returncode == 2
+    assert cart.environments.get(environment="production").enabled
+
+
+def test_checking_a_file_takes_the_options_of_importing_it(cart, file, capsys):
+    guard(comment_required=True)
+    with pytest.raises(CommandError, match="requires a comment"):
+        call_command("import_flags", str(file), "--check", "--ignore-expectations")
+    call_command("import_flags", str(file), "--check", "--ignore-expectations", "--comment", "Off")
+    assert "This file can be imported." in capsys.readouterr().out
+    assert cart.environments.get(environment="production").enabled

@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +11,19 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.core.change_checks import BrokenExpectations, Refusal
-from flagadmin.core.change_checks.comments import CommentRefused, tidy_comment
+from flagadmin.core.change_checks.comments import CommentRefused, check_comment, tidy_comment
 from flagadmin.core.change_options import changing
 from flagadmin.core.errors import Conflict
 from groups.access import Caller
-from importer.apply.execute import import_body
+from importer.apply.execute import import_body, list_touched_places
 from importer.body.schemas import parse_body
 from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Action, Plan
 from importer.report.document import plan_document
+from importer.trial import try_out
+from projects.access import may_refuse_changes
 
 BAR_WIDTH = 30
 
@@ -68,14 +72,15 @@ class Command(BaseCommand):
         )
         plan = plan_import(body, caller=Caller.system())
         self._print(plan, options["report"])
-        if options["check"]:
-            return self._finish_check(plan)
+        if options["check"] and not plan.can_be_applied:
+            raise CommandError("This file cannot be imported. Nothing was written.", returncode=REFUSED)
         plan.check()
         override_by = Caller.system() if options["ignore_expectations"] else None
+        make = partial(import_body, body, caller=Caller.system(), source=ImportRun.Source.COMMAND)
         with changing(comment=tidy_comment(options["comment"] or body.comment), override_by=override_by):
-            run = import_body(
-                body, caller=Caller.system(), source=ImportRun.Source.COMMAND, progress=show_progress
-            )
+            if options["check"]:
+                return self._finish_check(plan, make)
+            run = make(progress=show_progress)
         self.stdout.write(f"Imported into {run.project} / {run.environment}.")
         return None
 
@@ -93,9 +98,11 @@ class Command(BaseCommand):
             for entry in document[kind]:
                 self.stdout.write(f"{entry['message']} {'; '.join(entry['affectedItems'][:100])}".rstrip())
 
-    def _finish_check(self, plan: Plan) -> None:
-        if not plan.can_be_applied:
-            raise CommandError("This file cannot be imported. Nothing was written.", returncode=REFUSED)
+    def _finish_check(self, plan: Plan, make: Callable[[], ImportRun]) -> None:
+        """Raises what refuses the import as a whole."""
+        check_comment(list_touched_places(plan))
+        if may_refuse_changes(plan.project):
+            try_out(make)
         self.stdout.write("This file can be imported. Nothing was written.")
 
 
