@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from flagadmin.core.errors import ValidationError
@@ -13,7 +14,7 @@ from groups.console import ActionPage, Breadcrumbs, ListPage
 from projects.access import access_project
 from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
-from releases.models import ChangeRequest
+from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
 from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
@@ -49,7 +50,11 @@ class RequestsPage(ListPage):
         requests = read_requests(self.project.pk, self.caller).prefetch_related(None)
         if state := values["state"]:
             requests = requests.filter(state=state)
-        return requests.select_related("author").annotate(change_count=Count("changes")).order_by()
+        # Joined, the changes of all requests would be counted for each page, with all columns of these grouped.
+        counts = Change.objects.order_by().filter(request=OuterRef("pk")).values("request")
+        number = Subquery(counts.annotate(number=Count("pk")).values("number"))
+        listed = requests.select_related(None).select_related("author").defer("impact", "moved", "summary")
+        return listed.annotate(change_count=Coalesce(number, 0)).order_by()
 
     def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.pk, row.environment_id, row.state, row.author_name, row.created_at)

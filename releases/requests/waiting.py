@@ -16,7 +16,7 @@ def waiting_for(caller: Caller, requests: QuerySet[ChangeRequest]) -> QuerySet[C
     """Finds the requests that the caller may approve, and has not, or may apply. One or two queries per environment."""
     undecided = requests.filter(state__in=(State.IN_REVIEW, State.APPROVED)).order_by()
     review, apply = NONE, by(caller) & Q(required_approvals=0)
-    for project, environment in set(undecided.values_list("project_id", "environment_id")):
+    for project, environment in undecided.values_list("project_id", "environment_id").distinct():
         here = Q(project=project, environment=environment)
         if may_approve(project, environment, caller):
             review |= here
