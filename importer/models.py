@@ -76,6 +76,11 @@ class ImportRun(models.Model):
         return "promotion" if self.promoted_from else "import"
 
     @property
+    def written(self) -> int:
+        """The number of flags that it creates or changes."""
+        return self.counts.get("create", 0) + self.counts.get("change", 0)
+
+    @property
     def verb(self) -> str:
         return "Promote" if self.promoted_from else "Import"
 

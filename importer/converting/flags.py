@@ -104,7 +104,6 @@ class Source:
     product: str
     flags: list[Flag]
     renamed: dict[str, str] = field(default_factory=dict)
-    environment: str = ""
     notes: tuple[str, ...] = ()
 
 

@@ -79,13 +79,12 @@ def recognize(document: Any) -> bool:
 def read(document: Any, environment: str) -> Source:
     """Raises ValidationError."""
     reader = _Reader(validate(_ENVIRONMENT, document))
-    return Source(TITLE, list(reader.flags()), {"identifier of an identity": "userId"}, reader.name)
+    return Source(TITLE, list(reader.flags()), {"identifier of an identity": "userId"})
 
 
 class _Reader:
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.name = environment.get("name", "")
         self.prefix = f"{environment.get('api_key', '')}_"
         self.segments = (environment.get("project") or {}).get("segments") or []
         self._segments: dict[int, tuple[SegmentReader, InSegment]] = {}

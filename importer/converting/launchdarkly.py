@@ -95,7 +95,7 @@ def _read_list(document: Mapping[str, Any], listed: tuple[str, list[Any]], envir
             flag.add_missing("environment", f"It is not in the environment {environment}.")
         reader.add(flag, targeting or {"on": False})
         read_flags.append(flag)
-    return Source(TITLE, reader.finish(read_flags), clauses.renamed, environment, clauses.notes)
+    return Source(TITLE, reader.finish(read_flags), clauses.renamed, clauses.notes)
 
 
 def _read_tags(flag: ListedFlag) -> list[str]:
@@ -132,4 +132,4 @@ def _read_file(document: Any) -> Source:
     for key in values:
         read_flags.append(Flag(key, f"flagValues.{key}"))
         reader.add(read_flags[-1], {"on": True, "fallthrough": {"variation": 0}})
-    return Source(TITLE, reader.finish(read_flags), clauses.renamed, "", clauses.notes)
+    return Source(TITLE, reader.finish(read_flags), clauses.renamed, clauses.notes)

@@ -20,7 +20,7 @@ def name_run(run: ImportRun) -> str:
         return f"{_IMPORT.get(state, 'Import')} into {run.project} / {run.environment}"
     if state == State.UNDONE:
         return f"{_PROMOTION[state]} to {run.environment}"
-    flags = pluralize(run.counts.get("create", 0) + run.counts.get("change", 0), "flag")
+    flags = pluralize(run.written, "flag")
     return f"{_PROMOTION.get(state, 'Promote')} {flags} to {run.environment}"
 
 

@@ -18,7 +18,6 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
     preview = run.preview
     ticks = run.reports.filter(name__in=ticked, action__in=EXCLUDABLE).values_list("name", "action")
     excluding = dict(ticks)
-    written = run.counts.get("create", 0) + run.counts.get("change", 0)
     return {
         "sentence": summarize_counts(run.counts),
         "problems": preview.get("problems", ())[:PROBLEMS_SHOWN],
@@ -35,7 +34,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         "blocked": explain_block(run),
         "refused": run.counts.get("refuse", 0),
         "ticks": excluding,
-        "importing": written - sum(action != "refuse" for action in excluding.values()),
+        "importing": run.written - sum(action != "refuse" for action in excluding.values()),
     }
 
 
@@ -88,7 +87,7 @@ def explain_block(run: ImportRun) -> str:
         return refusal
     if run.preview.get("general"):
         return "Correct the file: some problems affect more than single flags."
-    if run.counts.get("create", 0) + run.counts.get("change", 0) + count_written_contexts(run.preview):
+    if run.written + count_written_contexts(run.preview):
         return ""
     if run.preview.get("problemCount"):
         return "Correct the file: none of its flags can be imported."

@@ -100,11 +100,9 @@ class RunPage(ConsolePage):
             is_pending=is_pending,
             steps=STEPS,
             counts=list(list_counts(self.run)),
-            written=(written := self.run.counts.get("create", 0) + self.run.counts.get("change", 0)),
-            undoable=written > 0 or bool(self.run.saved_contexts),
             parts=list(self.copied_parts()) if is_pending and self.run.promoted_from else (),
             progress=run_document(self.run),
-            **self.undoing(may_undo and (written > 0 or bool(self.run.saved_contexts))),
+            **self.undoing(may_undo and bool(self.run.written or self.run.saved_contexts)),
             listing=self.listing,
             rows=[
                 FlagRow(report, self.run, may_restore=is_pending and may_update)
@@ -134,7 +132,7 @@ class RunPage(ConsolePage):
             return {"undone": find_undoing(self.run, caller=self.caller)}
         if self.run.state != State.DONE or not may_undo:
             return {"may_undo": False}
-        if sum(self.run.counts.get(key, 0) for key in ("create", "change")) > MAX_PLANNED:
+        if self.run.written > MAX_PLANNED:
             return {"may_undo": True}
         try:
             return {"may_undo": True, "undo": plan_undo(self.run, caller=self.caller)}

@@ -50,11 +50,6 @@ class CompiledConstraint:
         """ "needs one of US, DE"."""
         return self.unmet.removeprefix(", ")
 
-    @property
-    def stored_inverted(self) -> bool:
-        """Whether the stored constraint is inverted. NOT_IN runs as IN with `inverted` negated."""
-        return self.inverted is not (self.operator == "NOT_IN")
-
 
 @dataclass(frozen=True, slots=True)
 class Conditions:

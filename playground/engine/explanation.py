@@ -17,13 +17,8 @@ from playground.engine.variants import NONE, CompiledVariants
 
 @dataclass(frozen=True, slots=True)
 class ConstraintExplanation:
-    """One constraint. `value` is the context's value, None if absent; `operator` is empty for the condition of a
-    strategy type (userIds, IPs)."""
+    """One constraint, or the condition of a strategy type (userIds, IPs)."""
 
-    field: str
-    operator: str
-    inverted: bool
-    value: str | None
     holds: bool
     sentence: str
 
@@ -40,15 +35,13 @@ class SegmentExplanation:
 class RolloutExplanation:
     """A rollout: buckets 1 to `threshold` of 100 are on.
 
-    `field` and `value` are what was hashed. They are None if the bucket was drawn; if the context has nothing to hash,
-    `bucket` is None too.
+    The value of `field` was hashed. It is None if the bucket was drawn; if the context has nothing to hash, `bucket`
+    is None too.
     """
 
     bucket: int | None
     threshold: int
-    stickiness: str
     field: str | None
-    value: str | None
     inside: bool
     sentence: str
 
@@ -70,9 +63,6 @@ class VariantExplanation:
     name: str
     place: int | None
     total: int
-    stickiness: str
-    field: str | None
-    value: str | None
     shares: tuple[VariantShare, ...]
     sentence: str
 
@@ -99,8 +89,6 @@ class ParentExplanation:
     """A parent of the flag. `problem` is None if it is in the required state."""
 
     name: str
-    needs_enabled: bool
-    variants: tuple[str, ...]
     problem: ParentProblem | None
     sentence: str
 
@@ -110,13 +98,11 @@ class FlagExplanation:
     """Everything about one flag's result. `variant` explains the flag's own variant; None if a strategy gives the
     variant, or if there is none."""
 
-    name: str
     project: str
     enabled: bool
     state: State
     variant_name: str | None
     reason: str
-    fault: str | None
     parents: tuple[ParentExplanation, ...]
     strategies: tuple[StrategyExplanation, ...]
     variant: VariantExplanation | None
@@ -137,13 +123,11 @@ class _Explainer:
         if flag.variants is not None and outcome.pick != NONE:
             own = self.variant(flag.variants, outcome.pick, outcome.place)
         return FlagExplanation(
-            name=flag.name,
             project=flag.project,
             enabled=flag.enabled,
             state=find_state(flag, outcome),
             variant_name=self.evaluation.variant(flag, outcome),
             reason=self.reasons.flag(flag, outcome),
-            fault=flag.fault,
             parents=tuple(self.parent(parent, outcome) for parent in flag.parents),
             strategies=tuple(
                 self.strategy(strategy, strategy_outcome, decides=index == outcome.decided)
@@ -158,8 +142,6 @@ class _Explainer:
         unmet = next((unmet for unmet in outcome.unmet if unmet.parent is parent), None)
         return ParentExplanation(
             name=parent.name,
-            needs_enabled=parent.enabled,
-            variants=parent.variants,
             problem=unmet.problem if unmet else None,
             sentence=self.reasons.parent(unmet)
             if unmet
@@ -199,10 +181,6 @@ class _Explainer:
         value = self.reasons.values[constraint.field]
         undecidable = self.evaluation.values[constraint.column] is UNDECIDABLE
         return ConstraintExplanation(
-            field=constraint.field,
-            operator=constraint.operator,
-            inverted=constraint.stored_inverted,
-            value=self.evaluation.context.lookup(constraint.field),
             holds=holds,
             sentence=(constraint.undecidable or sentences.undecidable_text(constraint.field))
             if undecidable
@@ -223,30 +201,21 @@ class _Explainer:
         rollout = strategy.rollout
         if rollout is None:
             return None
-        field, value = self.sticky(rollout.stickiness)
+        sticky = self.evaluation.sticky(rollout.stickiness)
         return RolloutExplanation(
             bucket=bucket or None,
             threshold=rollout.threshold,
-            stickiness=rollout.stickiness,
-            field=field,
-            value=value,
+            field=sticky[0] if sticky else None,
             inside=0 < bucket <= rollout.threshold,
             sentence=self.reasons.rollout(rollout, bucket),
         )
 
-    def sticky(self, stickiness: str) -> tuple[str, str] | tuple[None, None]:
-        return self.evaluation.sticky(stickiness) or (None, None)
-
     def variant(self, variants: CompiledVariants, pick: int, place: int) -> VariantExplanation:
-        field, value = self.sticky(variants.stickiness)
         limits = (0, *variants.limits)
         return VariantExplanation(
             name=variants.names[pick],
             place=place or None,
             total=variants.total,
-            stickiness=variants.stickiness,
-            field=field,
-            value=value,
             shares=tuple(
                 VariantShare(name, limits[index] + 1, limits[index + 1], index == pick)
                 for index, name in enumerate(variants.names)

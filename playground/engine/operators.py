@@ -23,40 +23,33 @@ class Operator:
     """One operator. `takes` is "values" or "value"; `noun` and `relation` make its sentence:
     "needs a version above 5.0.0" is "needs {noun} {relation} {shown value}"."""
 
-    name: str
     takes: str
     family: str
     noun: str
     relation: str
 
 
-def _make_operator(name: str, takes: str, family: str, noun: str, relation: str) -> tuple[str, Operator]:
-    return name, Operator(name, takes, family, noun, relation)
-
-
-OPERATORS: dict[str, Operator] = dict(
-    (
-        _make_operator("IN", "values", "set", "", "one of"),
-        _make_operator("NOT_IN", "values", "set", "", "none of"),
-        _make_operator("STR_STARTS_WITH", "values", "text", "a string", "starting with"),
-        _make_operator("STR_ENDS_WITH", "values", "text", "a string", "ending with"),
-        _make_operator("STR_CONTAINS", "values", "text", "a string", "containing"),
-        _make_operator("NUM_EQ", "value", "number", "a number", "equal to"),
-        _make_operator("NUM_GT", "value", "number", "a number", "above"),
-        _make_operator("NUM_GTE", "value", "number", "a number", "of at least"),
-        _make_operator("NUM_LT", "value", "number", "a number", "below"),
-        _make_operator("NUM_LTE", "value", "number", "a number", "of at most"),
-        _make_operator("DATE_AFTER", "value", "date", "a time", "after"),
-        _make_operator("DATE_BEFORE", "value", "date", "a time", "before"),
-        _make_operator("SEMVER_EQ", "value", "version", "a version", "equal to"),
-        _make_operator("SEMVER_GT", "value", "version", "a version", "above"),
-        _make_operator("SEMVER_GTE", "value", "version", "a version", "of at least"),
-        _make_operator("SEMVER_LT", "value", "version", "a version", "below"),
-        _make_operator("SEMVER_LTE", "value", "version", "a version", "of at most"),
-        _make_operator("REGEX", "value", "regex", "a string", "matching"),
-        _make_operator("IN_CIDR", "values", "network", "an IP address", "in"),
-    )
-)
+OPERATORS: dict[str, Operator] = {
+    "IN": Operator("values", "set", "", "one of"),
+    "NOT_IN": Operator("values", "set", "", "none of"),
+    "STR_STARTS_WITH": Operator("values", "text", "a string", "starting with"),
+    "STR_ENDS_WITH": Operator("values", "text", "a string", "ending with"),
+    "STR_CONTAINS": Operator("values", "text", "a string", "containing"),
+    "NUM_EQ": Operator("value", "number", "a number", "equal to"),
+    "NUM_GT": Operator("value", "number", "a number", "above"),
+    "NUM_GTE": Operator("value", "number", "a number", "of at least"),
+    "NUM_LT": Operator("value", "number", "a number", "below"),
+    "NUM_LTE": Operator("value", "number", "a number", "of at most"),
+    "DATE_AFTER": Operator("value", "date", "a time", "after"),
+    "DATE_BEFORE": Operator("value", "date", "a time", "before"),
+    "SEMVER_EQ": Operator("value", "version", "a version", "equal to"),
+    "SEMVER_GT": Operator("value", "version", "a version", "above"),
+    "SEMVER_GTE": Operator("value", "version", "a version", "of at least"),
+    "SEMVER_LT": Operator("value", "version", "a version", "below"),
+    "SEMVER_LTE": Operator("value", "version", "a version", "of at most"),
+    "REGEX": Operator("value", "regex", "a string", "matching"),
+    "IN_CIDR": Operator("values", "network", "an IP address", "in"),
+}
 
 
 def find_problem(operator: str, value: object) -> str | None:

@@ -142,9 +142,7 @@ class Choices(ConsolePage):
 
     def live_context(self) -> dict[str, Any]:
         """The variables of ``connect/live.html``."""
-        attempt = Attempt(
-            self.project, self.environment, self.snippet.kind, self.flag, self.token, self.since
-        )
+        attempt = Attempt(self.project, self.environment, self.flag, self.token, self.since)
         connection = find_connection(attempt, caller=self.caller, may_create=self.may_create)
         # Once it has said how often it asked, nothing more is to be waited for.
         is_done = connection.is_connected and (connection.counts is not None or not self.snippet.registers)

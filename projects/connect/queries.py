@@ -40,7 +40,6 @@ class Attempt:
 
     project: Project
     environment: str
-    kind: str
     flag: str
     token: ApiToken | None
     since: datetime

@@ -10,7 +10,7 @@ from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_
 from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import check_permissions, flag_url, get_project_breadcrumbs, project_url
+from projects.console import check_permissions, flag_url, get_project_breadcrumbs
 from projects.flags.dependencies.actions import list_possible_parents
 from projects.flags.flag_document import read_flag_document
 from projects.flags.flag_places import make_environment_cards, make_splits
@@ -91,7 +91,6 @@ class FlagPage(ConsolePage):
         return super().get_context_data(
             flag=flag,
             url=flag_url(flag.project_id, flag.name),
-            project_url=project_url(flag.project_id),
             document=document,
             type_name=FlagType.objects.filter(pk=flag.type).values_list("name", flat=True).first()
             or flag.type,

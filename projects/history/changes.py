@@ -60,7 +60,6 @@ class Actor:
     """The author of a change. ``robot``: a service account, an API token or the system."""
 
     name: str
-    initials: str
     robot: bool
 
 
@@ -242,9 +241,7 @@ def _find_actors(events: Any) -> dict[int, User]:
 def _make_actor(event: AuditEvent, people: Mapping[int, User]) -> Actor:
     user = people.get(event.actor_id) if event.actor_id is not None else None
     name = user.display_name if user is not None else event.actor_name
-    words = name.replace("-", " ").replace(".", " ").replace("_", " ").split() or [name]
-    initials = "".join(word[:1] for word in (words[0], *words[1:][-1:])).upper()
-    return Actor(name, initials, event.actor_id is None or (user is not None and user.is_service))
+    return Actor(name, event.actor_id is None or (user is not None and user.is_service))
 
 
 # One entry --------------------------------------------------------------------------------------------------

@@ -249,7 +249,6 @@ class StrategyEditor(DraftingPage):
             comment_required=self.asking and requires_comment([self.project_id], [self.environment]),
             is_production=self.is_production,
             needs_request=self.needs_request,
-            home=self.home,
             payload_types=PAYLOAD_TYPES,
             environment=self.environment,
             locked=self.why_locked() if self.locked else "",
