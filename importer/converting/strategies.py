@@ -70,7 +70,7 @@ class Strategies:
         ]
 
     def _make_strategies(self, flag: Flag, rule: Rule, excluded: Sequence[Condition]) -> Iterator[Document]:
-        shares = _find_shares(flag, rule.outcome)
+        shares = _find_shares(rule.outcome)
         for alternative in self._alternatives.find(All((rule.when, *excluded))):
             yield {
                 "name": FLEXIBLE_ROLLOUT,
@@ -155,7 +155,7 @@ def _find_percentage(flag: Flag, outcome: Outcome | Split) -> int:
     return rounded
 
 
-def _find_shares(flag: Flag, outcome: Outcome | Split) -> dict[str, float]:
+def _find_shares(outcome: Outcome | Split) -> dict[str, float]:
     """The weight of each variant."""
     if not isinstance(outcome, Split):
         return {outcome: 1.0} if isinstance(outcome, str) else {}

@@ -55,7 +55,7 @@ def plan_saved_contexts(plan: Plan, entries: Sequence[Any], target: Target, call
             for problem in problems
         ]
         plan.saved_contexts[name] = planned
-    plan.issues += _limit_issues(plan.saved_contexts.values(), target)
+    plan.issues += _limit_issues(plan.saved_contexts.values())
 
 
 def _find_known_names(plan: Plan, entries: Iterable[Any], caller: Caller) -> Known:
@@ -143,7 +143,7 @@ def _enforcement_problems(planned: SavedContextPlan, around: _Around, caller: Ca
     planned.enforced_in = saved.enforced_in
 
 
-def _limit_issues(plans: Iterable[SavedContextPlan], target: Target) -> Iterator[Issue]:
+def _limit_issues(plans: Iterable[SavedContextPlan]) -> Iterator[Issue]:
     new = [planned.project for planned in plans if planned.action is Action.CREATE]
     for project in dict.fromkeys(new):
         stored = SavedContext.objects.filter(project=project).count()

@@ -251,13 +251,8 @@ class _Joined(Sequence[Context]):
 
 
 def make_users(
-    states: Iterable[Definitions],
-    *,
-    now: PointInTime,
-    count: int,
-    seed: int = 0,
-    fixed: Mapping[str, str] = NOTHING,
+    states: Iterable[Definitions], *, now: PointInTime, count: int, seed: int = 0
 ) -> list[Context]:
     """Users with values that any of the flags names."""
-    users = GeneratedUsers(now=now, count=count, seed=seed, fixed=fixed)
+    users = GeneratedUsers(now=now, count=count, seed=seed)
     return list(FlagUsers(users, NameValues(states).of_all()))
