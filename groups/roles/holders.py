@@ -16,6 +16,7 @@ class Holder:
 
     name: str
     kind: str  # "user", "service account" or "group"
+    id: int
     project: str | None
     since: datetime | None
 
@@ -72,9 +73,9 @@ def count_holders(role: Role) -> RoleUse:
 
 def _list_root_holders(role: Role) -> Iterator[Holder]:
     for user in role.users.only("id", "name", "username", "is_service"):
-        yield Holder(user.display_name, _describe_kind(user.is_service), None, None)
-    for name in role.groups.values_list("name", flat=True):
-        yield Holder(name, "group", None, None)
+        yield Holder(user.display_name, _describe_kind(user.is_service), user.pk, None, None)
+    for pk, name in role.groups.values_list("id", "name"):
+        yield Holder(name, "group", pk, None, None)
 
 
 def _list_project_holders(role: Role) -> Iterator[Holder]:
@@ -85,13 +86,14 @@ def _list_project_holders(role: Role) -> Iterator[Holder]:
         "user__name",
         "user__username",
         "user__is_service",
+        "group_id",
         "group__name",
     )
-    for project, since, user, name, username, is_service, group_name in grants:
+    for project, since, user, name, username, is_service, group, group_name in grants:
         if user is not None:
-            yield Holder(name or username, _describe_kind(is_service), project, since)
+            yield Holder(name or username, _describe_kind(is_service), user, project, since)
         else:
-            yield Holder(group_name, "group", project, since)
+            yield Holder(group_name, "group", group, project, since)
 
 
 def _describe_kind(is_service: bool) -> str:

@@ -20,7 +20,7 @@ BOUNDED = {
     "flagadmin/core/http/request_metrics.py: _make_collector": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
     "projects/connect/snippets.py: read_snippets": "takes no argument",
-    "importer/moving/exports.py: _list_members": "the documents of an export that are declared there",
+    "importer/body/schema_errors.py: list_members": "the documents of imports and exports that are declared",
     "playground/comparison/users.py: _make_identifiers": "the latest of generated users",
     "playground/comparison/users.py: _shuffle_ranks": "the latest of generated users",
     "playground/comparison/rules.py: _make_searched_identifiers": "identifiers of 20 fields",
