@@ -120,25 +120,56 @@ def _changes_of_flag(before: FlagDefinition, after: FlagDefinition) -> Iterator[
         yield ProposedChange(name, "patchVariant", {"variants": after["variants"]})
     if before["dependencies"] != after["dependencies"]:
         yield from _changes_of_parents(name, before, after)
-    if before["enabled"] != after["enabled"]:
+    loses_all = after["enabled"] and before["strategies"] and not after["strategies"]  # which turns it off
+    if before["enabled"] != after["enabled"] or loses_all:
         yield ProposedChange(name, "updateEnabled", {"enabled": after["enabled"]})
 
 
 def _changes_of_strategies(
     name: str, before: Iterable[StrategyDefinition], after: Iterable[StrategyDefinition]
 ) -> Iterator[ProposedChange]:
-    old, new = ({strategy["id"]: strategy for strategy in strategies} for strategies in (before, after))
-    for key in old.keys() - new.keys():
-        yield ProposedChange(name, "deleteStrategy", {"id": key})
+    old = {strategy["id"]: strategy for strategy in before}
+    new = {strategy["id"]: strategy for strategy in _keep_ids(old, after)}
     for key, strategy in new.items():
         if key not in old:
             yield ProposedChange(name, "addStrategy", {k: v for k, v in strategy.items() if k != "id"})
         elif _unplaced(strategy) != _unplaced(old[key]):
             yield ProposedChange(name, "updateStrategy", _changed_members(old[key], strategy))
+    # Once the others are there: without any strategy, the flag would be turned off.
+    for key in old.keys() - new.keys():
+        yield ProposedChange(name, "deleteStrategy", {"id": key})
     kept = [key for key in old if key in new]
     if kept != [key for key in new if key in old]:
         places = [{"id": key, "sortOrder": place} for place, key in enumerate(k for k in new if k in old)]
         yield ProposedChange(name, "reorderStrategy", places)
+
+
+def _keep_ids(
+    old: Mapping[str, StrategyDefinition], after: Iterable[StrategyDefinition]
+) -> list[StrategyDefinition]:
+    """The strategies afterwards. What replaces one, as an import does, gets its id, if it is equal or of its type."""
+    strategies = list(after)
+    gone = {**old}
+    for strategy in strategies:
+        gone.pop(strategy["id"], None)
+    ids: dict[str, str] = {}
+    for are_alike in (_are_equal, _are_of_one_type):
+        for strategy in strategies:
+            if strategy["id"] in old or strategy["id"] in ids:
+                continue
+            key = next((key for key, former in gone.items() if are_alike(former, strategy)), None)
+            if key is not None:
+                ids[strategy["id"]] = key
+                del gone[key]
+    return [{**strategy, "id": ids.get(strategy["id"], strategy["id"])} for strategy in strategies]
+
+
+def _are_equal(first: StrategyDefinition, second: StrategyDefinition) -> bool:
+    return _unplaced({**first, "id": ""}) == _unplaced({**second, "id": ""})
+
+
+def _are_of_one_type(first: StrategyDefinition, second: StrategyDefinition) -> bool:
+    return first["name"] == second["name"]
 
 
 def _changed_members(before: StrategyDefinition, after: StrategyDefinition) -> dict[str, Any]:

@@ -95,6 +95,54 @@ def test_by_api_it_becomes_a_draft(api, body):
     assert api["viewer"].post(IMPORT, body, format="json").status_code == 403
 
 
+def apply_draft(api: Any, number: int) -> list[str]:
+    """The actions of the request, once it has been applied."""
+    url = f"/api/admin/projects/shop/change-requests/{number}/state"
+    for who, state in (("owner", "In review"), ("admin", "Approved"), ("admin", "Applied")):
+        answer = api[who].put(url, {"state": state}, format="json")
+        assert answer.status_code == 200, answer.json()
+    return [change.action for change in ChangeRequest.objects.get(pk=number).changes.order_by("id")]
+
+
+def in_production() -> tuple[bool, list[tuple[str, str | None]]]:
+    """Whether cart is on, and the types and rollouts of its strategies."""
+    flag = Flag.objects.get(name="cart")
+    rows = flag.strategies.filter(environment="production").order_by("sort_order")
+    strategies = [(row.name, row.parameters.get("rollout")) for row in rows]
+    return flag.environments.get(environment="production").enabled, strategies
+
+
+def propose(api: Any, body: dict[str, Any]) -> list[str]:
+    answer = api["owner"].post(IMPORT, body, format="json").json()
+    return apply_draft(api, answer["changeRequest"]["id"])
+
+
+def test_a_strategy_that_is_imported_again_is_changed(api, body):
+    key = Strategy.objects.get().pk
+    assert propose(api, body) == ["updateStrategy"]
+    assert in_production() == (True, [("flexibleRollout", "50")])
+    assert Strategy.objects.get().pk == key
+
+
+def test_a_strategy_of_another_type_replaces_it_while_the_flag_stays_on(api, body):
+    body["data"]["featureStrategies"][0].update(name="default", parameters={})
+    assert propose(api, body) == ["addStrategy", "deleteStrategy"]
+    assert in_production() == (True, [("default", None)])
+
+
+def test_equal_strategies_stay_and_another_is_added(api, body):
+    same = body["data"]["featureStrategies"][0] | {"parameters": PARAMETERS}
+    body["data"]["featureStrategies"].append(same)
+    assert propose(api, body) == ["addStrategy"]
+    assert sorted(in_production()[1]) == [("flexibleRollout", "10"), ("flexibleRollout", "50")]
+
+
+def test_a_flag_without_strategies_stays_on(api, body):
+    body["data"].update(featureStrategies=[], featureEnvironments=[])
+    assert propose(api, body) == ["deleteStrategy", "updateEnabled"]
+    assert in_production()[0]
+
+
 def test_by_api_who_may_skip_requests_imports(api, body):
     assert api["admin"].post(IMPORT, body, format="json").status_code == 200
     assert (ChangeRequest.objects.count(), rollout()) == (0, "50")
