@@ -155,7 +155,7 @@ def _refuse_tags(
         return None
     effect = (
         f"Tags by which approvals are counted would come or go ({choices({tag for _, tag in retagged})} of "
-        f"{choices(flags)}): only who may skip change requests can do that."
+        f"{choices(flags)}): only those who may skip change requests can do that."
     )
     return NeedsChangeRequest(Gated(project_id, environment, flags, None, effect=effect))
 

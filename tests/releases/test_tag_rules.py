@@ -73,7 +73,7 @@ def test_a_tag_that_asks_for_more_approvals_is_not_taken_away(api: Any, cart: Fl
     assert (refused.status_code, refused.json().get("permissions")) == (403, ["SKIP_CHANGE_REQUEST"])
     assert refused.json()["message"].startswith(
         "Changes of production in project shop need a change request. Tags by which approvals are counted would come "
-        "or go (risk:high of cart): only who may skip change requests can do that. Nothing was saved."
+        "or go (risk:high of cart): only those who may skip change requests can do that. Nothing was saved."
     )
     assert (tags(), Flag.objects.get().project_id) == (["cart risk:high"], "shop")
 
