@@ -125,7 +125,7 @@ def get_flag(call: Call, asked: GetFlag) -> Answer:
 
 def _describe_environments(places: list[Document]) -> Iterator[Answer]:
     ids = {number for place in places for strategy in place["strategies"] for number in strategy["segments"]}
-    segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
+    segments = Segment.objects.names(ids)
     for place in places:
         yield {
             "name": place["name"],

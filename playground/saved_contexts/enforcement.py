@@ -22,7 +22,7 @@ Document = Mapping[str, Any]
 def read_flag_projects(expectations: Iterable[Document]) -> dict[str, str]:
     """The project of each flag, also of archived ones. One query, if anything is expected."""
     names = {expectation["flag"] for expectation in expectations}
-    return dict(Flag.objects.filter(name__in=names).values_list("name", "project_id")) if names else {}
+    return dict(Flag.objects.filter(name__in=names).values_list("name", "project_id"))
 
 
 def enforce(

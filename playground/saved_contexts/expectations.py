@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.utils import timezone
@@ -20,9 +21,9 @@ from playground.engine.context import Context, PointInTime
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
+from playground.saved_contexts.enforcement import read_flag_projects
 from playground.saved_contexts.queries import select_visible_expectations
 from projects.definitions import Definitions, find_parents, read_definitions
-from projects.models import Flag
 from projects.revision import read_revisions
 
 MAX_CHECKED = 10_000
@@ -158,9 +159,7 @@ def list_expectations(
         ]
         for key, listed in select_visible_expectations(caller, saved).items()
     }
-    named = {expected["flag"] for listed in visible.values() for expected in listed}
-    owners = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id")) if named else {}
-    owners = {**(planned or {}), **owners}
+    owners = {**(planned or {}), **read_flag_projects(chain.from_iterable(visible.values()))}
     expectations = [
         Expectation(saved=context, project=owners.get(expected["flag"], context.project_id or ""), **expected)
         for context in saved

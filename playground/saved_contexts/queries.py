@@ -13,7 +13,7 @@ from playground.saved_contexts.documents import (
     make_expectation_records,
     make_saved_context_document,
 )
-from projects.models import Flag
+from playground.saved_contexts.enforcement import read_flag_projects
 
 
 def search_saved_contexts(caller: Caller, words: Sequence[str]) -> "QuerySet[SavedContext]":
@@ -40,10 +40,9 @@ def select_visible_expectations(
     caller: Caller, contexts: Collection[SavedContext]
 ) -> dict[int, list[Document]]:
     """The expectations of each saved context, without those of flags in projects that the caller may not read."""
-    named = {expectation["flag"] for saved in contexts for expectation in saved.expectations}
-    if caller.readable_projects is None or not named:
+    if caller.readable_projects is None:
         return {saved.pk: list(saved.expectations) for saved in contexts}
-    projects = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id"))
+    projects = read_flag_projects(expected for saved in contexts for expected in saved.expectations)
 
     def is_visible(saved: SavedContext, flag: str) -> bool:
         # A flag that is gone was one of the project's, where the context belongs to one.

@@ -73,8 +73,7 @@ class ComparePage(InProjectPage, ListPage):
             yield (flag.name, *sides, ", ".join(flag.differences))
 
     def segment_names(self, flags: Iterable[ComparedFlag]) -> dict[int, str]:
-        used = collect_segment_ids(flags)
-        return dict(Segment.objects.filter(pk__in=used).values_list("pk", "name")) if used else {}
+        return Segment.objects.names(collect_segment_ids(flags))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing, places = kwargs["listing"], self.environments

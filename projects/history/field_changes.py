@@ -116,7 +116,7 @@ def _describe_strategy(event: AuditEvent, names: Names) -> Iterator[FieldChange]
 def list_strategy_changes(before: StrategyDefinition, after: StrategyDefinition) -> list[FieldChange]:
     """The differences of two strategies, shortened to what a page can show."""
     ids = {*before["segments"], *after["segments"]}
-    segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
+    segments = Segment.objects.names(ids)
     if before["name"] == after["name"]:
         changes = [_make_field_change(change) for change in diff.compare_strategies(before, after, segments)]
     else:

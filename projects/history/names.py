@@ -27,7 +27,7 @@ def find_names_in(events: Iterable[AuditEvent]) -> Names:
                         segments.update(
                             segment for segment in document["segments"] if isinstance(segment, int)
                         )
-    return Names(_number_strategies(strategies), _name_segments(segments))
+    return Names(_number_strategies(strategies), Segment.objects.names(segments))
 
 
 def _number_strategies(places: set[tuple[str, str]]) -> dict[str, int]:
@@ -42,7 +42,3 @@ def _number_strategies(places: set[tuple[str, str]]) -> dict[str, int]:
     for pk, *place in rows.order_by("sort_order", "pk").values_list("pk", "flag_id", "environment_id"):
         numbers_by_place[tuple(place)] = numbers[str(pk)] = numbers_by_place.get(tuple(place), 0) + 1
     return numbers
-
-
-def _name_segments(ids: set[int]) -> dict[int, str]:
-    return dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}

@@ -1,5 +1,7 @@
 """Segments: named lists of constraints that strategies share."""
 
+from collections.abc import Collection
+
 from django.db import models
 from django.db.models import Q
 
@@ -7,6 +9,11 @@ from playground.engine.definitions import SegmentDefinition
 from projects.models.projects import Project
 from projects.models.querysets import SharedQuerySet
 from projects.revision import OF_SEGMENT, make_revision_triggers
+
+
+class SegmentQuerySet(SharedQuerySet["Segment"]):
+    def names(self, ids: Collection[int]) -> dict[int, str]:
+        return dict(self.filter(pk__in=ids).values_list("pk", "name"))
 
 
 class Segment(models.Model):
@@ -25,7 +32,7 @@ class Segment(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
 
-    objects = SharedQuerySet["Segment"].as_manager()
+    objects = SegmentQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]

@@ -81,7 +81,7 @@ class PlannedPart:
 def name_segments(planned: Iterable[PlannedPart]) -> dict[int, str]:
     """The names of the segments that these parts use or used, by id. One query."""
     used = {segment for each in planned for segment in each.part.used_segments()}
-    return dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
+    return Segment.objects.names(used)
 
 
 def list_reasons(problems: Iterable[Problem]) -> list[str]:

@@ -264,7 +264,7 @@ class StrategyEditor(DraftingPage):
 
 def describe_whole_strategy(document: StrategyDefinition) -> list[Summary | str]:
     """The full description of a stored strategy: its sentence, then title, state and variants."""
-    names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
+    names = Segment.objects.names(document["segments"])
     disabled = "disabled" if document["disabled"] else ""
     texts = (document["title"], disabled, describe_variants(document["variants"]))
     facts = ", ".join(text for text in texts if text)

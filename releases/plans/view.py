@@ -93,7 +93,7 @@ class PlanView:
         return list(self._stations())
 
     def _stations(self) -> Iterator[Station]:
-        names = dict(Segment.objects.filter(pk__in=self._segments()).values_list("pk", "name"))
+        names = Segment.objects.names(self._segments())
         opens: datetime | None = None
         for milestone in self.milestones:
             is_active = milestone.pk == self.plan.active_id

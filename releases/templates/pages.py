@@ -77,7 +77,7 @@ class TemplatePage(ConsolePage):
         own = template.project_id and self.caller.can(OWN, project=template.project_id)
         milestones = list(template.milestones.all())
         keys = {key for each in milestones for strategy in each.strategies for key in strategy["segments"]}
-        names = dict(Segment.objects.filter(pk__in=keys).values_list("pk", "name"))
+        names = Segment.objects.names(keys)
         lines = [
             (
                 milestone,

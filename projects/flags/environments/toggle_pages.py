@@ -139,7 +139,7 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         if not documents and self.turned == "on":
             documents = [plan_added_strategy(self.flag, self.project_environment)]
         ids = {segment for document in documents for segment in document["segments"]}
-        names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
+        names = Segment.objects.names(ids)
         return [summarize_strategy(document, segments=names) for document in documents]
 
     def children(self) -> list[str]:
