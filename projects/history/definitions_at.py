@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
 from django.db import connection
 from django.db.models import Count, Max, Min
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.db.statements import fetch_row
+from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.memory import collector_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
@@ -155,46 +154,26 @@ class _Read:
 
 def _read(projects: list[str], environment: str, at: datetime) -> _Read:
     read = _Read()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _EVENTS,
-            {
-                "at": at,
-                "types": TYPES,
-                "environment": environment,
-                "in_one": IN_ONE_ENVIRONMENT,
-                "projects": projects,
-                "anywhere": _ANYWHERE,
-                "created": EventType.FEATURE_CREATED.value,
-            },
-        )
-        for (
-            is_creation,
-            is_superseded,
-            event_type,
-            event_environment,
-            feature,
-            before,
-            after,
-            earlier,
-        ) in cursor.fetchall():
-            if feature is not None:
-                read.names.add(feature)
-            if is_creation:
-                read.created.add(feature)
-            if not is_superseded:
-                event = PastEvent(
-                    event_type,
-                    event_environment,
-                    feature,
-                    before and orjson.loads(before),
-                    after,
-                    earlier and orjson.loads(earlier),
-                )
-                read.events.append(event)
-                if event.earlier is not None:
-                    read.names.update(event.earlier.get("children") or ())
-                    read.names.update(event.earlier.get("flags") or ())
+    values = {
+        "at": at,
+        "types": TYPES,
+        "environment": environment,
+        "in_one": IN_ONE_ENVIRONMENT,
+        "projects": projects,
+        "anywhere": _ANYWHERE,
+        "created": EventType.FEATURE_CREATED.value,
+    }
+    for is_creation, is_superseded, kind, place, feature, *documents in fetch_rows(_EVENTS, values):
+        if feature is not None:
+            read.names.add(feature)
+        if is_creation:
+            read.created.add(feature)
+        if not is_superseded:
+            event = PastEvent.of_row(kind, place, feature, *documents)
+            read.events.append(event)
+            if event.earlier is not None:
+                read.names.update(event.earlier.get("children") or ())
+                read.names.update(event.earlier.get("flags") or ())
     return read
 
 

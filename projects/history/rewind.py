@@ -33,6 +33,20 @@ class PastEvent(NamedTuple):
     after_json: str | None
     earlier: Any
 
+    @classmethod
+    def of_row(
+        cls, kind: str, environment: str | None, feature: str | None, *documents: str | None
+    ) -> "PastEvent":
+        before, after, earlier = documents
+        return cls(
+            kind,
+            environment,
+            feature,
+            before and orjson.loads(before),
+            after,
+            earlier and orjson.loads(earlier),
+        )
+
     @property
     def after(self) -> Any:
         return self.after_json and orjson.loads(self.after_json)

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import orjson
-
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.db.statements import fetch_rows
 from playground.engine.definitions import FlagDefinition
@@ -98,21 +96,7 @@ def read_events_since(
         "others": [*_OTHERS, *of_segments],
         "segments": of_segments,
     }
-    return [FlagEvent(pk, _make_past_event(*values)) for pk, *values in fetch_rows(_EVENTS, values)]
-
-
-def _make_past_event(
-    event_type: str, environment: str | None, flag: str | None, *documents: str | None
-) -> PastEvent:
-    before, after, earlier = documents
-    return PastEvent(
-        event_type,
-        environment,
-        flag,
-        before and orjson.loads(before),
-        after,
-        earlier and orjson.loads(earlier),
-    )
+    return [FlagEvent(pk, PastEvent.of_row(*row)) for pk, *row in fetch_rows(_EVENTS, values)]
 
 
 class FlagBack:
