@@ -6,8 +6,9 @@ events up to it are there; until then they are read again, and those that have a
 has its own id before its events have theirs (a trigger of the audit log), so none of them is missed.
 """
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from flagadmin.core.db.statements import fetch_row
 from integrations.models import Relay
 
 _LAST_ID = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM audit_auditevent_id_seq"
@@ -56,13 +57,10 @@ def relay() -> int:
         if not Relay.objects.exists():
             Relay.objects.create(pk=1, settled_id=0, mark_id=0, mark_xid=0)
         return 0
-    with connection.cursor() as cursor:
-        cursor.execute(_LAST_ID)
-        (last_id,) = cursor.fetchone()
-        if last_id == position.settled_id:
-            return 0
-        cursor.execute(_DELIVER, [position.settled_id])
-        oldest_running, next_xid, made = cursor.fetchone()
+    (last_id,) = fetch_row(_LAST_ID)
+    if last_id == position.settled_id:
+        return 0
+    oldest_running, next_xid, made = fetch_row(_DELIVER, [position.settled_id])
     settle(position, last_id, oldest_running, next_xid)
     position.save()
     return made

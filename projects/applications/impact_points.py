@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import connection
 
+from flagadmin.core.db.statements import execute, fetch_row
 from flagadmin.core.db.transactions import transactional
 
 MINUTES_KEPT, HOURS_KEPT = timedelta(days=2), timedelta(days=30)
@@ -45,9 +45,7 @@ _BEYOND = "SELECT at FROM projects_impactpoint ORDER BY at DESC OFFSET %s LIMIT 
 @transactional
 def clean_points(now: datetime) -> None:
     """Adds up the minutes of hours that are older than two days. Deletes old hours, and the oldest beyond the limit."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ADD_UP, [now - MINUTES_KEPT])
-        cursor.execute("DELETE FROM projects_impactpoint WHERE at < %s", [now - HOURS_KEPT])
-        cursor.execute(_BEYOND, [settings.IMPACT_POINTS_LIMIT])
-        if beyond := cursor.fetchone():
-            cursor.execute("DELETE FROM projects_impactpoint WHERE at <= %s", beyond)
+    execute(_ADD_UP, [now - MINUTES_KEPT])
+    execute("DELETE FROM projects_impactpoint WHERE at < %s", [now - HOURS_KEPT])
+    if beyond := fetch_row(_BEYOND, [settings.IMPACT_POINTS_LIMIT]):
+        execute("DELETE FROM projects_impactpoint WHERE at <= %s", beyond)

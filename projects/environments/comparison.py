@@ -11,9 +11,9 @@ from itertools import zip_longest
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.db.statements import fetch_rows
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.definition_parts import BATCH
@@ -100,30 +100,26 @@ Pair = tuple[Configuration, Configuration]
 def read_configurations(flag_ids: Sequence[int], environments: tuple[str, str]) -> dict[int, Pair]:
     """Reads the settings of these flags in both environments, by id. Three statements for BATCH flags."""
     read: dict[int, Pair] = {flag_id: (Configuration(), Configuration()) for flag_id in flag_ids}
-    with connection.cursor() as cursor:
-        for start in range(0, len(flag_ids), BATCH):
-            where: dict[str, Any] = {
-                "flags": list(flag_ids[start : start + BATCH]),
-                "environments": list(environments),
-            }
-            cursor.execute(_STATES, where)
-            for flag_id, environment, enabled, variants in cursor.fetchall():
-                configuration = read[flag_id][environment != environments[0]]
-                configuration.enabled, configuration.variants_json = enabled, variants
-            _read_strategies(cursor, where, environments[0], read)
+    for start in range(0, len(flag_ids), BATCH):
+        where: dict[str, Any] = {
+            "flags": list(flag_ids[start : start + BATCH]),
+            "environments": list(environments),
+        }
+        for flag_id, environment, enabled, variants in fetch_rows(_STATES, where):
+            configuration = read[flag_id][environment != environments[0]]
+            configuration.enabled, configuration.variants_json = enabled, variants
+        _read_strategies(where, environments[0], read)
     return read
 
 
-def _read_strategies(cursor: Any, where: dict[str, Any], first: str, read: Mapping[int, Pair]) -> None:
-    cursor.execute(_STRATEGIES, where)
+def _read_strategies(where: dict[str, Any], first: str, read: Mapping[int, Pair]) -> None:
     segments: dict[Any, list[int]] = {}
-    for flag_id, environment, strategy_id, *values in cursor.fetchall():
+    for flag_id, environment, strategy_id, *values in fetch_rows(_STRATEGIES, where):
         values[_SORT_ORDER] = 0
         its_segments = segments[strategy_id] = []
         read[flag_id][environment != first].rows.append((values, its_segments))
     if segments:
-        cursor.execute(_SEGMENTS, {"strategies": list(segments)})
-        for strategy_id, segment_id in cursor.fetchall():
+        for strategy_id, segment_id in fetch_rows(_SEGMENTS, {"strategies": list(segments)}):
             segments[strategy_id].append(segment_id)
 
 
@@ -169,10 +165,8 @@ def read_last_changes(
 ) -> dict[str, dict[str, datetime]]:
     """Reads when each flag was last changed in these environments, by name and environment. One query."""
     changed: dict[str, dict[str, datetime]] = defaultdict(dict)
-    with connection.cursor() as cursor:
-        where = {"flags": list(flags), "environments": list(environments), "types": _CHANGES}
-        cursor.execute(_CHANGED, where)
-        for feature, environment, moment in cursor.fetchall():
-            if moment is not None:
-                changed[feature][environment] = moment
+    where = {"flags": list(flags), "environments": list(environments), "types": _CHANGES}
+    for feature, environment, moment in fetch_rows(_CHANGED, where):
+        if moment is not None:
+            changed[feature][environment] = moment
     return changed

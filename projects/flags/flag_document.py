@@ -5,10 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import orjson
-from django.db import connection
 from django.utils import timezone
 
-from flagadmin.core.db.statements import fetch_row
+from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
@@ -115,25 +114,23 @@ def _read_environments(flag: Flag) -> list[Document]:
         "since": timezone.now() - timedelta(hours=1),
     }
     strategies: dict[str, list[StrategyDefinition]] = defaultdict(list)
-    with connection.cursor() as cursor:
-        cursor.execute(_STRATEGIES, where)
-        for environment, strategy_id, segments, *values in cursor.fetchall():
-            strategies[environment].append(from_row(values, id=strategy_id, segments=segments))
-        cursor.execute(_ENVIRONMENTS, where)
-        return [
-            {
-                "name": name,
-                "lastSeenAt": iso(seen_at),
-                "variants": orjson.loads(variants),
-                "enabled": enabled,
-                "type": kind,
-                "sortOrder": sort_order,
-                "strategies": strategies[name],
-                "yes": yes,
-                "no": no,
-            }
-            for name, kind, sort_order, enabled, variants, seen_at, [yes, no] in cursor.fetchall()
-        ]
+    for environment, strategy_id, segments, *values in fetch_rows(_STRATEGIES, where):
+        strategies[environment].append(from_row(values, id=strategy_id, segments=segments))
+    rows = fetch_rows(_ENVIRONMENTS, where)
+    return [
+        {
+            "name": name,
+            "lastSeenAt": iso(seen_at),
+            "variants": orjson.loads(variants),
+            "enabled": enabled,
+            "type": kind,
+            "sortOrder": sort_order,
+            "strategies": strategies[name],
+            "yes": yes,
+            "no": no,
+        }
+        for name, kind, sort_order, enabled, variants, seen_at, [yes, no] in rows
+    ]
 
 
 def _load_json(values: str | None) -> list[Any]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import TruncHour
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
+from flagadmin.core.db.statements import fetch_rows
 from groups.access import Caller
 from groups.models import User
 from projects.history.descriptions import Part, describe
@@ -227,9 +227,9 @@ def _group_events(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[
         .values("id", "request_id", "actor_name", "created_at")
         .query.sql_with_params()
     )
-    with connection.cursor() as cursor:
-        cursor.execute(_EVENTS.format(readable=readable), [MAX_EVENTS, *parameters, MAX_COUNTED, list(heads)])
-        changes = {pk: (number, ids) for pk, number, ids in cursor.fetchall()}
+    values = [MAX_EVENTS, *parameters, MAX_COUNTED, list(heads)]
+    rows = fetch_rows(_EVENTS.format(readable=readable), values)
+    changes = {pk: (number, ids) for pk, number, ids in rows}
     # An event that was recorded without a request is a change of its own.
     return [(changes[pk][0] or 1, changes[pk][1] or [pk]) for pk in heads]
 

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection
 
+from flagadmin.core.db.statements import fetch_rows
 from releases.models import MetricChart, ReleasePlan, Safeguard
 from releases.safeguards.numbers import PERCENTILES, WITHOUT, Series, compute_number
 from releases.safeguards.rules import STEP_SECONDS, TIME_RANGES, TOTALS
@@ -148,15 +148,12 @@ def _read_parts(span: Span) -> list[list[Series]]:
     parts: list[list[Series]] = [[] for _ in range(span.parts)]
     where: list[Any] = [span.begin, span.seconds, span.metric, span.begin, span.now]
     buckets: dict[tuple[int, str], dict[str, int]] = {}
-    with connection.cursor() as cursor:
-        if span.aggregation in PERCENTILES:
-            cursor.execute(_BUCKETS, where)
-            for part, labels, bound, number in cursor.fetchall():
-                buckets.setdefault((part, labels), {})[bound] = int(number)
-        cursor.execute(_PARTS, where)
-        for part, labels, kind, total, mean, count, latest in cursor.fetchall():
-            counts = buckets.get((part, labels), {})
-            parts[part].append(Series(orjson.loads(labels), kind, total, mean, int(count), latest, counts))
+    if span.aggregation in PERCENTILES:
+        for part, labels, bound, number in fetch_rows(_BUCKETS, where):
+            buckets.setdefault((part, labels), {})[bound] = int(number)
+    for part, labels, kind, total, mean, count, latest in fetch_rows(_PARTS, where):
+        counts = buckets.get((part, labels), {})
+        parts[part].append(Series(orjson.loads(labels), kind, total, mean, int(count), latest, counts))
     return parts
 
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection
 
+from flagadmin.core.db.statements import fetch_rows
 from projects.applications.impact_metrics import COUNTER, HISTOGRAM
 from projects.models import ImpactSeries
 from releases.safeguards.labels import selects
@@ -51,14 +51,11 @@ def list_metrics() -> list[str]:
 
 def read_series(name: str, since: datetime, until: datetime, *, with_buckets: bool) -> list[Series]:
     """The series of a metric that reported something in this time, added up. One query, or two."""
+    rows = fetch_rows(_TOTALS, [name, since, until])
     buckets: dict[str, dict[str, int]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_TOTALS, [name, since, until])
-        rows = cursor.fetchall()
-        if with_buckets:
-            cursor.execute(_BUCKETS, [name, since, until])
-            for labels, bound, number in cursor.fetchall():
-                buckets.setdefault(labels, {})[bound] = int(number)
+    if with_buckets:
+        for labels, bound, number in fetch_rows(_BUCKETS, [name, since, until]):
+            buckets.setdefault(labels, {})[bound] = int(number)
     return [
         Series(orjson.loads(labels), kind, total, mean, int(count), latest, buckets.get(labels, {}))
         for labels, kind, total, mean, count, latest in rows

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
 from flagadmin.core.audit.sentences import make_sentence
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.lists.charts import Slice, Timeline, make_slices, make_timeline
 from groups.access import Caller
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day, read_evaluations_by_hour
@@ -80,11 +80,10 @@ def _describe_event(event: Any) -> str:
 
 
 def _count_applications(flag: Flag, environments: Sequence[str], now: datetime) -> dict[str, dict[str, int]]:
-    with connection.cursor() as cursor:
-        cursor.execute(_APPLICATIONS, [flag.pk, list(environments), now - timedelta(hours=24)])
-        counts: dict[str, dict[str, int]] = {}
-        for environment, name, number in cursor.fetchall():
-            counts.setdefault(environment, {})[name] = number
+    counts: dict[str, dict[str, int]] = {}
+    values = [flag.pk, list(environments), now - timedelta(hours=24)]
+    for environment, name, number in fetch_rows(_APPLICATIONS, values):
+        counts.setdefault(environment, {})[name] = number
     return counts
 
 

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from functools import reduce
 from operator import and_, or_
 
-from django.db import connection
 from django.db.models import BooleanField, Exists, F, Max, OuterRef, Q, Subquery, Value
 from django.db.models.expressions import Expression, RawSQL
 from django.db.models.functions import Coalesce, Concat, NullIf
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.http.ids import is_id
 from groups.models import Group, GroupMembership, User
 from projects.flags.lists.cells import CONDITIONAL
@@ -194,11 +194,9 @@ def rolled_out(state: str) -> Q:
     changed for 30 days. ``differs``: on in some environments only, or with other strategies or variants there.
     The flags are found once, here: a page and the number of its rows both need them. Only active flags.
     """
-    with connection.cursor() as cursor:
-        # Their ids stay text: most flags may be among them.
-        ids = f"SELECT array_agg(id)::text FROM ({_ROLLOUTS[state]}) found"  # noqa: S608 - constants
-        cursor.execute(ids, {"since": timezone.now() - LONG_FULL})
-        [flag_ids] = cursor.fetchone()
+    # Their ids stay text: most flags may be among them.
+    ids = f"SELECT array_agg(id)::text FROM ({_ROLLOUTS[state]}) found"  # noqa: S608 - constants
+    [flag_ids] = fetch_row(ids, {"since": timezone.now() - LONG_FULL})
     return Q(RawSQL("projects_flag.id = ANY(%s::bigint[])", [flag_ids or "{}"], BooleanField()))
 
 

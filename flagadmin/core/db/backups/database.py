@@ -3,6 +3,7 @@
 from django.db import connection
 
 from flagadmin.core.db.backups.errors import BackupError
+from flagadmin.core.db.statements import fetch_row
 
 OF_FLAGADMIN = {"django_migrations", "projects_flag", "groups_user", "audit_auditevent"}
 MAX_NAMED_TABLES = 3
@@ -27,25 +28,21 @@ def check_not_foreign() -> None:
 
 def check_direct() -> None:
     """Raises BackupError behind a pooler: settings that PostgreSQL's programs make would stay for other sessions."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        # A pooler tells its clients process ids of its own.
-        if cursor.fetchone()[0] != connection.connection.info.backend_pid:
-            raise BackupError(
-                "DATABASE_URL leads to a connection pooler. For backups, give the URL of PostgreSQL itself."
-            )
+    # A pooler tells its clients process ids of its own.
+    if fetch_row("SELECT pg_backend_pid()")[0] != connection.connection.info.backend_pid:
+        raise BackupError(
+            "DATABASE_URL leads to a connection pooler. For backups, give the URL of PostgreSQL itself."
+        )
 
 
 def holds_data() -> bool:
     """Whether the database has ever been used: every change creates an audit event."""
     tables = _list_tables()
-    with connection.cursor() as cursor:
-        for table in ("audit_auditevent", "groups_user", "projects_flag"):
-            if table in tables:
-                cursor.execute(f"SELECT EXISTS (SELECT FROM {table})")  # noqa: S608 - constant names
-                if cursor.fetchone()[0]:
-                    return True
-    return False
+    return any(
+        fetch_row(f"SELECT EXISTS (SELECT FROM {table})")[0]  # noqa: S608 - constant names
+        for table in ("audit_auditevent", "groups_user", "projects_flag")
+        if table in tables
+    )
 
 
 def _list_tables() -> set[str]:

@@ -13,7 +13,7 @@ from flagadmin.core.db.backups.contents import Label, read_label
 from flagadmin.core.db.backups.database import check_direct, check_not_foreign
 from flagadmin.core.db.backups.errors import BackupError
 from flagadmin.core.db.backups.programs import find_program, make_connection_arguments, running
-from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.db.transactions import AUDITED
 from flagadmin.core.db.versions import find_newer_migrations
 
@@ -128,12 +128,9 @@ def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -
 
 
 def _read_last_revision() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('projects_revision_seq') IS NOT NULL")
-        if not cursor.fetchone()[0]:
-            return 1
-        cursor.execute("SELECT last_value FROM projects_revision_seq")
-        return int(cursor.fetchone()[0])
+    if not fetch_row("SELECT to_regclass('projects_revision_seq') IS NOT NULL")[0]:
+        return 1
+    return int(fetch_row("SELECT last_value FROM projects_revision_seq")[0])
 
 
 def _renew_sql(last: int) -> str:
