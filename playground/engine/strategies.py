@@ -130,9 +130,11 @@ def take_out_percentage(document: Mapping[str, Any]) -> tuple[Mapping[str, Any],
 
 def change_percentage(strategy: CompiledStrategy, document: Mapping[str, Any]) -> CompiledStrategy | None:
     """The strategy with the percentage of a document that differs in nothing else; None if it must be compiled."""
-    _, percentage = take_out_percentage(document)
+    if strategy.rollout is None or strategy.fault:
+        return None
+    percentage = mapping_of(document.get("parameters")).get(STRATEGY_TYPES[strategy.name].percentage)
     text = to_text(percentage)
-    if strategy.rollout is None or strategy.fault or not WHOLE_NUMBER.fullmatch(text) or int(text) > 100:
+    if not WHOLE_NUMBER.fullmatch(text) or int(text) > 100:
         return None
     return replace(strategy, rollout=replace(strategy.rollout, threshold=int(text)))
 

@@ -28,22 +28,28 @@ from projects.history.versions import read_events_since
 from projects.models import OutsideChange
 
 # A flag that has left a project since has its later events in others. Segments of other projects may have been global.
-# If a flag was created since, everything later is superseded: it only matters that it has changed.
+# If a flag was created since, everything later is superseded: it only matters that it has changed. Of edits of one
+# strategy with nothing between them, the oldest says what it was before all of them, and the others are not read.
 _EVENTS = """
-SELECT c.id IS NOT NULL, e.id > c.id, e.type, e.environment, e.feature,
-       CASE WHEN e.id > c.id THEN NULL ELSE e.before END,
-       CASE WHEN e.id >= c.id THEN NULL ELSE e.after END,
-       CASE WHEN e.id > c.id THEN NULL ELSE e.earlier END
-  FROM audit_auditevent e
-  LEFT JOIN (SELECT feature, min(id) AS id FROM audit_auditevent
-              WHERE created_at > %(at)s AND type = %(created)s GROUP BY feature) c ON c.feature = e.feature
- WHERE e.created_at > %(at)s AND e.type = ANY(%(types)s)
-   AND (e.environment = %(environment)s OR e.environment IS NULL OR e.type <> ALL(%(in_one)s))
-   AND (e.project = ANY(%(projects)s) OR e.type = ANY(%(anywhere)s)
-        OR e.feature IN (SELECT m.feature FROM audit_auditevent m
-                          WHERE m.created_at > %(at)s AND m.type = 'feature-project-change'
-                            AND m.before->>'project' = ANY(%(projects)s)))
- ORDER BY e.id DESC
+SELECT creation IS NOT NULL, id > creation, type, environment, feature,
+       CASE WHEN id > creation THEN NULL ELSE before END,
+       CASE WHEN id >= creation THEN NULL ELSE after END,
+       CASE WHEN id > creation THEN NULL ELSE earlier END
+  FROM (SELECT e.*, c.id AS creation,
+               e.type = %(edit)s AND (e.type, e.environment, e.before->>'id')
+                 = lead((e.type, e.environment, e.before->>'id')) OVER (PARTITION BY e.feature ORDER BY e.id DESC)
+                 AS is_edited_before
+          FROM audit_auditevent e
+          LEFT JOIN (SELECT feature, min(id) AS id FROM audit_auditevent
+                      WHERE created_at > %(at)s AND type = %(created)s GROUP BY feature) c ON c.feature = e.feature
+         WHERE e.created_at > %(at)s AND e.type = ANY(%(types)s)
+           AND (e.environment = %(environment)s OR e.environment IS NULL OR e.type <> ALL(%(in_one)s))
+           AND (e.project = ANY(%(projects)s) OR e.type = ANY(%(anywhere)s)
+                OR e.feature IN (SELECT m.feature FROM audit_auditevent m
+                                  WHERE m.created_at > %(at)s AND m.type = 'feature-project-change'
+                                    AND m.before->>'project' = ANY(%(projects)s)))) events
+ WHERE is_edited_before IS NOT TRUE
+ ORDER BY id DESC
 """
 _ANYWHERE = [
     EventType.SEGMENT_UPDATED.value,
@@ -162,6 +168,7 @@ def _read(projects: list[str], environment: str, at: datetime) -> _Read:
         "projects": projects,
         "anywhere": _ANYWHERE,
         "created": EventType.FEATURE_CREATED.value,
+        "edit": EventType.FEATURE_STRATEGY_UPDATE.value,
     }
     for is_creation, is_superseded, kind, place, feature, *documents in fetch_rows(_EVENTS, values):
         if feature is not None:
