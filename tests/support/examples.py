@@ -1,9 +1,12 @@
 """How many generated examples a test tries, and which: the same at every run, unless more are asked for."""
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
+
+T = TypeVar("T")
 
 # A factor: 0.25 in CI, less during development, 20 or more for overnight runs.
 FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.2)
@@ -23,7 +26,11 @@ def examples(number: int) -> int:
     return max(5, round(number * FACTOR))
 
 
-def spread(every: list[Any], number: int, period: int = 1) -> list[Any]:
-    """At most ``number`` of the items, evenly spread. If they repeat after ``period`` items, every kind is among them."""
+def spread(every: Sequence[T], number: int, period: int = 1, turn: int = 0) -> Sequence[T]:
+    """At most ``number`` of the items, evenly spread. If they repeat after ``period`` items, every kind is among them.
+
+    Those of the next ``turn`` are others, until each has been among them.
+    """
     step = max(1, -(-len(every) // number))
-    return every[:: step + (period > 1 and step % period == 0)]
+    step += period > 1 and step % period == 0
+    return every[turn % step :: step]

@@ -8,6 +8,7 @@ import pytest
 from tests.flagadmin.security.routes import Route
 from tests.flagadmin.security.sending import caller, described_api, is_sound, known_routes, send
 from tests.flagadmin.security.world import address, build
+from tests.support.examples import examples, spread
 
 pytestmark = pytest.mark.exhaustive
 
@@ -47,8 +48,8 @@ def _plain(path: str) -> str:
 def test_every_parameter_of_a_query(operation: str, names: list[str], world: Any, api: Any) -> None:
     who, path = caller(operation, api), address(known_routes()[operation], world)
     found = {}
-    for name in names:
-        for text in TEXTS:
+    for turn, name in enumerate(names, start=sum(map(ord, operation))):
+        for text in spread(TEXTS, examples(52), turn=turn):
             response = send(who, operation, f"{path}?{urlencode({name: text})}")
             if not is_sound(response):
                 found[name, text] = response.status_code
