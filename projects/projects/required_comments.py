@@ -18,7 +18,17 @@ _IN_ALL_ENVIRONMENTS = frozenset(
     {E.FEATURE_ARCHIVED, E.FEATURE_DEPENDENCY_ADDED, E.FEATURE_DEPENDENCY_REMOVED, E.FEATURE_PROJECT_CHANGE}
 )
 # They name an environment in which they change nothing.
-_NO_CHANGES = frozenset({E.API_TOKEN_CREATED, E.API_TOKEN_UPDATED, E.API_TOKEN_DELETED, E.FEATURES_EXPORTED})
+_NO_CHANGES = frozenset(
+    {
+        E.API_TOKEN_CREATED,
+        E.API_TOKEN_UPDATED,
+        E.API_TOKEN_DELETED,
+        E.FEATURES_EXPORTED,
+        E.CHANGE_REQUEST_TITLE_UPDATED,
+        E.CHANGE_REQUEST_REVIEWERS_UPDATED,
+        E.CHANGE_REQUEST_COMMENT_ADDED,
+    }
+)
 
 
 def check_required_comment(events: Iterable[Event]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from projects.models import Flag, FlagEnvironment, Segment, Strategy
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
 from releases.models import Change, ChangeRequest
 from tests.support.change_requests import (
     MAKE,
@@ -391,6 +391,15 @@ def test_counts_titles_comments_and_reviewers(api, cart, people):
     assert [row["title"] for row in api["viewer"].get(f"{REQUESTS}/open").json()] == ["Off on Friday"]
     assert len(api["viewer"].get(f"{REQUESTS}/pending/cart").json()) == 1
     assert api["outsider"].get(REQUESTS).status_code == 404
+
+
+def test_title_reviewers_and_comments_need_no_comment_on_a_change(api, cart, people):
+    one = f"{REQUESTS}/{sent(api['member'], turn(False))['id']}"
+    ProjectEnvironment.objects.update(comment_required=True)
+    asked = {"reviewers": [people["admin"].pk]}
+    assert api["member"].put(f"{one}/title", {"title": "Off on Friday"}, format="json").status_code == 204
+    assert api["member"].put(f"{one}/approvers", asked, format="json").status_code == 204
+    assert api["viewer"].post(f"{one}/comments", {"text": "Why?"}, format="json").status_code == 204
 
 
 def test_title_reviewers_and_comments_are_audited(api, cart, people):
