@@ -27,12 +27,14 @@ UPDATE {table} SET look_at = %s WHERE id IN (
 
 
 def claim_due(table: str, look_every: timedelta, condition: str = "true") -> Iterator[list[str]]:
-    """Yields the ids of rows that are due to be looked at, some at once. Nobody else looks at them so soon."""
+    """Yields the ids of rows that are due to be looked at, some at once. Nobody else looks at them so soon.
+
+    It ends: rows that become due meanwhile, even those it has yielded, are left for the next time.
+    """
     claim = _CLAIM.format(table=table, condition=condition)
-    keys = [""] * AT_ONCE
+    keys, begun = [""] * AT_ONCE, timezone.now()
     while len(keys) == AT_ONCE:
-        now = timezone.now()
-        keys = [key for (key,) in fetch_rows(claim, [now + look_every, now, AT_ONCE])]
+        keys = [key for (key,) in fetch_rows(claim, [timezone.now() + look_every, begun, AT_ONCE])]
         if keys:
             yield keys
 

@@ -52,7 +52,7 @@ def look_at_due() -> None:
     """Looks at the plans, and the safeguards of flags, that are due for it."""
     with waiting_for_database("Release plans", _outage):
         check_writable()  # steps are taken once maintenance is over
-        look_at_flags(timezone.now())
+        look_at_flags()
         for keys in claim_due("releases_releaseplan", LOOK_EVERY, "state = 'running'"):
             _look_at(keys)
 

@@ -5,10 +5,10 @@ Safeguards of plans are looked at with their plans.
 
 import logging
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from functools import partial
 
 from django.db.models import Q
+from django.utils import timezone
 
 from flagadmin.core.audit.record import record
 from flagadmin.core.change_options import changing
@@ -32,13 +32,14 @@ BY_SAFEGUARD = Caller.system("Safeguard")
 """Turns off what somebody with the permission has guarded."""
 
 
-def look_at_flags(now: datetime) -> None:
+def look_at_flags() -> None:
     """Looks at the safeguards of flags that are due for it."""
     for keys in claim_due("releases_safeguard", LOOK_EVERY):
-        _look_at(keys, now)
+        _look_at(keys)
 
 
-def _look_at(keys: Sequence[str], now: datetime) -> None:
+def _look_at(keys: Sequence[str]) -> None:
+    now = timezone.now()
     safeguards = list(Safeguard.objects.filter(pk__in=keys).select_related("flag").order_by("pk"))
     places = find_places_on(safeguards)
     judge = Judge(now)

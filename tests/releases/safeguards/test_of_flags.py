@@ -1,6 +1,7 @@
 """Safeguards of a flag in an environment: a breached one turns the flag off there, and nothing else does anything."""
 
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment
+from releases import attempts
+from releases.attempts import claim_due
 from releases.gate_refusal import NeedsChangeRequest
 from releases.models import ChangeRequest, Safeguard
 from releases.plans.due import look_at_due
@@ -75,6 +78,16 @@ def test_two_servers_turn_it_off_once(flag, sdk, pass_time):
     together(*[look_at_due] * 4)
     assert not is_on()
     assert AuditEvent.objects.filter(type="feature-environment-disabled").count() == 1
+
+
+def test_a_slow_look_at_many_ends(flag, pass_time, monkeypatch):
+    monkeypatch.setattr(attempts, "AT_ONCE", 1)
+    due = [guard(), guard(ALERT)]
+    rounds = [
+        (keys, pass_time(2 * MINUTE))
+        for keys in islice(claim_due("releases_safeguard", MINUTE), 2 * len(due))
+    ]
+    assert sorted(key for [key], _ in rounds) == sorted(safeguard.pk for safeguard in due)
 
 
 def test_what_was_reported_before_the_flag_was_on_does_not_count(flag, sdk, pass_time):
