@@ -6,6 +6,7 @@ import random
 import smtplib
 import time
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -26,6 +27,7 @@ from integrations.messages import Message, Tags
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.outgoing import Mail, Outgoing, list_valid_keys, sign
 from integrations.providers import PROVIDERS
+from projects.history.queries import leave_out_projects
 
 log = logging.getLogger("flagadmin.integrations")
 
@@ -71,7 +73,7 @@ def send_one(integration: Integration, delivery: Delivery, events: Events, recei
 
 def _attempt(integration: Integration, delivery: Delivery, events: Events, receiver: Connection) -> Outcome:
     event, tags = events.get(delivery.event_id or 0) or (make_test_event(), [])
-    message = Message(event, tags)
+    message = Message(_narrow(integration, event), tags)
     try:
         secrets = integration.secrets()
     except SecretKeyChanged:
@@ -86,6 +88,16 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
     if isinstance(request, Mail):
         return _send_mail(request, delivery)
     return _send_requests(request, delivery, receiver, provider.label, list_valid_keys(secrets["keys"]))
+
+
+def _narrow(integration: Integration, event: AuditEvent) -> AuditEvent:
+    """The event as an integration may tell it that is limited to projects."""
+    projects = integration.projects
+    if not projects or "*" in projects:
+        return event
+    narrowed = copy(event)
+    narrowed.before, narrowed.after = leave_out_projects(event, projects.__contains__)
+    return narrowed
 
 
 def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:

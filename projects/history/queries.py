@@ -1,6 +1,6 @@
 """Filters audit events, and restricts them to those that a caller may see."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,11 +56,18 @@ def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEve
     listed = list(events)
     if caller.readable_projects is not None:
         for event in listed:
-            documents = [side for side in (event.before, event.after) if isinstance(side, dict)]
-            projects = {side["project"] for side in documents if isinstance(side.get("project"), str)}
-            if not all(map(caller.can_read, projects)):
-                event.before, event.after = _drop_project(event.before), _drop_project(event.after)
+            event.before, event.after = leave_out_projects(event, caller.can_read)
     return listed
+
+
+def leave_out_projects(event: AuditEvent, can_read: Callable[[str], bool]) -> tuple[Any, Any]:
+    """Returns what the event has before and after, without the projects that it names if one of them is unreadable."""
+    sides = event.before, event.after
+    documents = [side for side in sides if isinstance(side, dict)]
+    projects = {side["project"] for side in documents if isinstance(side.get("project"), str)}
+    if all(map(can_read, projects)):
+        return sides
+    return _drop_project(event.before), _drop_project(event.after)
 
 
 def _drop_project(document: Any) -> Any:

@@ -10,14 +10,17 @@ from flagadmin.core.db.transactions import transactional
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.flags.archive.actions import archive_flags
+from projects.flags.copies.move import move_flag
 from projects.flags.environments.actions import enable_flag
 from projects.models import Environment, FlagTag, TagType
 from projects.strategies.actions import add_strategy
+from tests.support.cast import make_project
 from tests.support.receiver import deliver, make_integration, receiver
 
 __all__ = ["receiver"]
 pytestmark = pytest.mark.django_db(transaction=True)
 ON, STRATEGY, DETAILS = "feature-environment-enabled", "feature-strategy-add", "feature-metadata-updated"
+MOVE = "feature-project-change"
 
 
 @pytest.fixture
@@ -37,6 +40,33 @@ def test_tags(receiver, cart, callers):
     update_flag("shop", "cart", {"description": "New"}, caller=callers("admin"))
     deliver()
     assert [len(receiver.at(path)) for path in ("/team", "/other", "/all")] == [1, 0, 1]
+
+
+def test_a_move_names_only_projects_of_the_integration(receiver, cart, callers):
+    make_project("docs")
+    limits = {"shop": ["shop"], "both": ["docs", "shop"], "all": [], "star": ["*"]}
+    for name, projects in limits.items():
+        make_integration(f"{receiver.url}/{name}", projects=projects, events=[MOVE])
+    make_integration(
+        f"{receiver.url}/datadog",
+        provider="datadog",
+        projects=["shop"],
+        events=[MOVE],
+        secrets={"apiKey": "k"},
+    )
+    caller = callers("admin")
+    move_flag("shop", "cart", "docs", caller=caller)
+    move_flag("docs", "cart", "shop", caller=caller)
+    deliver()
+    told = {
+        name: [(sent.json()["preData"], sent.json()["data"]) for sent in receiver.at(f"/{name}")]
+        for name in limits
+    }
+    back = ({"project": "docs"}, {"project": "shop"})
+    both = [back[::-1], back]
+    assert told == {"shop": [({}, {})], "both": both, "all": both, "star": both}
+    [sent] = receiver.at("/datadog")
+    assert b"docs" not in sent.body
 
 
 def test_production_only(receiver, cart, callers):
