@@ -1,10 +1,12 @@
 """Compares what an environment answers before and after a change, and says which actions make the difference."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
 from projects.definitions import Definitions, find_unequal
+from projects.limits import Limits
 
 NOT_ANSWERED = ("stale", "impression_data", "project", "archived")
 """Members of a flag that decide nothing about its result."""
@@ -115,14 +117,31 @@ def _segment(segment: SegmentDefinition) -> dict[str, Any]:
 
 def _changes_of_flag(before: FlagDefinition, after: FlagDefinition) -> Iterator[ProposedChange]:
     name = after["name"]
-    yield from _changes_of_strategies(name, before["strategies"], after["strategies"])
+    of_strategies = list(_changes_of_strategies(name, before["strategies"], after["strategies"]))
+    yield from of_strategies
     if before["variants"] != after["variants"]:
         yield ProposedChange(name, "patchVariant", {"variants": after["variants"]})
     if before["dependencies"] != after["dependencies"]:
         yield from _changes_of_parents(name, before, after)
-    loses_all = after["enabled"] and before["strategies"] and not after["strategies"]  # which turns it off
-    if before["enabled"] != after["enabled"] or loses_all:
+    is_turned_off = after["enabled"] and _lose_all(before["strategies"], of_strategies)
+    if before["enabled"] != after["enabled"] or is_turned_off:
         yield ProposedChange(name, "updateEnabled", {"enabled": after["enabled"]})
+
+
+def _lose_all(before: Iterable[StrategyDefinition], changes: Iterable[ProposedChange]) -> bool:
+    """Whether no strategy is enabled after one of the changes, which turns the flag off."""
+    enabled = {strategy["id"]: not strategy["disabled"] for strategy in before}
+    for number, change in enumerate(changes):
+        if change.action == "reorderStrategy":
+            continue
+        key = change.payload.get("id", str(number))
+        if change.action == "deleteStrategy":
+            del enabled[key]
+        elif "disabled" in change.payload:
+            enabled[key] = not change.payload["disabled"]
+        if change.action != "addStrategy" and not any(enabled.values()):
+            return True
+    return False
 
 
 def _changes_of_strategies(
@@ -130,18 +149,37 @@ def _changes_of_strategies(
 ) -> Iterator[ProposedChange]:
     old = {strategy["id"]: strategy for strategy in before}
     new = {strategy["id"]: strategy for strategy in _keep_ids(old, after)}
-    for key, strategy in new.items():
-        if key not in old:
-            yield ProposedChange(name, "addStrategy", {k: v for k, v in strategy.items() if k != "id"})
-        elif _unplaced(strategy) != _unplaced(old[key]):
-            yield ProposedChange(name, "updateStrategy", _changed_members(old[key], strategy))
-    # Once the others are there: without any strategy, the flag would be turned off.
-    for key in old.keys() - new.keys():
-        yield ProposedChange(name, "deleteStrategy", {"id": key})
-    kept = [key for key in old if key in new]
-    if kept != [key for key in new if key in old]:
-        places = [{"id": key, "sortOrder": place} for place, key in enumerate(k for k in new if k in old)]
+    stay_in_place = _stay_in_place(old, new)
+    if not stay_in_place:
+        new = {key: {**strategy, "sortOrder": place} for place, (key, strategy) in enumerate(new.items())}
+    added = [
+        ProposedChange(name, "addStrategy", {k: v for k, v in strategy.items() if k != "id"})
+        for key, strategy in new.items()
+        if key not in old
+    ]
+    kept = [key for key in new if key in old]
+    updated = [
+        ProposedChange(name, "updateStrategy", _changed_members(old[key], new[key]))
+        for key in kept
+        if _unplaced(new[key]) != _unplaced(old[key])
+    ]
+    # An enabled one goes last, once others are there: without any, the flag would be turned off.
+    gone = sorted((key for key in old if key not in new), key=lambda key: not old[key]["disabled"])
+    removed = [ProposedChange(name, "deleteStrategy", {"id": key}) for key in gone]
+    has_room = len(new) < Limits.from_settings().strategies
+    early = len(added) if has_room else max(len(added) - 1, 0)
+    yield from [*removed[:-1], *added[:early], *updated, *removed[-1:], *added[early:]]
+    if kept and not stay_in_place:
+        places = [{"id": key, "sortOrder": new[key]["sortOrder"]} for key in kept]
         yield ProposedChange(name, "reorderStrategy", places)
+
+
+def _stay_in_place(old: Mapping[str, StrategyDefinition], new: Mapping[str, StrategyDefinition]) -> bool:
+    """Whether the new order comes about without moving what is kept. A tie with an added one leaves it open."""
+    if [key for key in old if key in new] != [key for key in new if key in old]:
+        return False
+    places = {key: old.get(key, strategy)["sortOrder"] or 0 for key, strategy in new.items()}
+    return all({a, b} <= old.keys() or places[a] < places[b] for a, b in pairwise(new))
 
 
 def _keep_ids(

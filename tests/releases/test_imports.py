@@ -10,6 +10,7 @@ from importer.models import ImportRun
 from importer.runs import create_run
 from projects.models import Flag, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
+from tests.support.flags import add_strategy
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -133,8 +134,55 @@ def test_a_strategy_of_another_type_replaces_it_while_the_flag_stays_on(api, bod
 def test_equal_strategies_stay_and_another_is_added(api, body):
     same = body["data"]["featureStrategies"][0] | {"parameters": PARAMETERS}
     body["data"]["featureStrategies"].append(same)
-    assert propose(api, body) == ["addStrategy"]
-    assert sorted(in_production()[1]) == [("flexibleRollout", "10"), ("flexibleRollout", "50")]
+    assert propose(api, body) == ["addStrategy", "reorderStrategy"]
+    assert in_production()[1] == [("flexibleRollout", "50"), ("flexibleRollout", "10")]
+
+
+def list_strategies(*names: str) -> list[dict[str, Any]]:
+    """In this order, in a file."""
+    return [
+        {"name": name, "featureName": "cart", "parameters": PARAMETERS if name == "flexibleRollout" else {}}
+        | {"sortOrder": place, "constraints": []}
+        for place, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stored", "imported"),
+    [
+        (["flexibleRollout"], ["default", "flexibleRollout"]),
+        (["flexibleRollout", "default"], ["flexibleRollout", "remoteAddress", "default"]),
+        (["flexibleRollout", "default"], ["default", "remoteAddress", "flexibleRollout"]),
+        (["flexibleRollout", "default"], ["remoteAddress", "applicationHostname"]),
+    ],
+)
+def test_strategies_get_the_order_of_the_file(api, body, stored, imported):
+    flag = Flag.objects.get(name="cart")
+    for place, name in enumerate(stored[1:], 1):
+        add_strategy(flag, "production", name=name, sort_order=place)
+    body["data"]["featureStrategies"] = list_strategies(*imported)
+    propose(api, body)
+    assert [name for name, _ in in_production()[1]] == imported
+    assert in_production()[0]
+    ids = list(Strategy.objects.order_by("id").values_list("id", flat=True))
+    assert api["owner"].post(IMPORT, body, format="json").content == b""
+    assert list(Strategy.objects.order_by("id").values_list("id", flat=True)) == ids
+    assert not ChangeRequest.objects.filter(state="Draft").exists()
+
+
+@pytest.mark.parametrize("imported", [["default"], ["default", "remoteAddress"]])
+def test_strategies_are_replaced_at_the_limit_while_the_flag_stays_on(api, body, settings, imported):
+    settings.FLAG_ENVIRONMENT_STRATEGIES_LIMIT = len(imported)
+    body["data"]["featureStrategies"] = list_strategies(*imported)
+    propose(api, body)
+    assert in_production() == (True, [(name, None) for name in imported])
+
+
+def test_a_strategy_is_disabled_for_another_while_the_flag_stays_on(api, body):
+    disabled, added = list_strategies("flexibleRollout", "default")
+    body["data"]["featureStrategies"] = [disabled | {"disabled": True}, added]
+    assert propose(api, body) == ["addStrategy", "updateStrategy"]
+    assert in_production()[0]
 
 
 def test_a_flag_without_strategies_stays_on(api, body):
