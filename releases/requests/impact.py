@@ -1,5 +1,6 @@
 """Measures which users get a different result once a change request is applied. It only reads."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
@@ -123,9 +124,18 @@ def predict_request(request: ChangeRequest) -> tuple[Definitions, Definitions]:
 
 
 def changes_nothing(request: ChangeRequest, change: Change) -> bool:
-    """Whether making this change alone would leave everything as it is stored."""
+    """Whether making this change leaves everything as stored, and the flag as the request's other changes leave it."""
     stored, predicted = predict_changes(request, [change])
-    return stored == predicted
+    if stored != predicted:
+        return False
+    others = list(request.changes.filter(feature=change.feature).exclude(pk=change.pk))
+    if not others:
+        return True
+    together = sorted([*others, change], key=lambda each: each.pk or math.inf)  # a new one is the last
+    with_it, without = (
+        predict_changes(request, changes)[1].by_name().get(change.feature) for changes in (together, others)
+    )
+    return with_it == without
 
 
 def predict_changes(

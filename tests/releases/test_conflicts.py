@@ -155,3 +155,13 @@ def test_two_who_apply_at_once_apply_it_once(strategy):
     together(*[lambda caller=caller: apply(caller) for caller in admins * 2])
     assert sorted(outcomes) == ["Applied", *["InvalidOperationError"] * 3]
     assert Strategy.objects.filter(title="Second").count() == 1
+
+
+def test_what_turns_a_flag_on_again_that_loses_its_strategies_is_kept(api, strategy):
+    loss = {"feature": "cart", "action": "deleteStrategy", "payload": {"id": str(strategy.pk)}}
+    made = propose(api["owner"], loss, turn(True))
+    edited = turn(True)
+    edited["payload"]["shouldActivateDisabledStrategies"] = True
+    for kept in (put_change(api["owner"], made, 1, edited).json(), propose(api["owner"], turn(True))):
+        actions = [change["action"] for change in kept["features"][0]["changes"]]
+        assert actions == ["deleteStrategy", "updateEnabled"]
