@@ -86,8 +86,9 @@ def _describe(request: ChangeRequest) -> str:
 
 
 def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: Caller) -> None:
+    _check_number(len(changes))  # adding so many would take seconds
     added = {_add(request, change, caller): change for change in changes}
-    _check_size(request)
+    _check_number(request.changes.count())
     try_changes(request, added)
 
 
@@ -254,8 +255,7 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, cls=JSONEncoder))
 
 
-def _check_size(request: ChangeRequest) -> None:
-    number = request.changes.count()
+def _check_number(number: int) -> None:
     if number > MAX_CHANGES:
         raise ValidationError(f"A change request has at most {MAX_CHANGES} changes, not {number}.")
 

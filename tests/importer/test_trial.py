@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from importer.models import ImportRun
 from projects.models import Flag, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
+from releases.requests import propose
 from tests.playground.saved_contexts.guarded import an_import, cart
 from tests.support.flags import add_strategy
 
@@ -71,6 +74,15 @@ def test_what_a_draft_leaves_out_is_named(api, cart):
     assert warning["affectedItems"] == ["cart", "new"]
     assert api["owner"].post(IMPORT + ANYWAY, body).json()["leftOut"] == ["cart", "new"]
     assert not Flag.objects.filter(name="new").exists()
+
+
+def test_more_changes_than_a_request_has_are_refused_before_one_is_added(api, cart, monkeypatch):
+    guard(required_approvals=1)
+    monkeypatch.setattr(propose, "MAX_CHANGES", 0)
+    with CaptureQueriesContext(connection) as queries:
+        [message] = say(api["owner"].post(VALIDATE + ANYWAY, an_import()))
+    assert message == "A change request has at most 0 changes, not 3."
+    assert not any('INTO "releases_change"' in query["sql"] for query in queries)
 
 
 def test_a_plan_of_a_promotion_names_broken_expectations(api, nobody):
