@@ -11,7 +11,6 @@ from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
-from flagadmin.core.change_checks.comments import CommentRefused, check_comment
 from flagadmin.core.change_options import changing, get_comment
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.json_bodies import parse_json
@@ -21,7 +20,7 @@ from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from importer import openapi as schema
-from importer.apply.execute import import_body, list_touched_places
+from importer.apply.execute import import_body
 from importer.body.schemas import Body, parse_body, read_body
 from importer.bulk_work import bulk_work, run_isolated
 from importer.export import Selection, export_selection
@@ -29,7 +28,7 @@ from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.unproposable import LEFT_OUT, UNPROPOSABLE, list_left_out, list_unproposable
 from importer.report.validation import Entry, make_validation_report
-from importer.trial import try_it, try_out
+from importer.trial import find_missing_comment, try_it, try_out
 from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
@@ -217,10 +216,7 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
         plan = plan_import(document, caller=caller)
         report = make_validation_report(plan)
         if plan.target is not None:
-            try:
-                check_comment(list_touched_places(plan))
-            except CommentRefused as refused:
-                report["errors"].append({"message": refused.message, "affectedItems": []})
+            report["errors"] += find_missing_comment(plan)
             if names := list_unproposable(plan, caller):
                 report["errors"].append({"message": UNPROPOSABLE, "affectedItems": names})
         if plan.can_be_applied and not report["errors"] and may_refuse_changes(plan.project):

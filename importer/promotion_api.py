@@ -19,7 +19,8 @@ from importer.openapi import ReportEntry
 from importer.plan.build import plan_import
 from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion
 from importer.report.document import make_promotion_document
-from importer.trial import try_it, try_out
+from importer.trial import find_missing_comment, try_it, try_out
+from projects.access import may_refuse_changes
 from projects.projects.environments import remove_environment
 from projects.viewsets import InProjectViewSet
 
@@ -180,7 +181,7 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
 def plan_promotion(promotion: Promotion, *, caller: Caller) -> tuple[dict[str, Any], str]:
     """What the promotion would do now, and the ETag of that. Raises NotFound for a project that is archived.
 
-    What refuses it as a whole is found by trying it out, and no part of the ETag.
+    What refuses it as a whole is found by trying it out where the project may refuse it, and no part of the ETag.
     """
     plan = plan_import(read_promotion(promotion), caller=caller)
     if plan.target is None:
@@ -188,7 +189,9 @@ def plan_promotion(promotion: Promotion, *, caller: Caller) -> tuple[dict[str, A
     document = make_promotion_document(promotion, plan)
     etag = make_etag(document)
     if plan.can_be_applied:
-        _, refusals = try_it(partial(try_out, partial(promote_flags, promotion, caller=caller)))
+        refusals = find_missing_comment(plan)
+        if not refusals and may_refuse_changes(plan.project):
+            _, refusals = try_it(partial(try_out, partial(promote_flags, promotion, caller=caller)))
         document["errors"] += refusals
     return document, etag
 

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.transactions import run_and_roll_back, run_with_retries
 from flagadmin.core.errors import AppError
+from importer.apply.execute import list_touched_places
+from importer.plan.import_plan import Plan
 from importer.report.validation import Entry
 
 R = TypeVar("R")
@@ -17,10 +20,20 @@ def try_out(work: Callable[[], R]) -> R:
 
 
 def try_it(trial: Callable[[], R]) -> tuple[R | None, list[Entry]]:
-    """Returns the result of a trial, or None and what refuses it."""
+    """Returns the result of a trial, or None and what refuses it.
+
+    Raises errors that pass, such as MaintenanceMode: they say nothing about what was tried.
+    """
     try:
         return trial(), []
     except (Refusal, AppError) as refused:
         error = refused.as_app_error() if isinstance(refused, Refusal) else refused
-        items = [f"{problem.path}: {problem.message}" for problem in error.details]
+        if error.status >= 500:
+            raise
+        items = [str(problem) for problem in error.details]
         return None, [{"message": error.message, "affectedItems": items}]
+
+
+def find_missing_comment(plan: Plan) -> list[Entry]:
+    """Returns what refuses the plan for want of a comment."""
+    return try_it(lambda: check_comment(list_touched_places(plan)))[1]

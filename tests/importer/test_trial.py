@@ -9,7 +9,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from flagadmin.core.errors import Problem, ValidationError
 from importer.models import ImportRun
+from importer.trial import try_it
 from projects.models import Flag, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
 from releases.requests import propose
@@ -83,6 +85,29 @@ def test_more_changes_than_a_request_has_are_refused_before_one_is_added(api, ca
         [message] = say(api["owner"].post(VALIDATE + ANYWAY, an_import()))
     assert message == "A change request has at most 0 changes, not 3."
     assert not any('INTO "releases_change"' in query["sql"] for query in queries)
+
+
+def test_where_nothing_is_refused_as_a_whole_a_plan_of_a_promotion_tries_nothing(api, nobody):
+    nobody.project.refuse_broken_expectations = False
+    nobody.project.save()
+    with CaptureQueriesContext(connection) as queries:
+        assert say(api["owner"].post(PROMOTE, PLAN)) == []
+    assert not any("importer_importrun" in query["sql"] for query in queries)
+
+
+@pytest.mark.parametrize(("url", "body"), [(VALIDATE, an_import()), (PROMOTE, PLAN)])
+def test_maintenance_is_no_error_of_what_is_checked(api, nobody, url, body):
+    assert api["admin"].post("/api/admin/maintenance", {"enabled": True}).status_code == 204
+    answer = api["owner"].post(url + ANYWAY, body)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "60")
+
+
+def test_problems_without_a_path_are_listed_as_they_are():
+    def refuse() -> None:
+        raise ValidationError(details=[Problem("title", "is missing"), Problem("", "and 3 more")])
+
+    _, [error] = try_it(refuse)
+    assert error["affectedItems"] == ["title: is missing", "and 3 more"]
 
 
 def test_a_plan_of_a_promotion_names_broken_expectations(api, nobody):
