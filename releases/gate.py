@@ -83,14 +83,15 @@ class GateWatch(Watch):
 
     def __call__(self) -> Refusal | None:
         retagged = self.tags.find_retagged()
+        recorded: set[tuple[str, str]] = set()
         if self.revision is None or read_revisions([self.project_id]) != self.revision:
             refusals = (
-                _compare(self.project_id, name, read, self.flags, applied=self.applied)
+                _compare(self.project_id, name, read, recorded, self.flags, applied=self.applied)
                 for name, read in self.before.items()
             )
             if refusal := next(filter(None, refusals), None):
                 return refusal
-        refusals = (_refuse_tags(self.project_id, name, pairs) for name, pairs in retagged.items())
+        refusals = (_refuse_tags(self.project_id, name, pairs, recorded) for name, pairs in retagged.items())
         return next(filter(None, refusals), None)
 
 
@@ -102,7 +103,7 @@ def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Re
     before = {name: read_definitions([project_id], name) for name in names}
 
     def check() -> Refusal:
-        refusals = (_compare(project_id, name, before[name]) for name in guarded)
+        refusals = (_compare(project_id, name, before[name], set()) for name in guarded)
         if refusal := next(filter(None, refusals), None):
             return StepsNeedRequest(refusal.gated)
         return Postponed(find_postponed(project_id, before))
@@ -114,6 +115,7 @@ def _compare(
     project_id: str,
     environment: str,
     before: Definitions,
+    recorded: set[tuple[str, str]],
     names: Collection[str] | None = None,
     *,
     applied: str = "",
@@ -124,7 +126,7 @@ def _compare(
     brought = _find_brought(project_id, environment, entered) if entered else []
     if not flags and not segments and not brought:
         return None
-    if not _is_skipped(project_id, environment, flags):
+    if not _is_skipped(project_id, environment, flags, recorded):
         if brought:
             return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
@@ -138,20 +140,30 @@ def _compare(
     return None
 
 
-def _is_skipped(project_id: str, environment: str, flags: Sequence[str]) -> bool:
-    """Whether the caller wants to change these flags without a request, and may: it is recorded then."""
+def _is_skipped(
+    project_id: str, environment: str, flags: Sequence[str], recorded: set[tuple[str, str]]
+) -> bool:
+    """Whether the caller wants to change these flags without a request, and may: it is recorded then, once for each.
+
+    ``recorded``: the environments and flags for which this change has recorded it.
+    """
     caller: Caller | None = get_change_options().skip_by
     if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
         return False
-    record_all([make_skip_event(project_id, environment, name) for name in flags], actor=caller)
+    fresh = [name for name in flags if (environment, name) not in recorded]
+    recorded.update((environment, name) for name in fresh)
+    record_all([make_skip_event(project_id, environment, name) for name in fresh], actor=caller)
     return True
 
 
 def _refuse_tags(
-    project_id: str, environment: str, retagged: Sequence[tuple[str, str]]
+    project_id: str,
+    environment: str,
+    retagged: Sequence[tuple[str, str]],
+    recorded: set[tuple[str, str]],
 ) -> NeedsChangeRequest | None:
     flags = sorted({flag for flag, _ in retagged})
-    if _is_skipped(project_id, environment, flags):
+    if _is_skipped(project_id, environment, flags, recorded):
         return None
     effect = (
         f"Tags by which approvals are counted would come or go ({choices({tag for _, tag in retagged})} of "

@@ -7,7 +7,7 @@ import pytest
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import Grant
 from groups.permissions import BuiltIn
-from projects.models import Flag, FlagTag, ProjectEnvironment, TagType
+from projects.models import Flag, FlagEnvironment, FlagTag, ProjectEnvironment, TagType
 from releases.tag_watch import find_deciding
 from tests.support.cast import make_project
 from tests.support.change_requests import SHOP, reviewer
@@ -41,10 +41,14 @@ def tags() -> list[str]:
     return sorted(f"{tag.flag.name} {tag.tag_type_id}:{tag.value}" for tag in FlagTag.objects.all())
 
 
-def import_without_tags(by: Any) -> Any:
-    data = {"features": [{"name": "cart", "type": "release"}], "featureStrategies": [], "featureTags": []}
-    data |= {"featureEnvironments": [], "tagTypes": []}
-    body = {"project": "shop", "environment": "development", "data": data}
+def import_without_tags(by: Any, environment: str = "development", **more: Any) -> Any:
+    data: dict[str, Any] = {
+        "features": [{"name": "cart", "type": "release"}],
+        "featureStrategies": [],
+        "featureTags": [],
+    }
+    data |= {"featureEnvironments": [], "tagTypes": []} | more
+    body = {"project": "shop", "environment": environment, "data": data}
     return by.post("/api/admin/features-batch/import", body, format="json")
 
 
@@ -82,6 +86,14 @@ def test_a_tag_that_asks_for_more_approvals_is_not_taken_away(api: Any, cart: Fl
 def test_who_may_skip_requests_takes_it_away(api: Any, cart: Flag, way: str) -> None:
     assert WAYS[way](api["admin"]).status_code < 300
     assert tags() == (["cart risk:high"] if way == "move" else [])
+
+
+def test_an_import_that_also_turns_the_flag_on_is_recorded_once(api: Any, cart: Flag) -> None:
+    on = {"featureEnvironments": [{"name": "cart", "featureName": "cart", "enabled": True}]}
+    assert import_without_tags(api["admin"], environment="production", **on).status_code == 200
+    assert FlagEnvironment.objects.get(flag=cart, environment="production").enabled
+    skipped = AuditEvent.objects.filter(type="change-request-skipped")
+    assert (tags(), list(skipped.values_list("feature", "environment"))) == ([], [("cart", "production")])
 
 
 def test_that_it_was_added_is_not_taken_back(api: Any, cart: Flag) -> None:
