@@ -21,7 +21,7 @@ from projects.models import Environment, Flag, ProjectEnvironment
 from projects.revision import read_revisions
 from releases.applying import find_applied_environment, is_applied_to
 from releases.derive import ProposedChange, derive_changes, find_differing
-from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, make_skip_event
+from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, NeedsSkip, make_skip_event
 from releases.models import ReleasePlan, Safeguard
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 from releases.tag_watch import Deciding, TagWatch, find_deciding
@@ -161,15 +161,16 @@ def _refuse_tags(
     environment: str,
     retagged: Sequence[tuple[str, str]],
     recorded: set[tuple[str, str]],
-) -> NeedsChangeRequest | None:
+) -> NeedsSkip | None:
     flags = sorted({flag for flag, _ in retagged})
     if _is_skipped(project_id, environment, flags, recorded):
         return None
     effect = (
-        f"Tags by which approvals are counted would come or go ({choices({tag for _, tag in retagged})} of "
-        f"{choices(flags)}): only those who may skip change requests can do that."
+        f"This would add or remove tags that approval rules of {environment} in project {project_id} depend on "
+        f"({choices({tag for _, tag in retagged})} on {choices(flags)}). Only those who may skip change requests there "
+        "can do that."
     )
-    return NeedsChangeRequest(Gated(project_id, environment, flags, None, effect=effect))
+    return NeedsSkip(Gated(project_id, environment, flags, None, effect=effect))
 
 
 def _find_brought(project_id: str, environment: str, entered: Collection[str]) -> list[str]:

@@ -111,3 +111,13 @@ class NeedsChangeRequest(Refusal):
         else:
             return None
         return f"/projects/{project}/change-requests/{request.pk}/"
+
+
+class NeedsSkip(NeedsChangeRequest):
+    """A change that no request can make. ``effect`` says why, and who can."""
+
+    title = "This takes the permission to skip change requests"
+
+    @property
+    def message(self) -> str:
+        return f"{self.gated.effect} Nothing was saved."

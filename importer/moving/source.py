@@ -70,7 +70,7 @@ class Source:
         self.address = check_address(address)
         self._limits = limits or Limits()
         if not token or not token.isascii() or not token.isprintable():
-            raise SourceError("A token of that server is needed, in ASCII.")
+            raise SourceError("Give a token of that server, in ASCII.")
         self._token = token
         self.answers = 0
         """So far, for whoever waits."""

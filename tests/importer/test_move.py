@@ -345,7 +345,7 @@ def test_addresses_that_are_none(address):
 
 def test_a_token_is_needed():
     for token in ("", "a\nb", "ü"):
-        with pytest.raises(SourceError, match="A token of that server is needed, in ASCII"):
+        with pytest.raises(SourceError, match="Give a token of that server, in ASCII"):
             Source("https://unleash.example.com/api", token)
 
 

@@ -78,7 +78,7 @@ def test_only_admins_may_ask(compare, unleash):
     [
         ({"address": "ftp://a.example"}, "is not an address like"),
         ({"address": "http://127.0.0.2:1"}, "Connection refused"),
-        ({"address": "https://a..example"}, "is no name of a host"),
+        ({"address": "https://a..example"}, "is not a valid host name"),
         ({"token": "ü"}, "in ASCII"),
     ],
 )

@@ -76,8 +76,8 @@ def test_a_tag_that_asks_for_more_approvals_is_not_taken_away(api: Any, cart: Fl
     refused = WAYS[way](api["owner"])
     assert (refused.status_code, refused.json().get("permissions")) == (403, ["SKIP_CHANGE_REQUEST"])
     assert refused.json()["message"].startswith(
-        "Changes of production in project shop need a change request. Tags by which approvals are counted would come "
-        "or go (risk:high of cart): only those who may skip change requests can do that. Nothing was saved."
+        "This would add or remove tags that approval rules of production in project shop depend on (risk:high on cart). "
+        "Only those who may skip change requests there can do that. Nothing was saved."
     )
     assert (tags(), Flag.objects.get().project_id) == (["cart risk:high"], "shop")
 
@@ -144,7 +144,7 @@ def test_a_project_is_deleted_with_its_tags(api: Any, cart: Flag) -> None:
 def test_in_the_console_it_takes_a_reason(browse: Any, cart: Flag) -> None:
     page, remove = "/projects/shop/features/cart/tags", RISK | {"do": "remove"}
     refused = browse("owner").post(page, remove)
-    assert "Tags by which approvals are counted would come or go" in page_text(refused)
+    assert "This would add or remove tags that approval rules of production" in page_text(refused)
     assert "Save without a request" not in page_text(refused)
     skipped = remove | {"skip_change_request": "yes", "comment": "Wrong flag"}
     browse("admin").post(page, skipped)

@@ -62,7 +62,7 @@ def _look_up(host: str, port: int) -> list[Any]:
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[:MAX_ADDRESSES]
     except UnicodeError:  # an empty label, or one that is too long
-        raise Refused(f"{host} is no name of a host.") from None
+        raise Refused(f"{host} is not a valid host name.") from None
 
 
 def _check_allowed(host: str, address: str, *, encrypted: bool) -> None:
