@@ -46,8 +46,8 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
         """Add a change, or a list of changes, to your draft for the environment.
 
         Creates the draft if there is none. A second change of the same thing replaces the first, and one back to the
-        start removes it: a draft without changes is discarded. The changes are tried, and refused if they could not be
-        applied.
+        start removes it: a draft without changes is discarded (`features` and `segments` are empty then). The changes
+        are tried, and refused if they could not be applied.
         """
         changes = _read_changes(request.data)
         made = add_changes(project_id, environment, changes, caller=self.caller)

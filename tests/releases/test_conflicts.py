@@ -99,7 +99,7 @@ def test_a_change_back_to_the_start_removes_it_and_the_last_one_the_draft(api, s
     left = propose(api["owner"], edit(strategy, disabled=False))
     assert [change["action"] for change in left["features"][0]["changes"]] == ["updateEnabled"]
     made = propose(api["owner"], turn(True))
-    assert (made["id"], made["features"]) == (begun["id"], [])
+    assert (made["id"], made["features"], made["segments"]) == (begun["id"], [], [])
     assert not ChangeRequest.objects.exists()
     assert enter(api["owner"], made, "In review").status_code == 404
     events = AuditEvent.objects.filter(subject=f"{begun['id']}").order_by("id")
