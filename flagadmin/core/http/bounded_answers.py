@@ -93,6 +93,11 @@ class BoundedAdapter(HTTPAdapter):
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = self.pools
 
+    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **options)
+        manager.pool_classes_by_scheme = self.pools
+        return manager
+
 
 def bound(session: S, adapter: type[BoundedAdapter] = BoundedAdapter) -> S:
     """The session, whose requests need a timeout from now on."""

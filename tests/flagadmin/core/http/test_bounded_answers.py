@@ -54,6 +54,16 @@ def test_headers_that_come_byte_by_byte_are_ended(answering, beginning):
     assert time.monotonic() - began < ENOUGH
 
 
+def test_headers_from_a_proxy_are_ended_too(answering):
+    proxy, parts, _ = answering
+    parts += [b"HTTP/1.1 200 OK\r\n", b"x"]
+    with (
+        bound(requests.Session()) as session,
+        pytest.raises(requests.exceptions.ProxyError, match="timed out"),
+    ):
+        session.get("http://flags.invalid/", proxies={"http": proxy}, timeout=0.3, stream=True)
+
+
 def test_headers_without_end_are_ended(answering):
     url, parts, _ = answering
     parts += [b"HTTP/1.1 200 OK\r\n", b"X-More: yes\r\n"]
