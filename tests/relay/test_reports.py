@@ -15,6 +15,7 @@ from relay.storage import DirectoryInUse, Storage
 from relay.tokens import Tokens
 from relay.upstream import Answer, UpstreamFailed
 from sdk.schemas import MAX_ENTRIES
+from tests.support.event_loop import run
 from tests.support.live_server import wait_until
 from tests.support.relay import BACKEND, WEB, Relay, flag, relaying
 from tests.support.sdk import metrics, registration
@@ -102,7 +103,7 @@ class Disk:
         )
 
     def send(self) -> None:
-        asyncio.run(self.reports.send())
+        run(self.reports.send)
 
     def total(self) -> int:
         return sum(metric["yes"] for _, body in self.sent for metric in body["metrics"])
@@ -238,7 +239,7 @@ def test_a_large_journal_is_sent_before_its_time(tmp_path: Path, monkeypatch: py
                 await asyncio.sleep(0)
         sending.cancel()
 
-    asyncio.run(report_until_sent())
+    run(report_until_sent)
     assert disk.total() >= 2
 
 

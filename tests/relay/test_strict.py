@@ -1,6 +1,5 @@
 """A strict relay serves its own tokens and what they cover."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from flagadmin.core.errors import AuthenticationRequired, ServiceUnavailable
 from relay.storage import Storage
 from relay.tokens import Tokens
 from relay.upstream import Answer, UpstreamFailed
+from tests.support.event_loop import run
 from tests.support.relay import BACKEND, OTHER, WEB, WIDE
 from tests.support.upstream import make_token
 
@@ -53,7 +53,7 @@ def test_what_its_tokens_cover_is_served(storage: Storage) -> None:
             with pytest.raises(AuthenticationRequired, match="its own tokens cover"):
                 await tokens.find(secret)
 
-    asyncio.run(work())
+    run(work)
     assert len(tokens) == 2
 
 
@@ -62,11 +62,11 @@ def test_nobody_is_refused_before_its_own_tokens_are_known(storage: Storage) -> 
     upstream.is_away = True
     tokens = Tokens(storage, upstream.ask, covering=(BACKEND,))
     with pytest.raises(ServiceUnavailable):
-        asyncio.run(tokens.find(WIDE))
+        run(lambda: tokens.find(WIDE))
 
 
 def test_what_it_kept_before_it_was_strict_is_dropped(storage: Storage) -> None:
-    asyncio.run(Tokens(storage, Asked().ask).ask_about(list(VALID)))
+    run(lambda: Tokens(storage, Asked().ask).ask_about(list(VALID)))
     assert len(Tokens(storage, Asked().ask)) == len(VALID)
     strict = Tokens(storage, Asked().ask, covering=(BACKEND,))
     assert {token.secret for token in strict.all()} == {BACKEND, WEB}
@@ -81,5 +81,5 @@ def test_what_a_revoked_token_covered_ends_with_it(storage: Storage) -> None:
         del upstream.valid[BACKEND]
         await tokens.check_all()
 
-    asyncio.run(work())
+    run(work)
     assert not tokens.all()

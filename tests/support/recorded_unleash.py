@@ -97,9 +97,10 @@ def replayed(recording: Recording) -> Iterator[Replay]:
         def do_GET(self) -> None:
             self.body = body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             replay.asked.append((self.command, self.path))
+            is_last, self.close_connection = self.close_connection, True  # a lie may be no whole answer
             if replay.lie(self):
-                self.close_connection = True
                 return
+            self.close_connection = is_last
             status, answer = replay.answer(self.command, self.path, self.headers["Authorization"], body)
             send(self, status, json.dumps(answer).encode())
 
@@ -123,6 +124,8 @@ def replayed(recording: Recording) -> Iterator[Replay]:
 
 def send(handler: BaseHTTPRequestHandler, status: int, body: bytes, **headers: str) -> bool:
     handler.send_response(status)
+    if handler.close_connection:
+        headers["Connection"] = "close"
     for name, value in {"Content-Length": str(len(body)), **headers}.items():
         handler.send_header(name.replace("_", "-"), value)
     handler.end_headers()

@@ -1,6 +1,5 @@
 """The OpenAPI document is generated once per process, and sent again only if it has changed."""
 
-import asyncio
 import gzip
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ from flagadmin.console.api_docs import document as description
 from flagadmin.core.server import loop_routes
 from tests.support.cast import client
 from tests.support.description import description as describe_api
+from tests.support.event_loop import run
 
 ADDRESS = "/api/openapi.json"
 
@@ -81,7 +81,7 @@ def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert description.prepare_openapi_document in loop_routes.tasks
     monkeypatch.setattr(description, "PREPARE_AFTER", 0)
     description._make_openapi_document.cache_clear()
-    asyncio.run(description.prepare_openapi_document())
+    run(description.prepare_openapi_document)
     assert description._make_openapi_document.cache_info().currsize == 1
 
 

@@ -1,8 +1,7 @@
 """Receiving request bodies: time limits, size limits, and limits on concurrent large bodies."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ from flagadmin.core.http.request_bodies import limit_at
 from flagadmin.core.server import body_receiver as receiver_module
 from flagadmin.core.server import receiving
 from flagadmin.core.server.body_receiver import BodyReceiver
+from tests.support.event_loop import run
 from tests.support.sender import Sender
 
 IMPORT = "/api/admin/features-batch/import"
@@ -34,17 +34,11 @@ def received(
         async with make_receiver(caller).receive(scope(length, path), sender) as body:
             return body
 
-    return run(receive())
+    return run(receive)
 
 
 def make_receiver(caller: Any, **more: int) -> BodyReceiver:
     return BodyReceiver(caller, 1_000_000, limit_at, **more)
-
-
-def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """In a thread of its own: this one may have the loop of a browser's tests."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def scope(length: int | None, path: str) -> Any:
@@ -122,7 +116,7 @@ def test_large_bodies_have_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
         async with large():
             pass
 
-    run(receive())
+    run(receive)
 
 
 @pytest.mark.parametrize(
@@ -172,4 +166,4 @@ def test_bodies_together_have_so_much_memory() -> None:
             for _ in range(3):
                 await stack.enter_async_context(whole())
 
-    run(receive())
+    run(receive)
