@@ -116,7 +116,7 @@ class NeedsChangeRequest(Refusal):
 class NeedsSkip(NeedsChangeRequest):
     """A change that no request can make. ``effect`` says why, and who can."""
 
-    title = "This takes the permission to skip change requests"
+    title = "This needs the permission to skip change requests"
 
     @property
     def message(self) -> str:
