@@ -35,5 +35,5 @@ def try_it(trial: Callable[[], R]) -> tuple[R | None, list[Entry]]:
 
 
 def find_missing_comment(plan: Plan) -> list[Entry]:
-    """Returns what refuses the plan for want of a comment."""
+    """Returns the error of a plan that lacks a required comment."""
     return try_it(lambda: check_comment(list_touched_places(plan)))[1]

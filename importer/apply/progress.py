@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from flagadmin.core.db.statements import execute
 
 Progress = Callable[[str, int, int], None]
-"""Told of each completed step: its name, for how many flags, and of how many. The first call is before any step."""
+"""Called after each step with its name, the number of flags done, and of all; at first before any step."""
 
 
 def ignore_progress(step: str, done: int, total: int) -> None:

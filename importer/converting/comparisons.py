@@ -63,7 +63,7 @@ def read_moment(seconds: float) -> datetime:
 
 
 def read_date_time(text: str) -> datetime:
-    """As RFC 3339 has it, perhaps without a zone."""
+    """Parses a date-time of RFC 3339, which may lack its zone. Raises Unsupported."""
     try:
         return datetime.fromisoformat(text.upper())
     except ValueError:

@@ -11,7 +11,7 @@ from importer.moving.shapes import Constraint, Shape, Text
 class MilestoneStrategy(Shape):
     id: str = ""
     milestone_id: str = ""
-    """In the database alone."""
+    """Only in the database, not in the API."""
     strategy_name: str = Field("", validation_alias=AliasChoices("strategyName", "name"))
     title: str = ""
     sort_order: int = Field(0, alias="sortOrder")
@@ -32,7 +32,7 @@ class SourceMilestone(Shape):
     name: str
     sort_order: int = Field(0, alias="sortOrder")
     release_plan_definition_id: str = ""
-    """In the database alone."""
+    """Only in the database, not in the API."""
     transition: Transition | None = Field(None, alias="transitionCondition")
     started_at: datetime | None = Field(None, alias="startedAt")
     strategies: list[MilestoneStrategy] = []

@@ -1,4 +1,4 @@
-"""Finds what of an import no change request does."""
+"""Finds the parts of an import that no change request can make."""
 
 from collections.abc import Collection
 

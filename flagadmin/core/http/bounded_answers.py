@@ -100,7 +100,7 @@ class BoundedAdapter(HTTPAdapter):
 
 
 def bound(session: S, adapter: type[BoundedAdapter] = BoundedAdapter) -> S:
-    """The session, whose requests need a timeout from now on."""
+    """Bounds the time for headers and returns the session. Each of its requests must have a timeout."""
     for scheme in ("http://", "https://"):
         session.mount(scheme, adapter())
     return session

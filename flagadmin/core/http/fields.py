@@ -94,13 +94,13 @@ class ListOf(serializers.ListField):
 
 
 class BoundedTexts(ListOf):
-    """Of a request body."""
+    """A list of texts in a request body: its length is limited."""
 
     child = serializers.CharField()
 
 
 class Texts(serializers.ListField):
-    """Of a response."""
+    """A list of texts in a response."""
 
     child = serializers.CharField()
 
