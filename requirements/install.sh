@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv with everything in requirements/dev.txt. Needs Python 3.11 or newer; uses uv where it is there.
+# Makes .venv with everything in requirements/dev.txt. Needs Python 3.11 or newer.
+# uv does it in an eighth of pip's time, so pip installs only uv, unless pip is set up for an index that uv does not know.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -28,11 +29,16 @@ else
     rm -rf .venv
 fi
 
-echo "Installing flagadmin's packages in .venv: half a minute, or more with a slow network."
+echo "Installing flagadmin's packages in .venv: a quarter of a minute, or more with a slow network."
+
+install_with() { # a uv
+    "$1" pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes \
+        --requirement requirements/dev.txt
+}
 
 if command -v uv >/dev/null; then
     [ -d .venv ] || uv venv --quiet --python "$python" .venv
-    uv pip install --quiet --python .venv/bin/python --require-hashes --requirement requirements/dev.txt
+    install_with uv
     exit 0
 fi
 
@@ -59,7 +65,18 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
         fi
     fi
 fi
+
 # dev.txt names every package there is to install. Without --no-deps, older versions of pip resolve again and refuse
 # a package that another asks for with an extra ("pydantic[email]") and that is pinned without it.
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
-    --requirement requirements/dev.txt
+pip_install() { # a file of requirements
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement "$1"
+}
+
+install_with_own_uv() {
+    ! .venv/bin/python -m pip config list | grep '[.]index-url=' >/dev/null || return 1
+    # From its name to the first line that does not end in a backslash: its version and hashes.
+    sed -n '/^uv==/,/[^\\]$/p' requirements/dev.txt >.venv/uv.txt
+    pip_install .venv/uv.txt && install_with .venv/bin/uv
+}
+
+install_with_own_uv || pip_install requirements/dev.txt
