@@ -7,11 +7,10 @@ import orjson
 from django.http import HttpResponse
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import Problem, ValidationError, check_problems
-from flagadmin.core.lists.filters import find_unknown_parameters
+from flagadmin.core.errors import Problem, ValidationError
 from groups.access import Caller
 from projects.history.queries import hide_projects, narrow_events, readable_events
-from projects.history.serializers import EventQuery, make_event_record
+from projects.history.serializers import EventLinesQuery, make_event_record
 from projects.history.settled import read_settled_id
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -22,10 +21,9 @@ def write_lines(events: Iterable[AuditEvent]) -> bytes:
     return b"".join(orjson.dumps(make_event_record(event)) + b"\n" for event in events)
 
 
-def answer_lines(caller: Caller, data: Mapping[str, Any], known: Iterable[str]) -> HttpResponse:
+def answer_lines(caller: Caller, data: Mapping[str, Any]) -> HttpResponse:
     """Events after the one that ``cursor`` names, as far as no earlier one can still appear. Raises ValidationError."""
-    check_problems(find_unknown_parameters(data, known))
-    query = EventQuery(data=data)
+    query = EventLinesQuery(data=data)
     query.is_valid(raise_exception=True)
     if query.validated_data["offset"]:
         raise ValidationError.of([Problem("offset", "cannot be used with a cursor")])

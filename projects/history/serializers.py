@@ -4,16 +4,21 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.utils.dateparse import parse_date, parse_datetime
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
+from flagadmin.core.errors import check_problems
 from flagadmin.core.http.fields import Body
 from flagadmin.core.http.ids import is_id
 from flagadmin.core.http.timestamps import iso
+from flagadmin.core.lists.filters import find_unknown_parameters
 from projects.history.queries import EventFilter
 
 MAX_EVENTS = 1000
+OPERATORS = "`IS:one`, `IS_ANY_OF:one,two`, or just the value."
+DATES = "`IS:2026-11-21` or, to the second, `IS:2026-11-21T14:30:00Z`."
 ONE_DAY, LAST_DAY = timedelta(days=1), date.max
 
 
@@ -47,8 +52,12 @@ class FeatureEventList(EventList):
     toggleName = serializers.CharField(help_text="The flag's name.")
 
 
+@extend_schema_field(str)
 class IsAnyOf(serializers.Field):
     """A filter in the form ``IS:one``, ``IS_ANY_OF:one,two``, or just the value."""
+
+    def __init__(self, *, help_text: str = OPERATORS, **kwargs: Any) -> None:
+        super().__init__(required=False, help_text=help_text, **kwargs)
 
     def to_internal_value(self, data: Any) -> list[str]:
         operator, colon, rest = str(data).partition(":")
@@ -64,12 +73,13 @@ class IsAnyOf(serializers.Field):
         return value
 
 
+@extend_schema_field(str)
 class Day(serializers.Field):
     """A date or datetime, optionally as ``IS:2026-11-21``. A date at the end includes its day."""
 
     def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
         self.is_end = is_end
-        super().__init__(**kwargs)
+        super().__init__(required=False, **kwargs)
 
     def to_internal_value(self, data: Any) -> datetime:
         text = str(data).removeprefix("IS:")
@@ -98,19 +108,28 @@ class Day(serializers.Field):
 
 
 class EventQuery(serializers.Serializer):
-    type = IsAnyOf(required=False)
-    project = IsAnyOf(required=False)
-    environment = IsAnyOf(required=False)
-    feature = IsAnyOf(required=False)
-    createdBy = IsAnyOf(required=False)
-    query = serializers.CharField(required=False, allow_blank=True, max_length=1000)
+    """The parameters of lists of events. Others are refused: the list would have events that were not asked for."""
+
+    type = IsAnyOf(help_text=f"{OPERATORS} A type that does not exist matches nothing: clients ask for many.")
+    project = IsAnyOf()
+    environment = IsAnyOf()
+    feature = IsAnyOf()
+    createdBy = IsAnyOf(help_text=f"Id of the account. {OPERATORS}")
+    query = serializers.CharField(
+        required=False, allow_blank=True, max_length=1000, help_text="Part of a name, ignoring case."
+    )
     limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_EVENTS, default=50)
     offset = serializers.IntegerField(required=False, min_value=0, max_value=2**31, default=0)
-    cursor = serializers.IntegerField(required=False, min_value=0, max_value=2**63 - 1)
 
     def get_fields(self) -> dict[str, serializers.Field]:
         # "from" is a Python keyword, so it cannot be a class attribute.
-        return super().get_fields() | {"from": Day(required=False), "to": Day(required=False, is_end=True)}
+        since = Day(help_text=f"{DATES} Included.")
+        until = Day(is_end=True, help_text=f"{DATES} A day is included, events at a time are not.")
+        return super().get_fields() | {"from": since, "to": until}
+
+    def is_valid(self, *, raise_exception: bool = False) -> bool:
+        check_problems(find_unknown_parameters(self.initial_data, self.fields))
+        return super().is_valid(raise_exception=raise_exception)
 
     def validate_createdBy(self, value: list[str]) -> list[int]:  # noqa: N802 - the field's name
         if not all(map(is_id, value)):
@@ -129,6 +148,17 @@ class EventQuery(serializers.Serializer):
             until=data.get("to"),
             text=data.get("query", "").strip(),
         )
+
+
+class EventLinesQuery(EventQuery):
+    cursor = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**63 - 1,
+        help_text="Answers `application/x-ndjson`, one event a line, oldest first: those after the event with this "
+        "id. 0 begins with the oldest. The header `X-Next-Cursor` is the cursor to go on with. An event is there as "
+        "soon as no earlier one can still appear, so that none is missed.",
+    )
 
 
 class EventSearchBody(Body):
