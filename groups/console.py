@@ -306,11 +306,30 @@ class ActionPage(ConsolePage):
             messages.success(self.request, done)
 
 
-class ConfirmPage(ConsolePage):
-    """Asks for confirmation of a destructive action: GET shows the consequences, POST performs the action.
+class SubmitPage(ConsolePage):
+    """A page that its own form is posted to. What refuses it, `refusal`, is shown on the same page."""
 
-    If the action is refused, the same page shows why.
-    """
+    passes: tuple[type[AppError], ...] = (NoAccess, NotFound)  # errors that get the error page instead
+
+    def submit(self) -> str:
+        """Calls the action. Returns the URL to redirect to."""
+        raise NotImplementedError
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        try:
+            return HttpResponseRedirect(self.submit())
+        except self.passes:
+            raise
+        except AppError as error:
+            return self.refuse(error)
+
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
+
+
+class ConfirmPage(SubmitPage):
+    """Asks for confirmation of a destructive action: GET shows the consequences, POST performs the action."""
 
     template_name = "console/confirm.html"
 
@@ -330,16 +349,14 @@ class ConfirmPage(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return self.render_to_response(self.get_context_data(**self.plan()))
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        try:
-            done, address = self.act()
-        except (NoAccess, NotFound):
-            raise
-        except AppError as error:
-            context = self.get_context_data(refusal=error, **self.plan())
-            return self.render_to_response(context, status=error.status)
-        messages.success(request, done)
-        return HttpResponseRedirect(address)
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        context = self.get_context_data(refusal=error, **self.plan())
+        return self.render_to_response(context, status=error.status)
+
+    def submit(self) -> str:
+        done, address = self.act()
+        messages.success(self.request, done)
+        return address
 
 
 def read_next_page(request: HttpRequest) -> str:

@@ -12,23 +12,23 @@ from typing import Any
 import orjson
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import FormVersion
-from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
+from flagadmin.core.errors import AppError, Conflict, ValidationError
 from flagadmin.core.lists.pages import Column, Filter
 from groups.access import missing
-from groups.console import Breadcrumbs, ConsolePage, ListPage
+from groups.console import Breadcrumbs, ConsolePage, ListPage, SubmitPage
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import flag_url, get_project_breadcrumbs
 from projects.deletion import summary as words
 from projects.deletion.backup import back_up_project
 from projects.deletion.execute import delete_project
-from projects.deletion.plan import ActiveFlag, DeletionPlan, LastUse, plan_project_deletion
+from projects.deletion.plan import ActiveFlag, LastUse, plan_project_deletion
 from projects.history.queries import readable_events
 from projects.models import ProjectApplication
 from projects.projects.head import make_project_head
@@ -52,7 +52,7 @@ class Blocker:
     in_use: bool
 
 
-class DeleteProjectPage(ListPage):
+class DeleteProjectPage(ListPage, SubmitPage):
     """The page to delete a project. Its list contains the active flags."""
 
     template_name = "deletion/delete_project.html"
@@ -68,14 +68,10 @@ class DeleteProjectPage(ListPage):
     )
     api_call = "DELETE /api/admin/projects/{project_id}"
 
-    def plan(self) -> DeletionPlan:
-        """The deletion plan. Raises NotFound, NoAccess."""
+    def find(self) -> None:
         project_id = self.kwargs["project_id"]
         access_project(self.caller, project_id, Permission.DELETE_PROJECT)
-        return plan_project_deletion(project_id, caller=self.caller)
-
-    def find(self) -> None:
-        self.planned = self.plan()
+        self.planned = plan_project_deletion(project_id, caller=self.caller)
 
     def get_title(self) -> str:
         return f"Delete project {self.planned.project.name}"
@@ -131,20 +127,15 @@ class DeleteProjectPage(ListPage):
             **kwargs,
         )
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.version = FormVersion.sent(request.POST)
-        try:
-            return HttpResponseRedirect(self.delete_confirmed())
-        except (NoAccess, NotFound):
-            raise
-        except AppError as error:
-            self.refusal = None if self.confirm_error else error
-            listing = self.get_listing()
-            return self.render_to_response(self.get_context_data(listing=listing), status=error.status)
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        self.refusal = None if self.confirm_error else error
+        listing = self.get_listing()
+        return self.render_to_response(self.get_context_data(listing=listing), status=error.status)
 
-    def delete_confirmed(self) -> str:
+    def submit(self) -> str:
+        self.version = FormVersion.sent(self.request.POST)
         project_id, typed = self.kwargs["project_id"], self.request.POST.get("confirm", "").strip()
-        plan = self.plan()
+        plan = self.planned
         if typed != plan.project.pk:
             self.confirm_error = f"Type {project_id} to confirm" + (f"; you typed {typed}." if typed else ".")
             raise ValidationError.at("confirm", self.confirm_error)

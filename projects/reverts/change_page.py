@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError, NotFound
-from groups.console import read_next_page
+from groups.console import SubmitPage, read_next_page
 from projects.console import flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
@@ -34,7 +34,7 @@ class ShownRow(NamedTuple):
     parts: Sequence[ShownPart]
 
 
-class RevertChange(DraftingPage):
+class RevertChange(DraftingPage, SubmitPage):
     """``flag``, in the URL, restricts it to one flag of the change."""
 
     parents = (("Activity", reverse_lazy("activity")),)
@@ -43,26 +43,25 @@ class RevertChange(DraftingPage):
     unchanged = "Nobody changes."
     shown_by = "get"
     api_call = "POST /api/admin/events/{event_id}/revert"
+    passes = (NotFound,)
 
     def find(self) -> None:
         """Raises NotFound."""
         sent = self.request.POST if self.request.method == "POST" else self.request.GET
         self.flag = sent.get("flag", "")
+        self.undoes = self.request.POST.get("do") == "undo"
         self.events = find_change(self.caller, self.kwargs["event_id"], self.flag)
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        undoes = request.POST.get("do") == "undo"
-        try:
-            revert_change(self.kwargs["event_id"], flag=self.flag, caller=self.caller)
-        except NotFound:
-            raise
-        except AppError as error:
-            if undoes:
-                messages.error(request, f"Nothing was undone. {error.message}")
-                return HttpResponseRedirect(self.get_success_url())
-            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
-        tell_done(request, f"{'Undone' if undoes else 'Reverted'}: {self.sentence()}.", caller=self.caller)
+    def submit(self) -> str:
+        revert_change(self.kwargs["event_id"], flag=self.flag, caller=self.caller)
+        done = "Undone" if self.undoes else "Reverted"
+        tell_done(self.request, f"{done}: {self.sentence()}.", caller=self.caller)
+        return self.get_success_url()
+
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        if not self.undoes:
+            return super().refuse(error)
+        messages.error(self.request, f"Nothing was undone. {error.message}")
         return HttpResponseRedirect(self.get_success_url())
 
     def sentence(self) -> str:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
+from flagadmin.core.errors import AppError, ValidationError
 from flagadmin.core.http.ids import is_id
 from groups.access import missing
+from groups.console import SubmitPage
 from groups.models import User
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
@@ -43,7 +44,7 @@ class PartRow(NamedTuple):
     chosen: bool
 
 
-class RevertPage(OnFlagPage, DraftingPage):
+class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
     """Every part that differs can be left out; one that cannot be restored is."""
 
     template_name = "reverts/version.html"
@@ -67,21 +68,18 @@ class RevertPage(OnFlagPage, DraftingPage):
         self.target = find_target(self.caller, self.flag, event=self.event)
         self.plan = plan_revert(self.flag, self.target, caller=self.caller)
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
+    def submit(self) -> str:
         key = (self.flag.project_id, self.flag.name)
         expected = frozenset(filter(None, [self.parameters.get("expected", "")])) or None
-        try:
-            done = revert_flag(*key, self.target, choice=self.choice(), expected=expected, caller=self.caller)
-        except (NoAccess, NotFound):
-            raise
-        except AppError as error:
-            self.find()
-            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
+        done = revert_flag(*key, self.target, choice=self.choice(), expected=expected, caller=self.caller)
         then = f"{self.flag.name} to its state of {format_moment(self.target.at)}"
         text = f"Reverted {then}." if done else "Nothing was chosen to revert."
-        tell_done(request, text, caller=self.caller)
-        return HttpResponseRedirect(flag_url(*key))
+        tell_done(self.request, text, caller=self.caller)
+        return flag_url(*key)
+
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        self.find()
+        return super().refuse(error)
 
     def is_chosen(self, planned: PlannedPart) -> bool:
         if planned.problems or planned.missing:

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, SubmitPage
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_flag
 from projects.console import api_path, flag_url, get_flag_breadcrumbs
@@ -189,7 +188,7 @@ class AskPlan(ConfirmPage, OnPlan):
         return "Removed the release plan.", done
 
 
-class NewPlanPage(ConsolePage):
+class NewPlanPage(SubmitPage):
     """A plan from a template, or a strategy in steps. ``?strategy=ID`` chooses the strategy."""
 
     template_name = "plans/new.html"
@@ -204,24 +203,13 @@ class NewPlanPage(ConsolePage):
     def flag_path(self) -> FlagPath:
         return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
-    def dispatch_to(self) -> None:
+    def find(self) -> None:
         flag_path = self.flag_path
         self.flag = access_flag(self.caller, flag_path.project, flag_path.feature, archived=False)
         find_project_environment(flag_path.project, flag_path.environment)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.dispatch_to()
-        return self.render_to_response(self.get_context_data())
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.dispatch_to()
-        try:
-            plan = self.add()
-        except (NoAccess, NotFound):
-            raise
-        except AppError as error:
-            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
-        return HttpResponseRedirect(PlanView(plan, self.caller).url_of("plan-ask", "start"))
+    def submit(self) -> str:
+        return PlanView(self.add(), self.caller).url_of("plan-ask", "start")
 
     def add(self) -> ReleasePlan:
         post = self.request.POST

@@ -3,12 +3,10 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 
-from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import curl_for
-from groups.console import Breadcrumbs, ConsolePage
+from groups.console import Breadcrumbs, SubmitPage
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, get_flag_breadcrumbs
@@ -27,11 +25,8 @@ from releases.safeguards.queries import read_charts, read_safeguards, unapproved
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
 
 
-class _ListPage(ConsolePage):
+class _ListPage(SubmitPage):
     """A list of rows, each with a button that removes it, and a form that adds one."""
-
-    def find(self) -> None:
-        """Loads what the address names. Raises NotFound."""
 
     def add(self) -> str:
         """Returns a sentence that says what was done."""
@@ -40,20 +35,10 @@ class _ListPage(ConsolePage):
     def remove(self, key: str) -> str:
         raise NotImplementedError
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        return self.render_to_response(self.get_context_data())
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        try:
-            removed = request.POST.get("remove")
-            messages.success(request, self.remove(removed) if removed else self.add())
-        except (NoAccess, NotFound):
-            raise
-        except AppError as error:
-            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
-        return HttpResponseRedirect(request.path)
+    def submit(self) -> str:
+        removed = self.request.POST.get("remove")
+        messages.success(self.request, self.remove(removed) if removed else self.add())
+        return self.request.path
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

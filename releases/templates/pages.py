@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, Breadcrumbs, ConsolePage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConsolePage, ListPage, SubmitPage
 from groups.permissions import Permission
 from projects.access import list_projects_with
 from projects.models import Project, Segment
@@ -68,9 +66,8 @@ class TemplatePage(ConsolePage):
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES,)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.found = find_template(self.caller, kwargs["template_id"])
-        return super().get(request)
+    def find(self) -> None:
+        self.found = find_template(self.caller, self.kwargs["template_id"])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         template = self.found
@@ -108,7 +105,7 @@ def describe_strategy(strategy: Any, segments: dict[int, str]) -> tuple[str, Sum
     )
 
 
-class NewTemplatePage(ConsolePage):
+class NewTemplatePage(SubmitPage):
     """A template whose milestones are shares of users, which can be changed afterwards."""
 
     template_name = "plans/template_new.html"
@@ -117,26 +114,15 @@ class NewTemplatePage(ConsolePage):
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES,)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.check()
-        return super().get(request)
-
-    def check(self) -> None:
+    def find(self) -> None:
         """Raises NoAccess."""
         if not list_projects_with(self.caller, OWN):
             self.caller.check(CREATE)
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.check()
-        try:
-            template = actions.create_template(
-                self.values(), project_id=request.POST.get("project") or None, caller=self.caller
-            )
-        except (NoAccess, NotFound):
-            raise
-        except AppError as error:
-            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
-        return HttpResponseRedirect(reverse("release-template", args=[template.pk]))
+    def submit(self) -> str:
+        project_id = self.request.POST.get("project") or None
+        template = actions.create_template(self.values(), project_id=project_id, caller=self.caller)
+        return reverse("release-template", args=[template.pk])
 
     def values(self) -> dict[str, Any]:
         post = self.request.POST

@@ -14,6 +14,8 @@ How to write a page:
    * ``FormPage``: a form. Declare its ``button`` and the ``permission`` that it needs. ``find()`` loads and
      authorizes, ``submit(form) -> url`` calls the action; its errors are shown beside the fields. ``EditPage``
      also detects changes by others since the form was rendered.
+   * ``SubmitPage``: a form written in the template. ``submit() -> url`` calls the action; what refuses it is shown
+     on the same page, as ``refusal``.
    * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
      be undone.
 
