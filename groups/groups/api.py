@@ -134,7 +134,7 @@ class GroupViewSet(ETagMixin, ViewSet):
 
     @cached_property
     def group(self) -> Group:
-        return access_group(self.caller, path_id(self.kwargs["groupId"], "groupId"))
+        return access_group(self.caller, path_id(self.kwargs["groupId"], "Group", "groupId"))
 
     def get_current_document(self) -> GroupDocument:
         return self.group.document()
@@ -167,7 +167,7 @@ class GroupViewSet(ETagMixin, ViewSet):
     )
     def update(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
         """Update a group. Omitted properties keep their values; `users` replaces all members."""
-        group_id = path_id(groupId, "groupId")
+        group_id = path_id(groupId, "Group", "groupId")
         changes = self.validated(GroupUpdateBody)
         actions.update_group(group_id, changes, expected=self.expected, caller=self.caller)
         return Response(self._record(group_id))
@@ -191,7 +191,7 @@ class GroupViewSet(ETagMixin, ViewSet):
         This deletes its memberships and the roles it grants; users, projects and roles stay.
         A group managed by an identity provider (SCIM) can be deleted too.
         """
-        group_id = path_id(groupId, "groupId")
+        group_id = path_id(groupId, "Group", "groupId")
         actions.delete_group(group_id, expected=self.expected, caller=self.caller)
         return Response()
 

@@ -96,7 +96,7 @@ class UserViewSet(ETagMixin, ViewSet):
 
     @cached_property
     def user(self) -> User:
-        return access_account(self.caller, path_id(self.kwargs["user_id"]), is_service=False)
+        return access_account(self.caller, path_id(self.kwargs["user_id"], "Person"), is_service=False)
 
     def get_current_document(self) -> AccountDocument:
         return self.user.document()
@@ -176,14 +176,16 @@ class UserViewSet(ETagMixin, ViewSet):
         """Update a user. Omitted properties keep their values. The last admin cannot lose the Admin role."""
         changes = self.validated(PersonUpdateBody)
         user = actions.update_account(
-            path_id(user_id), changes, is_service=False, expected=self.expected, caller=self.caller
+            path_id(user_id, "Person"), changes, is_service=False, expected=self.expected, caller=self.caller
         )
         return Response(make_account_record(user))
 
     @extend_schema(operation_id="deleteUser", responses={200: None})
     def destroy(self, request: ApiRequest, user_id: str) -> Response:
         """Delete a user with their tokens, roles and memberships."""
-        actions.delete_account(path_id(user_id), is_service=False, expected=self.expected, caller=self.caller)
+        actions.delete_account(
+            path_id(user_id, "Person"), is_service=False, expected=self.expected, caller=self.caller
+        )
         return Response()
 
     @extend_schema(operation_id="changeUserPassword", request=PasswordBody, responses={200: None})

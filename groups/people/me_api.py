@@ -209,5 +209,5 @@ class PersonalTokenViewSet(ViewSet):
     @extend_schema(operation_id="deletePat", responses={200: None})
     def destroy(self, request: ApiRequest, token_id: str) -> Response:
         """Revoke one of the caller's own tokens, effective immediately."""
-        personal_tokens.delete_personal_token(self.user, path_id(token_id), caller=self.caller)
+        personal_tokens.delete_personal_token(self.user, path_id(token_id, "Token"), caller=self.caller)
         return Response()

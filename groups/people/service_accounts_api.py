@@ -43,7 +43,9 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
 
     @cached_property
     def account(self) -> User:
-        return access_account(self.caller, path_id(self.kwargs["account_id"]), is_service=True)
+        return access_account(
+            self.caller, path_id(self.kwargs["account_id"], "Service account"), is_service=True
+        )
 
     def get_current_document(self) -> AccountDocument:
         return self.account.document()
@@ -87,7 +89,11 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
         """Update a service account. Omitted properties keep their values."""
         changes = self.validated(ServiceAccountUpdateBody)
         account = actions.update_account(
-            path_id(account_id), changes, is_service=True, expected=self.expected, caller=self.caller
+            path_id(account_id, "Service account"),
+            changes,
+            is_service=True,
+            expected=self.expected,
+            caller=self.caller,
         )
         return Response(_make_record(account))
 
@@ -95,7 +101,10 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
     def destroy(self, request: ApiRequest, account_id: str) -> Response:
         """Delete a service account with its tokens, roles and memberships."""
         actions.delete_account(
-            path_id(account_id), is_service=True, expected=self.expected, caller=self.caller
+            path_id(account_id, "Service account"),
+            is_service=True,
+            expected=self.expected,
+            caller=self.caller,
         )
         return Response()
 
@@ -108,7 +117,7 @@ class ServiceAccountTokenViewSet(ViewSet):
 
     def authorize(self, account_id: str, *args: Any, **kwargs: Any) -> None:
         self.check_permission()
-        self.account = access_account(self.caller, path_id(account_id), is_service=True)
+        self.account = access_account(self.caller, path_id(account_id, "Service account"), is_service=True)
 
     @extend_schema(operation_id="getServiceAccountTokens", responses=PersonalTokenList)
     def list(self, request: ApiRequest, account_id: str) -> Response:
@@ -130,7 +139,7 @@ class ServiceAccountTokenViewSet(ViewSet):
     @extend_schema(operation_id="deleteServiceAccountToken", responses={200: None})
     def destroy(self, request: ApiRequest, account_id: str, token_id: str) -> Response:
         """Revoke a token of a service account, effective immediately."""
-        delete_personal_token(self.account, path_id(token_id), caller=self.caller)
+        delete_personal_token(self.account, path_id(token_id, "Token"), caller=self.caller)
         return Response()
 
 

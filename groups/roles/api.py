@@ -132,7 +132,7 @@ class RoleViewSet(ETagMixin, ViewSet):
 
     @cached_property
     def role(self) -> Role:
-        return access_role(self.caller, path_id(self.kwargs["role_id"]))
+        return access_role(self.caller, path_id(self.kwargs["role_id"], "Role"))
 
     def get_current_document(self) -> RoleDocument:
         return self.role.document()
@@ -179,7 +179,9 @@ class RoleViewSet(ETagMixin, ViewSet):
     def update(self, request: ApiRequest, role_id: str) -> Response:
         """Update a role. Omitted properties keep their values; built-in roles cannot be changed."""
         changes = convert_changes(self.validated(RoleUpdateBody))
-        role = actions.update_role(path_id(role_id), changes, expected=self.expected, caller=self.caller)
+        role = actions.update_role(
+            path_id(role_id, "Role"), changes, expected=self.expected, caller=self.caller
+        )
         return _answer_changed(role)
 
     @extend_schema(operation_id="deleteRole", responses={200: None})
@@ -188,7 +190,7 @@ class RoleViewSet(ETagMixin, ViewSet):
 
         A role that is in use is refused with 400 (RoleInUseError); built-in roles cannot be deleted.
         """
-        actions.delete_role(path_id(role_id), expected=self.expected, caller=self.caller)
+        actions.delete_role(path_id(role_id, "Role"), expected=self.expected, caller=self.caller)
         return Response()
 
 

@@ -47,7 +47,7 @@ class AddonViewSet(ETagMixin, ViewSet):
 
     def authorize(self, addon_id: str | None = None, delivery_id: str | None = None) -> None:
         if addon_id is not None and self.action != "events":
-            self.integration = find_integration(self.caller, path_id(addon_id))
+            self.integration = find_integration(self.caller, path_id(addon_id, "Integration"))
         self.check_permission()
 
     def get_current_document(self) -> Document:
@@ -94,7 +94,9 @@ class AddonViewSet(ETagMixin, ViewSet):
         """List what was sent to an integration, newest first."""
         limit = min(_number(request, "limit", DEFAULT_EVENTS), MAX_EVENTS)
         offset = _number(request, "offset", 0)
-        deliveries = list(find_attempted_deliveries(path_id(addon_id))[offset : offset + limit])
+        deliveries = list(
+            find_attempted_deliveries(path_id(addon_id, "Integration"))[offset : offset + limit]
+        )
         records = [make_delivery_document(delivery, event) for delivery, event in annotate_events(deliveries)]
         return Response({"integrationEvents": records})
 
@@ -109,7 +111,7 @@ class AddonViewSet(ETagMixin, ViewSet):
     @action(detail=True, methods=["post"], url_path="events/<str:delivery_id>/resend")
     def send_again(self, request: ApiRequest, addon_id: str, delivery_id: str) -> Response:
         """Send an event again, with the same `webhook-id`."""
-        actions.send_again(self.integration.pk, path_id(delivery_id), caller=self.caller)
+        actions.send_again(self.integration.pk, path_id(delivery_id, "Delivery"), caller=self.caller)
         return Response(status=202)
 
     @extend_schema(operation_id="createAddonSigningKey", request=None, responses={201: SigningKeyRecord})

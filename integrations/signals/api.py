@@ -82,7 +82,7 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
 
     def authorize(self, source_id: str | None = None) -> None:
         if source_id is not None:
-            self.source = find_source(path_id(source_id))
+            self.source = find_source(path_id(source_id, "Source"))
         self.check_permission()
 
     def get_current_document(self) -> Document:
@@ -140,9 +140,9 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
     rule: SignalRule
 
     def authorize(self, source_id: str, rule_id: str | None = None) -> None:
-        self.source = find_source(path_id(source_id))
+        self.source = find_source(path_id(source_id, "Source"))
         if rule_id is not None:
-            self.rule = find_rule(self.source, path_id(rule_id))
+            self.rule = find_rule(self.source, path_id(rule_id, "Rule"))
         self.check_permission()
 
     def get_current_document(self) -> Document:

@@ -31,7 +31,7 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
 
     def authorize(self, context_id: str | None = None) -> None:
         if context_id is not None:
-            self.saved = actions.access_saved_context(self.caller, path_id(context_id))
+            self.saved = actions.access_saved_context(self.caller, path_id(context_id, "Saved context"))
             self.check_permission(project=self.saved.project_id)
         else:
             self.check_permission(project=self.named_project if self.action == "create" else None)

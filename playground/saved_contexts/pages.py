@@ -153,7 +153,7 @@ class EditSavedContext(EditPage, SavedContextPage):
     api_call = f"PUT {API}/{{context_id}}"
 
     def find(self) -> None:
-        identifier = path_id(self.kwargs["context_id"])
+        identifier = path_id(self.kwargs["context_id"], "Saved context")
         self.saved = actions.access_saved_context(self.caller, identifier)
         if self.request.method == "POST":
             actions.check_may_change(self.caller, self.saved.project_id)
@@ -215,7 +215,9 @@ class DeleteSavedContext(ConfirmPage):
     api_call = f"DELETE {API}/{{context_id}}"
 
     def plan(self) -> dict[str, Any]:
-        self.saved = actions.access_saved_context_to_change(self.caller, path_id(self.kwargs["context_id"]))
+        self.saved = actions.access_saved_context_to_change(
+            self.caller, path_id(self.kwargs["context_id"], "Saved context")
+        )
         name = self.saved.name
         return {
             "title": f"Delete saved context {name}",
@@ -225,7 +227,7 @@ class DeleteSavedContext(ConfirmPage):
         }
 
     def act(self) -> tuple[str, str]:
-        saved = actions.access_saved_context(self.caller, path_id(self.kwargs["context_id"]))
+        saved = actions.access_saved_context(self.caller, path_id(self.kwargs["context_id"], "Saved context"))
         actions.delete_saved_context(saved.pk, caller=self.caller)
         return f"Deleted saved context {saved.name}.", reverse("saved-contexts")
 

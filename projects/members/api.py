@@ -259,7 +259,7 @@ class RoleAccessViewSet(InProjectViewSet):
             Holders(kind, tuple(holder["id"] for holder in body.get(f"{kind}s", ())), f"{kind}s")
             for kind in ("user", "group")
         ]
-        actions.add_roles(project_id, holders, [path_id(role_id, "roleId")], caller=self.caller)
+        actions.add_roles(project_id, holders, [path_id(role_id, "Role", "roleId")], caller=self.caller)
         return Response()
 
 
@@ -295,26 +295,26 @@ class UserRoleViewSet(InProjectViewSet):
     @extend_schema(request=None, responses={200: None})
     def add(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
         """Add one role. The roles already held are kept."""
-        holder, role = self._holder(holder_id), path_id(role_id, "roleId")
+        holder, role = self._holder(holder_id), path_id(role_id, "Role", "roleId")
         actions.add_roles(project_id, [holder], [role], caller=self.caller)
         return Response()
 
     @extend_schema(request=None, responses={200: None})
     def update(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
         """Replace all roles held in the project with this one."""
-        holder, role = self._holder(holder_id), path_id(role_id, "roleId")
+        holder, role = self._holder(holder_id), path_id(role_id, "Role", "roleId")
         actions.set_roles(project_id, holder, [role], caller=self.caller)
         return Response()
 
     @extend_schema(responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
         """Remove one role. Removing a role that is not held is not an error."""
-        holder, role = self._holder(holder_id), path_id(role_id, "roleId")
+        holder, role = self._holder(holder_id), path_id(role_id, "Role", "roleId")
         actions.remove_role(project_id, holder, role, caller=self.caller)
         return Response()
 
     def _holder(self, holder_id: str) -> Holders:
-        return Holders(self.kind, (path_id(holder_id),))
+        return Holders(self.kind, (path_id(holder_id, self.kind.capitalize()),))
 
 
 class GroupRoleViewSet(UserRoleViewSet):
@@ -360,7 +360,7 @@ class RoleUsageViewSet(ViewSet):
         `ADMIN` or `READ_ROLE`.
         """
         try:
-            projects = read_role_usage(path_id(role_id, "roleId"))
+            projects = read_role_usage(path_id(role_id, "Role", "roleId"))
         except NotFound:  # an id outside the range of the database column
             projects = []
         return Response({"projects": projects})

@@ -123,7 +123,7 @@ class RevertEventViewSet(ViewSet):
 
     def authorize(self, event_id: str) -> None:
         """Raises NotFound."""
-        self.event_id = path_id(event_id)
+        self.event_id = path_id(event_id, "Event")
         find_change(self.caller, self.event_id)
 
     @extend_schema(

@@ -89,7 +89,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
 
     def authorize(self, segment_id: str | None = None, strategy_id: str | None = None) -> None:
         if segment_id is not None:
-            self.segment = actions.access_segment(self.caller, path_id(segment_id))
+            self.segment = actions.access_segment(self.caller, path_id(segment_id, "Segment"))
             self.check_permission(project=self.segment.project_id)
         else:
             self.check_permission(project=self.named_project if self.action == "create" else None)

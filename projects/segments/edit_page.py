@@ -33,7 +33,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
 
     def find(self) -> None:
         """Loads the segment that the URL names. Raises NotFound, NoAccess."""
-        self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"]))
+        self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"], "Segment"))
         self.stored = make_segment_document(self.segment)
         self.may_edit = self.may(Permission.UPDATE_SEGMENT)
         if self.request.method == "POST":

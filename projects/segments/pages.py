@@ -195,7 +195,7 @@ class DeleteSegment(ConfirmPage):
     api_call = "DELETE /api/admin/segments/{segment_id}"
 
     def plan(self) -> dict[str, Any]:
-        identifier = path_id(self.kwargs["segment_id"])
+        identifier = path_id(self.kwargs["segment_id"], "Segment")
         segment = self.segment = actions.access_segment_with(
             self.caller, identifier, Permission.DELETE_SEGMENT
         )
@@ -211,7 +211,7 @@ class DeleteSegment(ConfirmPage):
         }
 
     def act(self) -> tuple[str, str]:
-        segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"]))
+        segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"], "Segment"))
         actions.delete_segment(segment.pk, caller=self.caller)
         return f"Deleted segment {segment.name}.", reverse("segments")
 

@@ -52,7 +52,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     }
 
     def found(self, project_id: str, request_id: str) -> ChangeRequest:
-        return access_request(project_id, path_id(request_id), self.caller)
+        return access_request(project_id, path_id(request_id, "Change request"), self.caller)
 
     def documents(self, requests: Any) -> list[dict[str, Any]]:
         return [request_document(found) for found in requests[:MAX_LISTED]]
@@ -164,7 +164,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @extend_schema(operation_id="deleteChangeRequest", responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Discard your draft."""
-        propose.delete_request(project_id, path_id(request_id), caller=self.caller)
+        propose.delete_request(project_id, path_id(request_id, "Change request"), caller=self.caller)
         return Response()
 
     @extend_schema(
@@ -180,7 +180,7 @@ class ChangeRequestViewSet(InProjectViewSet):
         body = self.validated(NewStateBody)
         changed = set_any_state(
             project_id,
-            path_id(request_id),
+            path_id(request_id, "Change request"),
             body["state"],
             text=body["comment"],
             at=body.get("scheduledAt"),
@@ -192,7 +192,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=True, methods=["post"], url_path="revert")
     def revert(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Send a request to review that does the inverse of an applied one."""
-        made = revert_request(project_id, path_id(request_id), caller=self.caller)
+        made = revert_request(project_id, path_id(request_id, "Change request"), caller=self.caller)
         return Response(request_document(made))
 
     @extend_schema(operation_id="updateChangeRequestTitle", request=TitleBody, responses={204: None})
@@ -200,7 +200,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def set_title(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Set the title of your change request."""
         title = self.validated(TitleBody)["title"]
-        details.set_title(project_id, path_id(request_id), title, caller=self.caller)
+        details.set_title(project_id, path_id(request_id, "Change request"), title, caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="getRequestedApprovers", responses={200: ReviewersRecord})
@@ -214,7 +214,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def set_approvers(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Ask people for a review of your change request, instead of those asked before."""
         ids = self.validated(ReviewersBody)["reviewers"]
-        details.set_reviewers(project_id, path_id(request_id), ids, caller=self.caller)
+        details.set_reviewers(project_id, path_id(request_id, "Change request"), ids, caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="addChangeRequestComment", request=CommentBody, responses={204: None})
@@ -222,7 +222,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def comment(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Comment on a change request."""
         text = self.validated(CommentBody)["text"]
-        details.comment(project_id, path_id(request_id), text, caller=self.caller)
+        details.comment(project_id, path_id(request_id, "Change request"), text, caller=self.caller)
         return Response(status=204)
 
 
@@ -241,7 +241,11 @@ class ChangeViewSet(InProjectViewSet):
         """
         proposed = ProposedChange(**self.validated(ChangeBody))
         changed = propose.edit_change(
-            project_id, path_id(request_id), path_id(change_id), proposed, caller=self.caller
+            project_id,
+            path_id(request_id, "Change request"),
+            path_id(change_id, "Change"),
+            proposed,
+            caller=self.caller,
         )
         return Response(request_document(changed))
 
@@ -251,7 +255,12 @@ class ChangeViewSet(InProjectViewSet):
 
         With the last change a draft is discarded, and a request that was sent is cancelled.
         """
-        propose.remove_change(project_id, path_id(request_id), path_id(change_id), caller=self.caller)
+        propose.remove_change(
+            project_id,
+            path_id(request_id, "Change request"),
+            path_id(change_id, "Change"),
+            caller=self.caller,
+        )
         return Response()
 
 

@@ -77,7 +77,7 @@ class RequestsPage(ListPage):
 class RequestAction(ActionPage):
     @property
     def target(self) -> tuple[str, int]:
-        return self.kwargs["project_id"], path_id(self.kwargs["request_id"])
+        return self.kwargs["project_id"], path_id(self.kwargs["request_id"], "Change request")
 
     def get_success_url(self) -> str:
         project_id, number = self.target
@@ -125,14 +125,14 @@ class SetTitle(RequestAction):
 
 class RemoveChange(RequestAction):
     def act(self) -> str:
-        change = path_id(self.request.POST.get("change", ""))
+        change = path_id(self.request.POST.get("change", ""), "Change")
         propose.remove_change(*self.target, change, caller=self.caller)
         return "Removed the change."
 
 
 class KeepChange(RequestAction):
     def act(self) -> str:
-        change = path_id(self.request.POST.get("change", ""))
+        change = path_id(self.request.POST.get("change", ""), "Change")
         propose.keep_change(*self.target, change, caller=self.caller)
         return "Kept the change on top of what is there now."
 

@@ -33,7 +33,7 @@ class ChangeRequestPlaygroundViewSet(ViewSet):
 
         Answers as the advanced playground does, for the project and the environment of the request.
         """
-        proposed = access_unfinished_request(path_id(request_id), self.caller)
+        proposed = access_unfinished_request(path_id(request_id, "Change request"), self.caller)
         body = request.data
         if isinstance(body, dict):
             place = {"environments": [proposed.environment_id], "projects": [proposed.project_id]}

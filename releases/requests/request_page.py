@@ -40,7 +40,7 @@ class RequestPage(ConsolePage):
         return (*get_project_breadcrumbs(self.found.project), requests)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        number = path_id(self.kwargs["request_id"])
+        number = path_id(self.kwargs["request_id"], "Change request")
         self.found = request = access_request(self.kwargs["project_id"], number, self.caller)
         prefetch_related_objects([request], "reviews__author", "comments__author")
         steps = list_possible_states(request, self.caller)

@@ -16,10 +16,13 @@ def read_id(text: str) -> int | None:
     return int(text) if is_id(text) else None
 
 
-def path_id(text: str, name: str = "id") -> int:
-    """The id as an integer. Raises ValidationError if it is not one, NotFound if it is out of range."""
+def path_id(text: str, kind: str, name: str = "id") -> int:
+    """The id as an integer. Raises ValidationError if it is not one, NotFound if nothing can have it.
+
+    ``kind`` is what the id is of (``Segment``), ``name`` the parameter.
+    """
     if not _NUMBER.fullmatch(text):
         raise ValidationError.at(name, f"{text[:100]} is not an id. Ids are whole numbers.")
     if len(text) > 20 or not 0 < int(text) <= _MAX_ID:
-        raise NotFound(f"Id {text[:100]} not found.")
+        raise NotFound(f"{kind} with id {text[:100]} not found.")
     return int(text)
