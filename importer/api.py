@@ -203,7 +203,9 @@ def propose_import(refusal: NeedsChangeRequest, document: Body, *, caller: Calle
     gated = refusal.gated
     if not gated.changes:
         raise refusal
-    request = add_changes(gated.project, gated.environment, gated.changes, caller=caller)
+    request = add_changes(
+        gated.project, gated.environment, gated.changes, replaces_strategies=True, caller=caller
+    )
     made = {"id": request.pk, "state": request.state, "changes": request.changes.count()}
     proposed = {change.feature for change in gated.changes}
     left_out = list_left_out(plan_import(document, caller=caller), proposed)

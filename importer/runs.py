@@ -25,6 +25,7 @@ from importer.plan.import_plan import Plan
 from importer.promotion import PARTS, Promotion, read_promotion
 from importer.report.document import make_flag_reports, preview_document, write_reports
 from projects.access import access_project
+from releases.gate_refusal import NeedsChangeRequest
 
 EXPIRES_AFTER = timedelta(days=1)
 """An import that nobody confirms is deleted after this time."""
@@ -261,7 +262,12 @@ def preview_changes(before: dict[str, FlagReport], after: dict[str, FlagReport])
 
 
 def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterable[str]) -> None:
-    confirm_run(access_run(caller, run_id), caller=caller, fingerprint=fingerprint, excluded=excluded)
+    """As `confirm_run`. What needs a change request says that its strategies replace those of a draft."""
+    run = access_run(caller, run_id)
+    try:
+        confirm_run(run, caller=caller, fingerprint=fingerprint, excluded=excluded)
+    except NeedsChangeRequest as refusal:
+        raise NeedsChangeRequest(refusal.gated._replace(replaces_strategies=True)) from None
 
 
 def run_document(run: ImportRun) -> dict[str, Any]:

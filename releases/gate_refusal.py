@@ -25,7 +25,7 @@ class Gated(NamedTuple):
     """A change that needs a change request. ``changes`` is None if no request can do it.
 
     ``applied``: where the change is approved, by a request of another environment than the gated one. ``effect``: what
-    it does, if it is not to change an answer at once.
+    it does, if it is not to change an answer at once. ``replaces_strategies``: as `add_changes` takes it.
     """
 
     project: str
@@ -34,6 +34,7 @@ class Gated(NamedTuple):
     changes: Sequence[ProposedChange] | None
     applied: str = ""
     effect: str = ""
+    replaces_strategies: bool = False
 
 
 class NeedsChangeRequest(Refusal):
@@ -107,7 +108,8 @@ class NeedsChangeRequest(Refusal):
             titled = {"title": answers.get("request_title", ""), "note": answers.get("request_note", "")}
             request = send_changes(project, environment, changes, **titled, caller=caller)
         elif "add_to_request" in answers:
-            request = add_changes(project, environment, changes, caller=caller)
+            replaces = self.gated.replaces_strategies
+            request = add_changes(project, environment, changes, replaces_strategies=replaces, caller=caller)
         else:
             return None
         return f"/projects/{project}/change-requests/{request.pk}/"

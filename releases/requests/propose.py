@@ -1,7 +1,7 @@
 """Adds changes to drafts, and edits those of requests."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rest_framework.utils.encoders import JSONEncoder
@@ -30,21 +30,30 @@ from releases.requests.review import begin_review, measure, review_again
 
 State = ChangeRequest.State
 MAX_CHANGES = 250
+OF_STRATEGIES = ("addStrategy", "updateStrategy", "deleteStrategy", "reorderStrategy")
 
 
 @transactional
 def add_changes(
-    project_id: str, environment: str, changes: Sequence[ProposedChange], *, caller: Caller
+    project_id: str,
+    environment: str,
+    changes: Sequence[ProposedChange],
+    *,
+    replaces_strategies: bool = False,
+    caller: Caller,
 ) -> ChangeRequest:
     """Adds changes to the caller's draft for the environment, which is created if there is none.
 
     A second change of the same thing replaces the first, and one back to the start removes it: a draft that is left
-    without changes is discarded. Raises NotFound, ValidationError, and whatever making the changes would raise: they
-    are tried in a transaction that is rolled back.
+    without changes is discarded. With ``replaces_strategies``, as of an import, the changes lead to all strategies
+    that their flags shall have, so the draft's earlier ones give way. Raises NotFound, ValidationError, and whatever
+    making the changes would raise: they are tried in a transaction that is rolled back.
     """
     access_project(caller, project_id)
     lock_project(project_id)
     request = _draft_for_update(project_id, environment, caller)
+    if replaces_strategies:
+        _discard_strategies(request, changes, caller)
     _add_all(request, changes, caller)
     if not request.changes.exists():
         _discard(request, caller)
@@ -237,10 +246,20 @@ def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
 def _discard_replaced(request: ChangeRequest, change: Change, caller: Caller) -> bool:
     """Discards the request's other changes of what this one changes. Returns whether there are any."""
     replaced = _find_replaced(request, change)
-    for other in replaced:
-        record_event(EventType.CHANGE_DISCARDED, request, caller, before=change_event_document(other))
-        other.delete()
+    _discard_changes(request, replaced, caller)
     return bool(replaced)
+
+
+def _discard_strategies(request: ChangeRequest, changes: Iterable[ProposedChange], caller: Caller) -> None:
+    """Discards the request's changes of strategies of flags whose strategies these change."""
+    flags = {change.feature for change in changes if change.action in OF_STRATEGIES}
+    _discard_changes(request, request.changes.filter(feature__in=flags, action__in=OF_STRATEGIES), caller)
+
+
+def _discard_changes(request: ChangeRequest, changes: Iterable[Change], caller: Caller) -> None:
+    for change in changes:
+        record_event(EventType.CHANGE_DISCARDED, request, caller, before=change_event_document(change))
+        change.delete()
 
 
 def _find_replaced(request: ChangeRequest, change: Change) -> list[Change]:
