@@ -30,6 +30,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         else "",
         "notes": list(list_notes(preview, run.environment)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
+        "left_out": _join_names(preview.get("leftOut", [])),
         "is_production": Environment.objects.production().filter(name=run.environment).exists(),
         "blocked": explain_block(run),
         "refused": run.counts.get("refuse", 0),

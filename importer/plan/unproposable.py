@@ -5,6 +5,7 @@ from collections.abc import Collection
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.plan.import_plan import Action, FlagPlan, Plan
+from importer.plan.stored import Document
 from projects.models import ProjectEnvironment
 
 UNPROPOSABLE = (
@@ -35,6 +36,16 @@ def list_left_out(plan: Plan, proposed: Collection[str]) -> list[str]:
         for flag in plan.with_action(Action.CREATE, Action.CHANGE)
         if flag.name not in proposed or _changes_more(flag)
     ]
+
+
+def list_never_proposed(plan: Plan) -> list[str]:
+    """As `list_left_out` without having tried it: a change of a flag that stays off answers nothing."""
+    changed = plan.with_action(Action.CHANGE)
+    return list_left_out(plan, {flag.name for flag in changed if _is_on(flag.before) or _is_on(flag.after)})
+
+
+def _is_on(state: Document | None) -> bool:
+    return bool(state and state["enabled"])
 
 
 def _changes_more(flag: FlagPlan) -> bool:

@@ -9,6 +9,7 @@ from flagadmin.core.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import make_no_access
+from importer.plan.unproposable import list_never_proposed
 from importer.promotion import Promotion
 from importer.report.validation import make_validation_report
 from projects.history.diff import Change, diff, summary
@@ -73,6 +74,7 @@ def preview_document(plan: Plan) -> dict[str, Any]:
         "notes": plan.notes[:MAX_KEPT],
         "noteCount": len(plan.notes),
         "defaulted": plan.defaulted[:MAX_KEPT],
+        "leftOut": list_never_proposed(plan)[:MAX_KEPT],
         "refusal": make_no_access(plan.missing_permissions, plan.project).message
         if plan.missing_permissions
         else "",

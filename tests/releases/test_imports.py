@@ -211,3 +211,44 @@ def test_a_flag_that_would_be_on_at_once_is_refused(api, body):
     checked = api["owner"].post(VALIDATE, body, format="json").json()
     assert [error["affectedItems"] for error in checked["errors"]] == [["new"]]
     assert api["admin"].post(VALIDATE, body, format="json").json()["errors"] == []
+
+
+def test_what_a_request_leaves_out_is_said_before_it_is_made(body, browse, people):
+    body["data"]["features"] = [{"name": "cart", "type": "release", "description": "Pay"}, {"name": "new"}]
+    run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+    leaves_out = "leaves out the rest of cart, new. Import them again once it is applied."
+    assert leaves_out in page_text(browse("owner").get(f"/import/{run.id}/"))
+    ProjectEnvironment.objects.update(required_approvals=None)
+    assert leaves_out not in page_text(browse("owner").get(f"/import/{run.id}/"))
+
+
+def test_a_file_that_is_imported_again_replaces_what_it_added_to_the_draft(api, body):
+    body["data"]["featureStrategies"] += list_strategies("default")
+    for _ in range(2):
+        draft = api["owner"].post(IMPORT, body, format="json").json()["changeRequest"]
+    body["data"]["featureStrategies"][1]["title"] = "corrected"
+    assert api["owner"].post(IMPORT, body, format="json").json()["changeRequest"] == draft
+    apply_draft(api, draft["id"])
+    assert in_production()[1] == [("flexibleRollout", "50"), ("default", None)]
+    assert Strategy.objects.get(name="default").title == "corrected"
+
+
+def test_so_does_one_that_is_uploaded_again(browse, body, people):
+    body["data"]["featureStrategies"] += list_strategies("default")
+    for _ in range(2):
+        run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+        kept = {"fingerprint": run.fingerprint, "do": "confirm", "add_to_request": "yes"}
+        browse("owner").post(f"/import/{run.id}/", kept)
+    actions = [change.action for change in ChangeRequest.objects.get().changes.order_by("id")]
+    assert actions == ["addStrategy", "updateStrategy", "reorderStrategy"]
+
+
+def test_changes_of_other_flags_stay_in_the_draft(api, body):
+    live_flag("other")
+    url = "/api/admin/projects/shop/environments/production/change-requests"
+    added = {"name": "default", "parameters": {}}
+    changes = [{"feature": name, "action": "addStrategy", "payload": added} for name in ("cart", "other")]
+    assert api["owner"].post(url, changes, format="json").status_code == 200
+    api["owner"].post(IMPORT, body, format="json")
+    kept = ChangeRequest.objects.get().changes.order_by("id").values_list("feature", "action")
+    assert list(kept) == [("other", "addStrategy"), ("cart", "updateStrategy")]
