@@ -84,7 +84,7 @@ router.register("client-metrics/features", FlagUsageViewSet)
 router.register("metrics/applications", ApplicationViewSet)
 router.register("metrics/ignored", IgnoredReportViewSet)
 router.register("metrics/unknown-flags", UnknownFlagViewSet)
-router.register("metrics/instances/<str:name>/environment", InstanceViewSet)
+router.register("metrics/instances/<text:name>/environment", InstanceViewSet)
 
 router.register("archive", ArchiveViewSet)
 router.register("features", FlagNameViewSet)

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from flagadmin.core.http import converters  # noqa: F401 - <text:name>
 from groups.people.console import PEOPLE, SERVICE
 from projects.applications import detail_page as application
 from projects.applications import overview_page
@@ -75,8 +76,7 @@ urlpatterns = [
     path(f"{PROJECT}connect/live", connect.LivePage.as_view(), name="connect-live"),
     path("connect/", connect.ConnectAnywherePage.as_view(), name="connect-anywhere"),
     path("applications/", overview_page.AllApplicationsPage.as_view(), name="applications"),
-    # Application names may contain slashes.
-    path("applications/<path:name>/", application.ApplicationPage.as_view(), name="application"),
+    path("applications/<text:name>/", application.ApplicationPage.as_view(), name="application"),
 
     path(f"{PROJECT}features/new", form_pages.NewFlagPage.as_view(), name="flag-new"),
     drafting_path(f"{PROJECT}features/archive", archive_pages.ArchivePage, name="flags-archive"),

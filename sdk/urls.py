@@ -2,6 +2,7 @@
 
 from django.urls import include, path
 
+from flagadmin.core.http import converters  # noqa: F401 - <text:key>
 from sdk.delta.api import DeltaView
 from sdk.edge import ValidateTokensView
 from sdk.features.api import FeaturesView, FeatureView
@@ -41,7 +42,7 @@ frontend = [
 ofrep = [
     path("v1/events", EventsView.as_view()),
     path("v1/evaluate/flags", FlagsView.as_view()),
-    path("v1/evaluate/flags/<path:key>", FlagView.as_view()),
+    path("v1/evaluate/flags/<text:key>", FlagView.as_view()),
 ]
 
 urlpatterns = [

@@ -80,6 +80,7 @@ class ApplicationViewSet(ViewSet):
 
     tags = ("Metrics",)
     lookup_url_kwarg = "name"
+    lookup_value_converter = "text"
     permissions = {"add": Permission.UPDATE_APPLICATION, "destroy": Permission.UPDATE_APPLICATION}
     application: Application
 

@@ -176,7 +176,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         return Response()
 
     @extend_schema(responses={200: None})
-    @action(detail=True, methods=["delete"], url_path="legal-values/<path:value>")
+    @action(detail=True, methods=["delete"], url_path="legal-values/<text:value>")
     def remove_legal_value(
         self, request: ApiRequest, name: str, value: str, project_id: str | None = None
     ) -> Response:

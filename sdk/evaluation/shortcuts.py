@@ -24,7 +24,7 @@ def add_shortcuts(watcher: Watcher) -> None:
         loop_routes.add_shortcut(path, ContextAnswers(watcher, evaluate_query, path[1:], recall_toggles))
         loop_routes.add_post_shortcut(path, ContextAnswers(watcher, evaluate_body, path[1:], recall_toggles))
     loop_routes.add_post_shortcut(FLAGS, ContextAnswers(watcher, evaluate_flags, FLAGS[1:], remembered.get))
-    single = ContextAnswers(watcher, evaluate_flag, f"{FLAGS[1:]}/<path:key>")
+    single = ContextAnswers(watcher, evaluate_flag, f"{FLAGS[1:]}/<text:key>")
     loop_routes.add_post_shortcut(f"{FLAGS}/", single)
 
 

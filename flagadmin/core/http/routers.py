@@ -4,6 +4,8 @@ from typing import Any
 
 from rest_framework.routers import DynamicRoute, Route, SimpleRouter
 
+from flagadmin.core.http import converters  # noqa: F401 - prefixes and lookups may have <text:…>
+
 
 class Router(SimpleRouter):
     """Routes with Django's path converters and no trailing slash: ``features``, ``features/<str:name>``.
@@ -22,6 +24,7 @@ class Router(SimpleRouter):
             initkwargs={"suffix": "List"},
         ),
         *SimpleRouter.routes[1:2],
+        *SimpleRouter.routes[3:],  # before a lookup that may contain slashes
         Route(
             url=r"{prefix}/{lookup}{trailing_slash}",
             mapping={
@@ -35,7 +38,6 @@ class Router(SimpleRouter):
             detail=True,
             initkwargs={"suffix": "Instance"},
         ),
-        *SimpleRouter.routes[3:],
     ]
 
     def __init__(self) -> None:

@@ -68,7 +68,7 @@ class FlagTagViewSet(ViewSet):
         )
 
     @extend_schema(operation_id="removeTag", responses={200: None})
-    @action(detail=False, methods=["delete"], url_path="<str:tag_type>/<path:value>")
+    @action(detail=False, methods=["delete"], url_path="<str:tag_type>/<text:value>")
     def remove(self, request: ApiRequest, name: str, tag_type: str, value: str) -> Response:
         """Remove a tag from the flag. Removing a tag that the flag does not have is not an error."""
         actions.change_tags(name, [], [(tag_type, value)], caller=self.caller)
@@ -129,7 +129,7 @@ class TagViewSet(ViewSet):
         return _answer([tag for tag in _list_known_tags(self.caller) if tag["type"] == tag_type])
 
     @extend_schema(operation_id="getTag", responses={200: OneTag})
-    @action(detail=False, url_path="<str:tag_type>/<path:value>")
+    @action(detail=False, url_path="<str:tag_type>/<text:value>")
     def one(self, request: ApiRequest, tag_type: str, value: str) -> Response:
         """Get a tag."""
         if (tag_type, value) not in known.list_known_tags(self.caller):

@@ -417,7 +417,7 @@ VALID: dict[str, Any] = {
     "post /api/frontend/client/metrics": METRICS,
     "post /api/frontend/client/register": REGISTRATION,
     "post /ofrep/v1/evaluate/flags": {"context": {"targetingKey": "7", "country": "NO"}},
-    "post /ofrep/v1/evaluate/flags/<path:key>": {"context": {"targetingKey": "7", "country": "NO"}},
+    "post /ofrep/v1/evaluate/flags/<text:key>": {"context": {"targetingKey": "7", "country": "NO"}},
     "post /edge/validate": {"tokens": ["shop:production.abc"]},
 }  # fmt: skip
 

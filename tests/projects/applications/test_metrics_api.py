@@ -1,6 +1,7 @@
 """Applications and usage across projects: who uses a flag, what an application uses, deleting one."""
 
 from datetime import datetime, timedelta
+from urllib.parse import quote
 
 import pytest
 
@@ -46,6 +47,20 @@ def test_counts_by_the_hour(api, usage: None) -> None:
 def test_hours_that_are_not_kept(api, usage: None, hours: str) -> None:
     answer = api["viewer"].get(f"/api/admin/client-metrics/features/checkout/raw?hoursBack={hours}")
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "hoursBack")
+
+
+@pytest.mark.parametrize("name", ["team/web", "team\nweb"])
+def test_an_application_of_any_name(api, sdk: Sdk, shop, name: str) -> None:
+    make_flag("checkout")
+    sdk.count(name, ["checkout"], "i-1")
+    url = f"/api/admin/metrics/applications/{quote(name, safe='')}"
+    assert api["viewer"].get(f"{url}/overview").json()["featureCount"] == 1
+    instances = api["viewer"].get(
+        f"/api/admin/metrics/instances/{quote(name, safe='')}/environment/development"
+    )
+    assert [instance["instanceId"] for instance in instances.json()["instances"]] == ["i-1"]
+    assert api["admin"].delete(url).status_code == 200
+    assert not Application.objects.exists()
 
 
 def test_a_flag_that_may_not_be_read_is_unknown(api, usage: None) -> None:

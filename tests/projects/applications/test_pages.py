@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 from django.conf import settings
@@ -143,11 +144,13 @@ def test_its_flags_are_narrowed_down(browse, used):
     assert [line[:3] for line in get_csv_lines] == [["cart", "shop", "production"]]
 
 
-def test_a_name_with_a_slash_opens(browse, used):
-    make_sdk("production").count("team/web shop", ["cart"], "one")
+@pytest.mark.parametrize("name", ["team/web shop", "team\nweb\u2028shop"])
+def test_a_name_with_a_slash_or_a_line_break_opens(browse, used, name):
+    make_sdk("production").count(name, ["cart"], "one")
 
-    assert browse("reader").get("/applications/team%2Fweb%20shop/").status_code == 200
-    assert 'href="/applications/team%2Fweb%20shop/"' in browse("reader").get(URL).text
+    address = f"/applications/{quote(name, safe='')}/"
+    assert browse("reader").get(address).status_code == 200
+    assert f'href="{address}"' in browse("reader").get(URL).text
 
 
 def test_an_editor_deletes_it_and_is_told(browse, used):

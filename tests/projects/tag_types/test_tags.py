@@ -69,6 +69,15 @@ def test_deleting_takes_it_off_the_flags(api, team):
     refused(api["member"].delete(f"{TAGS}/team/blue"), 404, "NotFoundError")
 
 
+def test_a_tag_with_a_slash_and_a_line_break_can_be_removed(api, team):
+    flag = make_flag("cart")
+    flag_tags = "/api/admin/features/cart/tags"
+    assert api["member"].post(flag_tags, {"type": "team", "value": "a/b\nc"}).status_code == 201
+    assert api["viewer"].get(f"{TAGS}/team/a%2Fb%0Ac").json()["tag"]["value"] == "a/b\nc"
+    assert api["member"].delete(f"{flag_tags}/team/a%2Fb%0Ac").status_code == 200
+    assert not flag.tags.exists()
+
+
 def test_deleting_needs_the_right_over_every_flag_seen(api, team):
     far_flag = make_flag("far", make_project("other"))
     FlagTag.objects.create(flag=far_flag, tag_type=team, value="blue")
