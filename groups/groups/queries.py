@@ -1,11 +1,8 @@
 """Reads groups."""
 
-from collections.abc import Sequence
-
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.db.matching import find_best_matches
 from groups.access import Caller
 from groups.models import Group
 from groups.permissions import ROLE_READERS
@@ -21,11 +18,3 @@ def access_group(caller: Caller, group_id: int, *, with_members: bool = True) ->
     """Returns the group, by default with its members and grants. Raises NoAccess, NotFound."""
     groups = read_groups(caller) if with_members else read_groups(caller).prefetch_related(None)
     return get_or_404(groups, f"Group with id {group_id} not found.", pk=group_id)
-
-
-def search_groups(caller: Caller, words: Sequence[str]) -> QuerySet[Group]:
-    """Groups with their number of members, as ``size``. Only for callers who may read groups."""
-    if not any(map(caller.can, ROLE_READERS)):
-        return Group.objects.none()
-    sized = Group.objects.annotate(size=Count("memberships"))
-    return find_best_matches(sized, words, "name", also=["description"])

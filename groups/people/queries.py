@@ -1,11 +1,8 @@
 """Reads people and service accounts."""
 
-from collections.abc import Sequence
-
 from django.db.models import QuerySet
 
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.ids import is_id
 from groups.access import Caller
@@ -41,18 +38,3 @@ def find_person(caller: Caller, text: str) -> User:
     if user is None:
         raise ValidationError.at("id", f"No user has the email address, user name or id {text}.")
     return user
-
-
-def search_people(caller: Caller, words: Sequence[str]) -> QuerySet[User]:
-    """People by name, user name or email address. Only for admins, like the list of people."""
-    return _search(caller, User.objects.people(), words)
-
-
-def search_service_accounts(caller: Caller, words: Sequence[str]) -> QuerySet[User]:
-    return _search(caller, User.objects.service_accounts(), words)
-
-
-def _search(caller: Caller, users: QuerySet[User], words: Sequence[str]) -> QuerySet[User]:
-    if not caller.is_admin:
-        return users.none()
-    return find_best_matches(users, words, "username", "name", also=["email"], first=["-is_active"])

@@ -1,12 +1,11 @@
 """Reads roles."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from django.db.models import QuerySet
 
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.db.matching import find_best_matches
 from groups.access import Caller
 from groups.models import Role, RolePermission
 from groups.models.roles import HeldPermission
@@ -31,10 +30,3 @@ def find_equal_role(permissions: Collection[HeldPermission]) -> Role | None:
     for row in RolePermission.objects.filter(role__in=roles):
         held_by_role[row.role_id].add(row.held)
     return next((role for role in roles if held_by_role[role.pk] == set(permissions)), None)
-
-
-def search_roles(caller: Caller, words: Sequence[str]) -> QuerySet[Role]:
-    """Roles, for callers who may read them."""
-    if not any(map(caller.can, ROLE_READERS)):
-        return Role.objects.none()
-    return find_best_matches(Role.objects.all(), words, "name", also=["description"])

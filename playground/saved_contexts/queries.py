@@ -1,10 +1,7 @@
 """Reads saved contexts."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
-from django.db.models import QuerySet
-
-from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
@@ -14,10 +11,6 @@ from playground.saved_contexts.documents import (
     make_saved_context_document,
 )
 from playground.saved_contexts.enforcement import read_flag_projects
-
-
-def search_saved_contexts(caller: Caller, words: Sequence[str]) -> "QuerySet[SavedContext]":
-    return find_best_matches(SavedContext.objects.readable_by(caller), words, "name", also=["note"])
 
 
 def get_named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[SavedContext]:

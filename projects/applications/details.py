@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.models import (
@@ -32,10 +31,6 @@ def find_readable_applications(caller: Caller) -> QuerySet[Application]:
         return Application.objects.all()
     lines = _find_readable_lines(caller).filter(application_id=OuterRef("pk"))
     return Application.objects.filter(Exists(lines))
-
-
-def search_applications(caller: Caller, words: Sequence[str]) -> QuerySet[Application]:
-    return find_best_matches(find_readable_applications(caller), words, "name", also=["description"])
 
 
 def access_application(caller: Caller, name: str) -> Application:

@@ -4,33 +4,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from flagadmin.console.search.hits import Group, Hit, mark_words
-from flagadmin.core.errors import pluralize
+from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.errors import NoAccess, pluralize
 from groups.access import Caller
-from groups.groups.queries import search_groups
-from groups.people.queries import search_people, search_service_accounts
-from groups.permissions import Permission
-from groups.roles.queries import search_roles
-from playground.saved_contexts.queries import search_saved_contexts
-from projects.applications.details import search_applications
+from groups.models import ApiToken, Role, User
+from groups.models import Group as UserGroup
+from groups.permissions import ROLE_READERS, Permission
+from playground.models import SavedContext
+from projects.applications.details import find_readable_applications
 from projects.console import application_url, flag_url, project_url
-from projects.context_fields.queries import search_context_fields
 from projects.flags.lists.cells import read_flag_cells
 from projects.flags.queries import MAX_RANKED, search_flags
-from projects.models import Flag
+from projects.models import ContextField, Flag, Segment, StrategyType
 from projects.projects.queries import count_flags, search_projects
-from projects.segments.queries import search_segments
-from projects.strategies.queries import search_strategy_types
-from projects.tokens.queries import search_tokens
+from projects.tokens.access import find_visible_tokens
 from releases.models import ReleasePlan
 from releases.plans.queries import search_plans
 from releases.requests.queries import search_requests
 
 Words = Sequence[str]
+Search = Callable[[Caller, Words], QuerySet[Any]]
 State = tuple[str, bool | None]
 NO_STATE: State = ("", None)
 MAX_HITS = 5  # hits of each kind, unless only one kind is shown
@@ -46,7 +44,7 @@ class Kind:
     key: str
     label: str
     icon: str
-    search: Callable[[Caller, Words], QuerySet[Any]]
+    search: Search
     describe: Callable[[Any, Caller], tuple[str, str, Iterable[str | None]]]
     most: int | None = None  # rows that its search ranks
     states: Callable[[Sequence[Any]], Sequence[State]] | None = None
@@ -68,6 +66,50 @@ class Kind:
         name, url, details = self.describe(row, caller)
         joined = " · ".join(part for part in details if part)
         return Hit(mark_words(name, words), url, joined, state=state, is_on=is_on)
+
+
+def _search(
+    find_rows: Callable[[Caller], QuerySet[Any]],
+    names: Sequence[str] = ("name",),
+    also: Sequence[str] = ("description",),
+    first: Sequence[str] = (),
+) -> Search:
+    """A search in the rows that the caller may read, with the columns that `find_best_matches` takes."""
+    return lambda caller, words: find_best_matches(find_rows(caller), words, *names, also=also, first=first)
+
+
+def _search_accounts(accounts: Callable[[], QuerySet[User]]) -> Search:
+    """A search that only admins may use, like the lists of accounts."""
+
+    def find(caller: Caller) -> QuerySet[User]:
+        return accounts() if caller.is_admin else User.objects.none()
+
+    return _search(find, ("username", "name"), also=["email"], first=["-is_active"])
+
+
+def _find_groups(caller: Caller) -> QuerySet[UserGroup]:
+    """Finds groups with their number of members, as ``size``."""
+    groups = UserGroup.objects.annotate(size=Count("memberships"))
+    return groups if any(map(caller.can, ROLE_READERS)) else groups.none()
+
+
+def _find_roles(caller: Caller) -> QuerySet[Role]:
+    return Role.objects.all() if any(map(caller.can, ROLE_READERS)) else Role.objects.none()
+
+
+def _find_tokens(caller: Caller) -> QuerySet[ApiToken]:
+    try:
+        return find_visible_tokens(caller)
+    except NoAccess:
+        return ApiToken.objects.none()
+
+
+_search_context_fields = _search(ContextField.objects.readable_by)
+_search_saved_contexts = _search(SavedContext.objects.readable_by, also=["note"])
+_search_people = _search_accounts(User.objects.people)
+_search_service_accounts = _search_accounts(User.objects.service_accounts)
+_search_tokens = _search(_find_tokens, also=(), first=["-created_at"])  # never by their secret
+_search_strategy_types = _search(lambda _: StrategyType.objects.all(), ("name", "title"))
 
 
 def _describe_flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
@@ -161,16 +203,16 @@ def _describe_strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[st
 KINDS = (
     Kind("flags", "Flags", "flag", search_flags, _describe_flag, MAX_RANKED, _read_flag_states),
     Kind("projects", "Projects", "folder", search_projects, _describe_project, states=_read_project_states),
-    Kind("segments", "Segments", "target", search_segments, _describe_segment),
+    Kind("segments", "Segments", "target", _search(Segment.objects.readable_by), _describe_segment),
     Kind("requests", "Change requests", "clock", search_requests, _describe_request),
     Kind("plans", "Release plans", "clock", search_plans, _plan, states=_plan_states),
-    Kind("context-fields", "Context fields", "tag", search_context_fields, _describe_context_field),
-    Kind("saved-contexts", "Saved contexts", "user", search_saved_contexts, _describe_saved_context),
-    Kind("people", "People", "user", search_people, _describe_account),
-    Kind("service-accounts", "Service accounts", "user", search_service_accounts, _describe_account),
-    Kind("groups", "Groups", "people", search_groups, _group),
-    Kind("roles", "Roles", "check", search_roles, _describe_role),
-    Kind("applications", "Applications", "code", search_applications, _describe_application),
-    Kind("tokens", "API tokens", "key", search_tokens, _describe_token),
-    Kind("strategy-types", "Strategy types", "branch", search_strategy_types, _describe_strategy_type),
+    Kind("context-fields", "Context fields", "tag", _search_context_fields, _describe_context_field),
+    Kind("saved-contexts", "Saved contexts", "user", _search_saved_contexts, _describe_saved_context),
+    Kind("people", "People", "user", _search_people, _describe_account),
+    Kind("service-accounts", "Service accounts", "user", _search_service_accounts, _describe_account),
+    Kind("groups", "Groups", "people", _search(_find_groups), _group),
+    Kind("roles", "Roles", "check", _search(_find_roles), _describe_role),
+    Kind("applications", "Applications", "code", _search(find_readable_applications), _describe_application),
+    Kind("tokens", "API tokens", "key", _search_tokens, _describe_token),
+    Kind("strategy-types", "Strategy types", "branch", _search_strategy_types, _describe_strategy_type),
 )
