@@ -24,6 +24,8 @@ from relay.upstream import UpstreamFailed
 log = logging.getLogger("flagadmin.relay")
 
 BULK = "/api/client/metrics/bulk"
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+"""Earlier times of reports are wrong, and count as this one. Not all of them exist in UTC."""
 ID_HEADER = "Flagadmin-Report-Id"
 JOURNAL, BATCH = "journal-", "batch-"
 MAX_ENTRIES = 2_000  # of a list in one request
@@ -280,7 +282,7 @@ class Reports:
 
 def hour_of(moment: datetime, *, now: datetime) -> str:
     """Returns the hour in which something was counted. A client's clock that is ahead counts as now."""
-    moment = min(moment.astimezone(UTC), now + timedelta(hours=1))
+    moment = max(EARLIEST, min(moment, now + timedelta(hours=1))).astimezone(UTC)
     return moment.replace(minute=0, second=0, microsecond=0).isoformat().replace("+00:00", "Z")
 
 

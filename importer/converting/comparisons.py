@@ -50,8 +50,11 @@ def compare_time(relation: str, seconds: float) -> Test:
 
 
 def compare_with_moment(*, before: bool, moment: datetime, field: str = "currentTime") -> Test:
-    """Makes a test for times before a moment, or at it and later."""
-    text = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Makes a test for times before a moment, or at it and later. Raises Unsupported."""
+    try:
+        text = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError:  # the first or last day of all, elsewhere
+        raise Unsupported(f"{moment.isoformat()} is not a time in UTC.") from None
     return Test(field, "DATE_BEFORE", value=text, inverted=not before)
 
 

@@ -296,8 +296,8 @@ def format_local_time(text: str) -> str | None:
     """A stored time in the format of a datetime-local input (UTC, whole seconds); None if not possible."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if moment.tzinfo is None or moment.microsecond:
+            return None
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None or moment.microsecond:
-        return None
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -145,8 +145,8 @@ def parse_utc(text: str) -> datetime:
     """A time without a zone is UTC, which browsers without JavaScript send. Raises ValidationError."""
     try:
         parsed = parse_datetime(text)
-    except ValueError:
-        parsed = None
-    if parsed is None:
-        raise ValidationError.at("scheduledAt", "must be a time")
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        if parsed is not None:
+            return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise ValidationError.at("scheduledAt", "must be a time")

@@ -4,13 +4,14 @@ import asyncio
 import errno
 import gc
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flagadmin.core.errors import ServiceUnavailable
-from relay.reports import MAX_NAMES, Reports, Sums
+from relay.reports import MAX_NAMES, Reports, Sums, hour_of
 from relay.storage import DirectoryInUse, Storage
 from relay.tokens import Tokens
 from relay.upstream import Answer, UpstreamFailed
@@ -33,6 +34,19 @@ def upstream() -> Upstream:
 def report(relay: Relay, number: int = 1) -> None:
     for _ in range(number):
         assert relay.call("POST", "/api/client/metrics", BACKEND, metrics("web", ["a"]))[0] == 202
+
+
+@pytest.mark.parametrize(
+    ("moment", "hour"),
+    [
+        ("2026-11-26T19:30:00+05:30", "2026-11-26T14:00:00Z"),
+        ("0001-01-01T00:00:00+14:00", "2000-01-01T00:00:00Z"),
+        ("9999-12-31T23:59:59-12:00", "2026-11-26T20:00:00Z"),
+    ],
+)
+def test_any_time_has_its_hour(moment: str, hour: str) -> None:
+    now = datetime(2026, 11, 26, 19, 30, tzinfo=UTC)
+    assert hour_of(datetime.fromisoformat(moment), now=now) == hour
 
 
 def test_reports_are_added_up(upstream: Upstream, tmp_path: Path) -> None:

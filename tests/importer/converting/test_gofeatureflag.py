@@ -102,6 +102,7 @@ def test_texts_that_must_differ_are_approximate(query):
         (flag(default={"progressiveRollout": {"initial": {}}}), "It has a progressive rollout, whose percentage changes with time."),
         (flag(scheduledRollout=[{"date": "2030-01-01"}]), "It has a scheduled rollout, whose steps change the flag later."),
         (flag(experimentation={"start": "soon"}), "soon is not a date-time."),
+        (flag(experimentation={"end": "9999-12-31T23:00:00-05:00"}), "9999-12-31T23:00:00-05:00 is not a time in UTC."),
         ({"variations": {"a": 1}}, "It has no default rule, which is an error there."),
     ],
 )  # fmt: skip

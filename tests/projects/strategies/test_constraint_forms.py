@@ -81,6 +81,18 @@ def cart(shop):
         {"contextName": "city", "operator": "NUM_GT", "values": [], "value": " 5 "},
         {"contextName": "city", "operator": "SEMVER_GT", "values": [], "value": "\u20281.2.3"},
         {"contextName": "city", "operator": "REGEX", "values": [], "value": "^a\nb "},
+        {
+            "contextName": "currentTime",
+            "operator": "DATE_AFTER",
+            "values": [],
+            "value": "9999-12-31T23:00:00-05:00",
+        },
+        {
+            "contextName": "currentTime",
+            "operator": "DATE_AFTER",
+            "values": [],
+            "value": "0001-01-01T00:00:00+14:00",
+        },
         {"contextName": "country", "operator": "SEMVER_EQ", "values": [], "value": " 1.0.0"},
     ],
     ids=lambda constraint: f"{constraint['contextName']} {constraint['operator']}",

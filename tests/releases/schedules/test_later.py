@@ -99,11 +99,11 @@ def test_flags_of_several_projects_are_a_request_each(browse, cart):
     assert list(requests) == [("default", "Scheduled"), ("shop", "Scheduled")]
 
 
-@pytest.mark.parametrize(("at", "message"), [("", "must be a time"), ("soon", "must be a time")])
-def test_no_time_is_asked_for_again(browse, cart, at, message):
+@pytest.mark.parametrize("at", ["", "soon", "9999-12-31T23:00:00-05:00"])
+def test_no_time_is_asked_for_again(browse, cart, at):
     answer = browse("owner").post(SWITCH, off() | {"at": at})
     assert answer.status_code == 400
-    assert message in page_text(answer)
+    assert "must be a time" in page_text(answer)
     assert 'name="when" value="at"' in answer.text
     assert not ChangeRequest.objects.exists()
     assert is_on()

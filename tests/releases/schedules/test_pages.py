@@ -53,7 +53,9 @@ def test_the_page_schedules_reschedules_and_cancels(browse, approved):
     assert not Schedule.objects.exists()
 
 
-@pytest.mark.parametrize("at", ["", "soon", "2020-01-01T09:00", "2031-13-01T09:00"])
+@pytest.mark.parametrize(
+    "at", ["", "soon", "2020-01-01T09:00", "2031-13-01T09:00", "9999-12-31T23:00:00-05:00"]
+)
 def test_what_is_no_time_ahead_is_refused(browse, approved, at):
     url = f"/projects/shop/change-requests/{approved.pk}/state"
     browse("admin").post(url, {"state": "Scheduled", "at": at})
