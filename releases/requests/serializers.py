@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, JsonValue, ListOf, Texts
+from flagadmin.core.http.fields import Body, JsonValue, ListOf, Moment, Texts
 from projects.projects.approval_rules import CONDITIONS, MAX_RULES
 from releases.changes import KINDS
 from releases.models import ChangeRequest
@@ -59,9 +59,7 @@ class PolicyRecord(serializers.Serializer):
 
 class NewStateBody(Body):
     state = serializers.CharField(help_text="In review, Approved, Scheduled, Rejected, Applied or Cancelled.")
-    scheduledAt = serializers.DateTimeField(
-        required=False, help_text="With `Scheduled`: at least a minute ahead."
-    )
+    scheduledAt = Moment(required=False, help_text="With `Scheduled`: at least a minute ahead.")
     comment = serializers.CharField(required=False, allow_blank=True, default="")
 
 

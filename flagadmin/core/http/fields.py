@@ -5,9 +5,11 @@ checks that every request body of the API has these limits.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.core.validators import MaxLengthValidator
+from django.utils.timezone import is_naive
 from rest_framework import serializers
 
 MAX_NAME_LENGTH = 255  # characters
@@ -64,6 +66,15 @@ class Body(serializers.Serializer):
         field.allow_null = allow_null
         field._kwargs["allow_null"] = allow_null  # type: ignore[attr-defined]
         return field
+
+
+class Moment(serializers.DateTimeField):
+    """A time with its offset. Without one, whoever sends it may mean their own time."""
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        if is_naive(value):
+            raise serializers.ValidationError("must have its offset, as 2026-11-21T09:00:00Z has")
+        return super().enforce_timezone(value)
 
 
 class JsonValue(serializers.JSONField):

@@ -62,6 +62,14 @@ def test_what_is_no_time_ahead_is_refused(browse, approved, at):
     assert not Schedule.objects.exists()
 
 
+@pytest.mark.parametrize("at", ["2031-03-28T02:30:00", "2031-03-28", "2031-W01-1"])
+def test_a_time_without_its_offset_is_refused_by_api(api, approved, at):
+    body = {"state": "Scheduled", "scheduledAt": at}
+    [problem] = api["admin"].put(f"{API}/{approved.pk}/state", body, format="json").json()["details"]
+    assert problem == {"path": "scheduledAt", "message": "must have its offset, as 2026-11-21T09:00:00Z has"}
+    assert not Schedule.objects.exists()
+
+
 def test_the_api_has_the_shapes_of_the_reference(api, approved):
     at = (timezone.now() + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     admin, state = api["admin"], f"{API}/{approved.pk}/state"
