@@ -20,7 +20,6 @@ IN_FLAG = ("type", "description", "stale", "impressionData")
 PARAMETERS = ("rollout", "stickiness", "groupId")
 CONSTRAINT = ("contextName", "operator", "inverted", "caseInsensitive", "value", "values")
 VARIANT = ("name", "weight", "weightType", "stickiness", "payload", "overrides")
-LINK = ("url", "title")
 
 
 @bulk_work

@@ -117,7 +117,7 @@ class Report:
             if not (line.kind is Kind.CREATE and line.flag):
                 yield line
             elif names := new.pop(line.project, []):
-                subject = f"{name_some('flag', names)} of {line.project}"
+                subject = f"{name_some_flags(names)} of {line.project}"
                 yield Line(Kind.CREATE, subject, project=line.project)
 
 
@@ -126,9 +126,9 @@ def strip_controls(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def name_some(noun: str, names: Iterable[str]) -> str:
+def name_some_flags(names: Iterable[str]) -> str:
     """``1 flag: a``, ``7 flags: a, b, c, d, e and 2 more``"""
     listed = list(names)
     some = ", ".join(islice(listed, MAX_NAMED))
     more = f" and {len(listed) - MAX_NAMED:,} more" if len(listed) > MAX_NAMED else ""
-    return f"{len(listed):,} {noun}{'' if len(listed) == 1 else 's'}: {some}{more}"
+    return f"{len(listed):,} flag{'' if len(listed) == 1 else 's'}: {some}{more}"

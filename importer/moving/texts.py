@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from importer.moving.proof import TokenProof
-from importer.moving.report import Report, name_some
+from importer.moving.report import Report, name_some_flags
 
 SHOWN = 50
 """Flags of one token whose differences are named. A report has all."""
@@ -19,7 +19,7 @@ def describe_proof(proof: TokenProof, users: int) -> Iterator[str]:
     result = differing if proof.differences else proof.problem or proof.note or differing
     yield f"token {proof.name} ({proof.environment}): {result}"
     if proof.left_out:
-        yield f"  left out: {name_some('flag', proof.left_out)}"
+        yield f"  left out: {name_some_flags(proof.left_out)}"
     for each in proof.differences[:SHOWN]:
         yield f"  {each.flag}: {each.users:,} of {each.of:,}: {each.reason}"
         if each.example:
@@ -36,5 +36,5 @@ def summarize_proofs(proofs: Sequence[TokenProof]) -> str:
     if unequal := sum(not proof.is_equal for proof in proofs):
         return f"{unequal} of {len(proofs)} tokens get something else here."
     left_out = {name for proof in proofs for name in proof.left_out}
-    but = f", but for what is left out: {name_some('flag', sorted(left_out))}" if left_out else ""
+    but = f", but for what is left out: {name_some_flags(sorted(left_out))}" if left_out else ""
     return f"All {len(proofs)} tokens get the same here{but}."

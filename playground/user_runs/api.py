@@ -45,7 +45,7 @@ class UserRunViewSet(ViewSet):
         operation_id="createUserRun",
         summary="Evaluate flags for every user of a CSV file",
         description=schema.DESCRIPTION,
-        parameters=schema.PARAMETERS,
+        parameters=[schema.UserRunQuery],
         request={"text/csv": schema.FILE},
         responses={202: schema.UserRunResult},
         examples=[

@@ -61,20 +61,10 @@ RESULT_EXAMPLE = RUN_EXAMPLE | {
 
 class UserRunQuery(Body):
     environment = s.CharField()
-    project = Texts(required=False, help_text="Only flags of these projects; without it, of all.")
+    project = Texts(
+        required=False, help_text="Only flags of these projects; without it, of all you can read."
+    )
     flag = s.CharField(required=False, help_text="Only this flag.")
-
-
-PARAMETERS = [
-    OpenApiParameter("environment", str, required=True),
-    OpenApiParameter(
-        "project",
-        str,
-        many=True,
-        description="Only flags of these projects; without it, of all you can read.",
-    ),
-    OpenApiParameter("flag", str, description="Only this flag."),
-]
 
 
 RESULT_PARAMETERS = [

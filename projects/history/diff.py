@@ -15,6 +15,7 @@ from playground.engine.sentences import SHOWN_VALUES
 from projects.strategies.sentences import describe_constraint, summarize_strategy
 
 Document = dict[str, Any]
+MAX_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,9 @@ def _describe_parent(parent: DependencyDefinition) -> str:
     return f"{parent['feature']} {'with ' + _format_values(variants) if variants else 'on'}"
 
 
-def _format_values(values: list[str], limit: int = 10) -> str:
-    listed = ", ".join(values[:limit])
-    return f"{listed} and {len(values) - limit} more" if len(values) > limit else listed
+def _format_values(values: list[str]) -> str:
+    listed = ", ".join(values[:MAX_LISTED])
+    return f"{listed} and {len(values) - MAX_LISTED} more" if len(values) > MAX_LISTED else listed
 
 
 def _shorten(text: str, limit: int = 60) -> str:

@@ -74,7 +74,7 @@ def add_steps(flag_path: FlagPath, strategy_id: str, steps: Steps, *, caller: Ca
     Raises NotFound, NoAccess, Conflict if there is an unfinished plan, ValidationError.
     """
     flag = access_flag_in(flag_path, CREATE, caller)
-    check_rollouts(steps.rollouts, "rollouts")
+    check_rollouts(steps.rollouts)
     stored: Mapping[str, Any] = {}
     if strategy_id:
         [stored] = read_strategy_documents([access_strategy(flag, flag_path.environment, strategy_id)])
@@ -103,7 +103,7 @@ def _insert(
         raise Conflict(
             f"{flag.name} has a release plan in {flag_path.environment} that is not done. Remove it first."
         )
-    planned, problems = plan_milestones(milestones, "milestones", project_id=flag_path.project, flag=flag)
+    planned, problems = plan_milestones(milestones, project_id=flag_path.project, flag=flag)
     check_problems(problems)
     plan.flag, plan.environment_id, plan.author = flag, flag_path.environment, caller.user
     plan.save(force_insert=True)

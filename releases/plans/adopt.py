@@ -55,9 +55,7 @@ def adopt_plan(flag_path: FlagPath, begun: BegunPlan, *, caller: Caller) -> Rele
     others = read_plans(flag, flag_path.environment).filter(state__in=UNFINISHED)
     if others.exclude(pk=begun.key).exists():
         raise Conflict(f"{flag.name} has another release plan in {flag_path.environment}.")
-    planned, problems = plan_milestones(
-        begun.milestones, "milestones", project_id=flag_path.project, flag=flag
-    )
+    planned, problems = plan_milestones(begun.milestones, project_id=flag_path.project, flag=flag)
     check_problems(problems)
     plan = ReleasePlan(id=begun.key, flag=flag, environment_id=flag_path.environment, author=caller.user)
     plan.name, plan.description, plan.template_key = begun.name, begun.description, begun.template_key

@@ -37,15 +37,15 @@ def check_paused(plan: Standing) -> None:
         raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a paused one can go on.")
 
 
-def check_rollouts(rollouts: Sequence[int], path: str) -> None:
+def check_rollouts(rollouts: Sequence[int]) -> None:
     """Raises ValidationError."""
-    check_problems(_rollouts_problems(rollouts, path))
+    check_problems(_rollouts_problems(rollouts))
 
 
-def _rollouts_problems(rollouts: Sequence[int], path: str) -> Iterator[Problem]:
+def _rollouts_problems(rollouts: Sequence[int]) -> Iterator[Problem]:
     if not rollouts or any(not 1 <= rollout <= 100 for rollout in rollouts):
-        yield Problem(path, "must be numbers from 1 to 100")
+        yield Problem("rollouts", "must be numbers from 1 to 100")
     elif list(rollouts) != sorted(set(rollouts)):
-        yield Problem(path, "must increase from step to step")
+        yield Problem("rollouts", "must increase from step to step")
     elif len(rollouts) > MAX_MILESTONES:
-        yield Problem(path, f"must be at most {MAX_MILESTONES} steps, not {len(rollouts)}")
+        yield Problem("rollouts", f"must be at most {MAX_MILESTONES} steps, not {len(rollouts)}")

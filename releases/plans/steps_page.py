@@ -26,7 +26,7 @@ class InStepsPage(IfSavedPage):
         try:
             edits = page.get_edits()
             rollouts, transition = read_rollouts(post.get("rollouts", "")), read_transition(post)
-            check_rollouts(rollouts, "rollouts")
+            check_rollouts(rollouts)
             if len(edits) != 1 or not isinstance(edits[0], FlagEdit):
                 raise ValidationError(NOT_IN_STEPS)
             steps = list(foresee_steps(edits[0], rollouts, transition, now=timezone.now()))

@@ -154,9 +154,7 @@ def insert_milestones(owner: Mapping[str, Any], milestones: Sequence[Document]) 
 
 
 def _write(template: ReleaseTemplate, values: Mapping[str, Any]) -> None:
-    milestones, problems = plan_milestones(
-        values.get("milestones") or [], "milestones", project_id=template.project_id
-    )
+    milestones, problems = plan_milestones(values.get("milestones") or [], project_id=template.project_id)
     template.name, template.description = values["name"], values.get("description") or ""
     check_problems([*length_problems(template, name="name"), *problems])
     with name_is_free(f"Another release template is named {template.name}."):

@@ -20,14 +20,14 @@ Document = dict[str, Any]
 
 
 def plan_milestones(
-    milestones: Sequence[Mapping[str, Any]], path: str, *, project_id: str | None, flag: Flag | None = None
+    milestones: Sequence[Mapping[str, Any]], *, project_id: str | None, flag: Flag | None = None
 ) -> tuple[list[Document], list[Problem]]:
     """The milestones as they would be stored, ``{id, name, strategies, transition}``, and what prevents that.
 
     For a flag, strategies are completed as if they were added to it.
     """
     planned = [
-        _plan_milestone(milestone, f"{path}[{index}]", project_id, flag)
+        _plan_milestone(milestone, f"milestones[{index}]", project_id, flag)
         for index, milestone in enumerate(milestones)
     ]
     problems = [problem for _, milestone_problems in planned for problem in milestone_problems]
@@ -36,7 +36,8 @@ def plan_milestones(
         document["id"] = make_ulid() if document["id"] in ids else document["id"]
         ids.add(document["id"])
     if not 1 <= len(milestones) <= MAX_MILESTONES:
-        problems.append(Problem(path, f"must have 1 to {MAX_MILESTONES} milestones, not {len(milestones)}"))
+        text = f"must have 1 to {MAX_MILESTONES} milestones, not {len(milestones)}"
+        problems.append(Problem("milestones", text))
     return [document for document, _ in planned], problems
 
 
