@@ -1,12 +1,13 @@
 """Template variables of an import's preview, taken from the stored run."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from flagadmin.core.errors import pluralize
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, EXCLUDABLE
 from importer.plan.entries import note_on_source
+from importer.plan.unproposable import UNPROPOSABLE
 from projects.models import Environment
 
 PROBLEMS_SHOWN = 100
@@ -30,9 +31,9 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         else "",
         "notes": list(list_notes(preview, run.environment)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
-        "left_out": _join_names(preview.get("leftOut", [])),
         "is_production": Environment.objects.production().filter(name=run.environment).exists(),
         "blocked": explain_block(run),
+        **describe_proposal(preview.get("request", {})),
         "refused": run.counts.get("refuse", 0),
         "ticks": excluding,
         "importing": run.written - sum(action != "refuse" for action in excluding.values()),
@@ -70,6 +71,16 @@ def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
         yield f"{unlisted:,} more notes are in the report."
     if names := preview.get("defaulted"):
         yield f"Enabled without a strategy; the default will be added: {_join_names(names)}."
+
+
+def describe_proposal(foreseen: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page says of a change request with this import (`foresee_request`)."""
+    on_at_once = _join_names(foreseen.get("unproposable", []))
+    return {
+        "is_proposed": foreseen.get("isProposed", True),
+        "unproposable": f"{UNPROPOSABLE} {on_at_once}." if on_at_once else "",
+        "left_out": _join_names(foreseen.get("leftOut", [])),
+    }
 
 
 def count_written_contexts(preview: dict[str, Any]) -> int:

@@ -9,7 +9,7 @@ from flagadmin.core.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import make_no_access
-from importer.plan.unproposable import list_never_proposed
+from importer.plan.unproposable import foresee_request
 from importer.promotion import Promotion
 from importer.report.validation import make_validation_report
 from projects.history.diff import Change, diff, summary
@@ -63,7 +63,8 @@ def make_promotion_document(promotion: Promotion, plan: Plan) -> dict[str, Any]:
 def preview_document(plan: Plan) -> dict[str, Any]:
     """The data of the preview page without the flags.
 
-    ``general`` is the number of problems that excluding flags cannot solve.
+    ``general`` is the number of problems that excluding flags cannot solve, ``request`` what becomes of the plan where
+    changes need a change request.
     """
     problems = [issue.problem().as_dict() for issue in plan.issues[:MAX_KEPT]]
     return {
@@ -74,7 +75,7 @@ def preview_document(plan: Plan) -> dict[str, Any]:
         "notes": plan.notes[:MAX_KEPT],
         "noteCount": len(plan.notes),
         "defaulted": plan.defaulted[:MAX_KEPT],
-        "leftOut": list_never_proposed(plan)[:MAX_KEPT],
+        "request": foresee_request(plan),
         "refusal": make_no_access(plan.missing_permissions, plan.project).message
         if plan.missing_permissions
         else "",

@@ -6,7 +6,9 @@ import orjson
 import pytest
 
 from groups.access import Caller
+from groups.models import User
 from importer.models import ImportRun
+from importer.plan.unproposable import UNPROPOSABLE
 from importer.runs import create_run
 from projects.models import Flag, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
@@ -61,6 +63,38 @@ def test_it_is_sent_for_review_with_its_preview(browse, run):
     assert f"Plan and preview: /import/{run.id}/" in page_text(owner.get(answer.url))
     run.refresh_from_db()
     assert run.state == ImportRun.State.PENDING
+
+
+def test_the_page_says_what_a_request_cannot_create(browse, people, body):
+    body["data"]["features"] += [{"name": "quiet", "type": "release"}, {"name": "loud", "type": "release"}]
+    body["data"]["featureEnvironments"].append({"featureName": "loud", "name": "loud", "enabled": True})
+    run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+    text = page_text(browse("owner").get(f"/import/{run.id}/"))
+    assert f"{UNPROPOSABLE} loud." in text
+    assert "leaves out the rest of quiet." in text
+
+
+def test_what_changes_no_answer_is_imported_not_sent(browse, people, body):
+    body["data"] |= {"featureStrategies": [], "featureEnvironments": []}
+    body["data"]["features"] = [{"name": "quiet", "type": "release"}]
+    run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+    owner = browse("owner")
+    page = owner.get(f"/import/{run.id}/")
+    assert "Import 1 flag" in page_text(page)
+    assert "Send for review" not in page.text
+    owner.post(f"/import/{run.id}/", {"fingerprint": run.fingerprint, "do": "confirm"})
+    assert Flag.objects.filter(name="quiet").exists()
+
+
+def test_the_page_leads_to_importing_without_a_request(browse, run):
+    admin = Caller(user=User.objects.get(username="admin"))
+    ImportRun.objects.update(caller_id=admin.id, caller_name=admin.name)
+    browser = browse("admin")
+    assert "Import without a request…" in browser.get(f"/import/{run.id}/").text
+    form = {"fingerprint": run.fingerprint, "do": "confirm", "skip_change_request": "yes"}
+    assert browser.post(f"/import/{run.id}/", form).status_code == 403
+    browser.post(f"/import/{run.id}/", form | {"comment": "It burns."})
+    assert rollout() == "50"
 
 
 def test_a_long_file_name_fits_into_the_title(browse, run):
