@@ -1,7 +1,8 @@
 """/imports/: past imports, and the user's own pending ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q
 
@@ -56,11 +57,11 @@ class HistoryPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         runs = kwargs["listing"].rows
-        people = User.objects.in_bulk({run.caller_id for run in runs if run.caller_id is not None})
+        names = name_callers(runs)
         rows = [
             (
                 run,
-                people[run.caller_id].display_name if run.caller_id in people else run.caller_name,
+                names[run.pk],
                 list(list_counts(run)),
                 SOURCES[run.source],
                 STATES[run.state],
@@ -69,6 +70,15 @@ class HistoryPage(ListPage):
             for run in runs
         ]
         return super().get_context_data(runs=rows, **kwargs)
+
+
+def name_callers(runs: Iterable[ImportRun]) -> dict[UUID, str]:
+    """Who imported, by run: the full name of a person who still exists."""
+    people = User.objects.in_bulk({run.caller_id for run in runs if run.caller_id is not None})
+    return {
+        run.pk: people[run.caller_id].display_name if run.caller_id in people else run.caller_name
+        for run in runs
+    }
 
 
 def list_counts(run: ImportRun) -> Iterator[tuple[int, str, str]]:

@@ -22,7 +22,7 @@ from importer.converting.runs import change_conversion
 from importer.models import ImportRun
 from importer.pages.conversion import make_conversion_context, read_options
 from importer.pages.flag_rows import FlagRow, list_csv_rows, make_listing
-from importer.pages.history import list_counts
+from importer.pages.history import list_counts, name_callers
 from importer.pages.naming import list_pages_above, name_run
 from importer.pages.preview import preview_context
 from importer.pages.upload import STEPS
@@ -97,6 +97,7 @@ class RunPage(ConsolePage):
         is_pending = self.run.state == State.PENDING
         return super().get_context_data(
             run=self.run,
+            who=name_callers([self.run])[self.run.pk],
             is_pending=is_pending,
             steps=STEPS,
             counts=list(list_counts(self.run)),
