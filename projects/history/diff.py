@@ -39,7 +39,7 @@ def summary(document: Document, segments: Mapping[int, str]) -> str:
     parts = [document["type"], _switch(document["enabled"])]
     parts += [f"strategy: {_describe_strategy(strategy, segments)}" for strategy in document["strategies"]]
     if document["variants"]:
-        parts.append(f"variants {_format_variants(document['variants'])}")
+        parts.append(f"variants {format_variants(document['variants'])}")
     if document["archived"]:
         parts.append("archived")
     return ", ".join(parts)
@@ -77,7 +77,7 @@ def _switch(value: bool) -> str:
     return "on" if value else "off"
 
 
-def _format_variants(variants: list[VariantDefinition]) -> str:
+def format_variants(variants: list[VariantDefinition]) -> str:
     return ", ".join(describe_variant(variant) for variant in variants) or "none"
 
 
@@ -122,7 +122,7 @@ _PARTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("stale", "stale", _format_yes),
     ("impressionData", "impression data", _format_yes),
     ("enabled", "switch", _switch),
-    ("variants", "variants", _format_variants),
+    ("variants", "variants", format_variants),
 )
 _LISTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("tags", "tag", _format_tag),
@@ -151,7 +151,8 @@ def _list_changes(
 
 def _describe_strategy(strategy: StrategyDefinition, segments: Mapping[int, str]) -> str:
     """Describes a strategy: ``On for 10 % of users, by userId, where country is one of DE, NO (title; disabled)``."""
-    extra = [text for text in (strategy["title"], strategy["disabled"] and "disabled") if text]
+    variants = strategy["variants"] and f"variants {format_variants(strategy['variants'])}"
+    extra = [text for text in (strategy["title"], variants, strategy["disabled"] and "disabled") if text]
     sentence = str(summarize_strategy(strategy, segments=segments)).removesuffix(".")
     return f"{sentence} ({'; '.join(extra)})" if extra else sentence
 
@@ -172,10 +173,7 @@ def _list_strategy_changes(
     removed, added = _find_unmatched(before, after), _find_unmatched(after, before)
     for old, now in zip_longest(removed, added):
         if old is None or now is None or old["name"] != now["name"]:
-            if old is not None:
-                yield Change("strategy", _describe_strategy(old, segments), None)
-            if now is not None:
-                yield Change("strategy", None, _describe_strategy(now, segments))
+            yield from _list_replaced(old, now, segments)
         else:
             yield from compare_strategies(old, now, segments)
     if not removed and not added:
@@ -184,6 +182,20 @@ def _list_strategy_changes(
             "; ".join(_describe_strategy(s, segments) for s in before),
             "; ".join(_describe_strategy(s, segments) for s in after),
         )
+
+
+def _list_replaced(
+    old: StrategyDefinition | None, now: StrategyDefinition | None, segments: Mapping[int, str]
+) -> Iterator[Change]:
+    """A strategy that goes, one that comes, or both: of types that may read the same, such as "On for everyone"."""
+    before, after = (strategy and _describe_strategy(strategy, segments) for strategy in (old, now))
+    if old is not None and now is not None and before == after:
+        yield Change("strategy type", old["name"], now["name"])
+        return
+    if before is not None:
+        yield Change("strategy", before, None)
+    if after is not None:
+        yield Change("strategy", None, after)
 
 
 def _drop_sort_order(strategy: StrategyDefinition) -> dict[str, Any]:
@@ -226,7 +238,7 @@ def compare_strategies(
     )
     if before["variants"] != after["variants"]:
         yield Change(
-            "strategy variants", _format_variants(before["variants"]), _format_variants(after["variants"])
+            "strategy variants", format_variants(before["variants"]), format_variants(after["variants"])
         )
 
 

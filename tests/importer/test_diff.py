@@ -77,6 +77,16 @@ CASES = {
         flag(strategies=[rollout("20", sortOrder=1)]),
         ["strategy: − On for 10 % of users, by userId (or sessionId)"],
     ),
+    "another type that reads the same": (
+        flag(strategies=[rollout(name="default", parameters={})]),
+        flag(strategies=[rollout()]),
+        ["strategy type: default → flexibleRollout"],
+    ),
+    "another type, with variants": (
+        flag(strategies=[rollout(name="default", parameters={})]),
+        flag(strategies=[rollout(variants=[{"name": "blue", "weight": 1000}])]),
+        ["strategy: − On for everyone", "strategy: + On for everyone (variants blue 100 %)"],
+    ),
     "another order": (
         flag(strategies=[rollout("10"), rollout("20", sortOrder=1)]),
         flag(strategies=[rollout("20"), rollout("10", sortOrder=1)]),
