@@ -5,17 +5,16 @@ from typing import Any, NamedTuple
 
 from django.urls import reverse
 
-from flagadmin.core.errors import pluralize
 from groups.access import Caller
 from playground.pages.changes import format_share
 from releases.models import ChangeRequest
 from releases.plans.queries import running_plans
 from releases.plans.view import PlanView
-from releases.requests.conflicts import say_change
+from releases.requests.conflicts import name_request
 from releases.requests.queries import visible_requests
 from releases.requests.waiting import read_drafts, scheduled_next, waiting_for
 
-MAX_WAITING, MAX_DRAFTS, MAX_SCHEDULED, MAX_RUNNING, MAX_SENTENCES = 5, 5, 5, 5, 2
+MAX_WAITING, MAX_DRAFTS, MAX_SCHEDULED, MAX_RUNNING = 5, 5, 5, 5
 
 
 class Waiting(NamedTuple):
@@ -58,16 +57,8 @@ def _make_row(request: ChangeRequest) -> Waiting:
     return Waiting(
         request,
         reverse("change-request", args=[request.project_id, request.pk]),
-        request.title or describe_changes(request),
+        name_request(request),
         len(changes),
         format_share(impact["changed"], impact["users"]) if impact else "",
         sum(review.approved for review in request.reviews.all()),
     )
-
-
-def describe_changes(request: ChangeRequest) -> str:
-    """`Turn cart off, Roll out search to 50 % and 3 more changes`"""
-    changes = list(request.changes.all())
-    sentences = [say_change(request, change) for change in changes[:MAX_SENTENCES]]
-    more = len(changes) - len(sentences)
-    return ", ".join(sentences) + (f" and {pluralize(more, 'more change')}" if more else "")

@@ -18,9 +18,9 @@ from projects.history.queries import readable_events
 from projects.models import Environment, Segment
 from projects.segments import actions
 from projects.segments.documents import make_segment_document
-from projects.segments.pages import SegmentForm, summarize_conditions
+from projects.segments.pages import SegmentForm
 from projects.strategies.constraint_forms import clean_constraints
-from projects.strategies.sentences import Summary
+from projects.strategies.sentences import Summary, summarize_conditions
 from projects.used_by.lines import paginate_uses
 from projects.used_by.queries import list_segment_uses
 

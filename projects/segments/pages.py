@@ -27,7 +27,7 @@ from projects.strategies.constraint_forms import (
     read_constraints,
 )
 from projects.strategies.forms import sort_problems
-from projects.strategies.sentences import Summary, describe_constraint, shorten_conditions
+from projects.strategies.sentences import summarize_conditions
 from projects.used_by.counts import UNUSED, count_segment_usage
 from projects.used_by.lines import paginate_uses
 from projects.used_by.queries import list_segment_uses
@@ -43,13 +43,6 @@ class SegmentRow:
     sentence: str
     project: str
     flags: int
-
-
-def summarize_conditions(constraints: Sequence[Any]) -> Summary:
-    """The description of a segment, which consists of its conditions."""
-    if not constraints:
-        return Summary("Includes every request")
-    return Summary("", shorten_conditions([describe_constraint(item) for item in constraints]))
 
 
 class SegmentsPage(ListPage):

@@ -45,6 +45,13 @@ def summarize_strategy(
     return Summary(whom, shorten_conditions(conditions, limit))
 
 
+def summarize_conditions(constraints: Sequence[Any]) -> Summary:
+    """The description of a segment, which consists of its conditions."""
+    if not constraints:
+        return Summary("Includes every request")
+    return Summary("", shorten_conditions([describe_constraint(item) for item in constraints]))
+
+
 def shorten_conditions(conditions: Sequence[str], limit: int = MAX_LISTED) -> list[str]:
     """The first conditions and the number of the others.
 

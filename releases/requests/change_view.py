@@ -5,7 +5,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from flagadmin.core.errors import NotFound
-from projects.strategies.sentences import summarize_strategy
+from projects.history.diff import format_variants
+from projects.strategies.sentences import summarize_conditions, summarize_strategy
 from releases.models import Change, ChangeRequest
 from releases.requests.conflicts import (
     describe_conflict,
@@ -17,7 +18,7 @@ from releases.requests.impact_view import FlagImpact, RequestImpact
 
 
 class ChangeView(NamedTuple):
-    """A change as the page shows it: what it does, and a strategy before and after.
+    """A change as the page shows it: what it does, and a strategy, variants or a segment's conditions before and after.
 
     ``differences`` says what its conflict is about; None if what it changes is gone, so that it cannot be kept.
     """
@@ -62,7 +63,13 @@ def view_change(
 
 
 def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any]:
-    """The strategy as it is and as the change would leave it; None where there is none."""
+    """What it changes as it is and as the change would leave it; None where there is none."""
+    if change.action == "patchVariant":
+        return format_variants(now), format_variants(change.payload["variants"])
+    if change.action == "updateSegment":
+        return summarize_conditions(now["constraints"]), summarize_conditions(
+            {**now, **change.payload}["constraints"]
+        )
     if "Strategy" not in change.action or change.action == "reorderStrategy":
         return None, None
     stored = now if isinstance(now, dict) else None

@@ -32,6 +32,17 @@ def say_change(request: ChangeRequest, change: Change) -> str:
     return KINDS[change.action].say(make_target(request, change), change.payload)
 
 
+def name_request(request: ChangeRequest) -> str:
+    """Its title; without one, its first change: `Turn cart off and 2 more`."""
+    if request.title:
+        return request.title
+    changes = list(request.changes.all())
+    if not changes:
+        return f"Change request {request.pk}"
+    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+    return f"{say_change(request, changes[0])[:200]}{more}"
+
+
 def read_now(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Any:
     """Reads what the change changes, as it is kept in ``made_from``. Raises NotFound."""
     now = KINDS[change.action].read(make_target(request, change, flags), change.payload)

@@ -16,6 +16,7 @@ from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
+from releases.requests.conflicts import name_request
 from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
 from releases.schedules.actions import set_any_state
@@ -41,8 +42,7 @@ class RequestsPage(ListPage):
     )
 
     def get_filters(self) -> Sequence[Filter]:
-        states = [("", "Any state"), *((state.value, state.value) for state in State)]
-        return (Filter("state", "State", options=states),)
+        return (Filter("state", "State", options=[(state.value, state.value) for state in State]),)
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.project = access_project(self.caller, self.kwargs["project_id"])
@@ -64,6 +64,7 @@ class RequestsPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = super().get_context_data(**kwargs)
+        data["requests"] = [(row, name_request(row)) for row in data["listing"].rows]
         return (
             data
             | {"parent": "projects/base.html"}

@@ -21,7 +21,7 @@ from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import access_own_for_update, lock_project
 from releases.requests.apply import try_changes
-from releases.requests.conflicts import narrow_payload, read_now, say_change
+from releases.requests.conflicts import name_request, narrow_payload, read_now
 from releases.requests.details import add_comment, save_title
 from releases.requests.documents import request_document
 from releases.requests.events import change_event_document, enter, record_event
@@ -79,19 +79,12 @@ def send_changes(
     lock_project(project_id)
     request = _create(project_id, environment, State.IN_REVIEW, caller)
     _add_all(request, changes, caller)
-    save_title(request, title or _describe(request))
+    save_title(request, title or name_request(request))
     for text in filter(None, (note, get_comment())):
         add_comment(request, text, caller)
     request.impact = measure(request)
     begin_review(request, caller)
     return request
-
-
-def _describe(request: ChangeRequest) -> str:
-    """A title by its first change: `Turn cart off and 2 more`."""
-    first, *others = request.changes.all()
-    more = f" and {len(others)} more" if others else ""
-    return f"{say_change(request, first)[:200]}{more}"
 
 
 def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: Caller) -> None:

@@ -18,7 +18,7 @@ from releases.models import ChangeRequest
 from releases.requests.access import OPEN, access_request, may_edit
 from releases.requests.approvals import approver_group_names, judge
 from releases.requests.change_view import group_changes, view_change
-from releases.requests.conflicts import find_conflicts
+from releases.requests.conflicts import find_conflicts, name_request
 from releases.requests.impact import measure_impact
 from releases.requests.impact_view import RequestImpact
 from releases.requests.life import explain_waiting, list_activity, list_stations
@@ -33,7 +33,7 @@ class RequestPage(ConsolePage):
     template_name = "releases/request.html"
 
     def get_title(self) -> str:
-        return self.found.title or f"Change request {self.found.pk}"
+        return name_request(self.found)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         requests = ("Requests", project_url(self.found.project_id, "change-requests"))

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
 from releases.models import ChangeRequest
+from tests.support.change_requests import propose, turn
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -27,6 +28,16 @@ def is_on() -> bool:
 
 
 OFF = {"environment": "production", "do": "off", "confirmed": "yes"}
+
+
+def make_constraint(field: str, value: str) -> dict[str, Any]:
+    return {
+        "contextName": field,
+        "operator": "IN",
+        "values": [value],
+        "inverted": False,
+        "caseInsensitive": False,
+    }
 
 
 def test_a_refused_form_is_added_to_a_draft(browse, cart):
@@ -116,3 +127,26 @@ def test_the_policy_is_a_setting_of_the_project(browse, cart):
     owner.post(post, {"environment": "production", "do": "approvals", "approvals": "many"})
     link.refresh_from_db()
     assert link.required_approvals is None
+
+
+def test_changed_variants_and_segments_are_shown_before_and_after(browse, cart, api):
+    segment = Segment.objects.create(name="vips", constraints=[make_constraint("plan", "pro")])
+    variants = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+    proposed = [
+        {"feature": "cart", "action": "patchVariant", "payload": {"variants": variants}},
+        {
+            "action": "updateSegment",
+            "payload": {"id": segment.pk, "constraints": [make_constraint("plan", "free")]},
+        },
+    ]
+    request = propose(api["owner"], *proposed)
+    page = page_text(browse("owner").get(f"/projects/shop/change-requests/{request['id']}/"))
+    assert "none →to blue 100 %" in page
+    assert "plan is one of pro. →to plan is one of free." in page
+
+
+def test_a_request_without_a_title_is_named_by_its_first_change_everywhere(browse, cart, api):
+    request = propose(api["owner"], turn(False))
+    address = "/projects/shop/change-requests/"
+    for page in (address, f"{address}{request['id']}/", "/"):
+        assert "Turn cart off" in page_text(browse("owner").get(page))
