@@ -2,9 +2,10 @@
 
 from django.urls import path
 
+from playground.pages.compare_page import ComparePage
 from playground.pages.if_saved import IfSavedPage
 from playground.pages.version_changes import VersionsPart
-from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
+from playground.pages.views import FlagPage, PlaygroundPage
 from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved
 from playground.saved_contexts.expectations_page import ExpectationsPage

@@ -5,7 +5,7 @@ import functools
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,7 +27,7 @@ from relay.presence import Presence
 from relay.reports import Reports
 from relay.storage import DirectoryInUse, Storage
 from relay.streams import MAX_STREAMS, Streams
-from relay.tokens import Tokens
+from relay.tokens import Ask, Tokens
 from relay.upstream import Answer, Upstream, UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
@@ -52,6 +52,37 @@ def main(arguments: Sequence[str]) -> None:
         storage.close()
 
 
+class Relay:
+    """The parts of a relay."""
+
+    def __init__(self, options: Options, storage: Storage, ask: Ask) -> None:
+        self._options = options
+        self._tokens = Tokens(storage, ask, covering=options.tokens if options.is_strict else ())
+        self._copy = Copy(storage, ask, self._tokens, interval=options.poll)
+        self.reports = Reports(storage, ask, self._tokens, interval=options.report)
+        health = Health(options, storage, self._tokens, self._copy, self.reports)
+        self.streams = Streams(self._tokens, self._copy)
+        self._presence = Presence(options, storage, ask, self._tokens, health, self.reports, self.streams)
+        self.application = Application(
+            self._tokens, self._copy, self.reports, self.streams, health, self._presence, options.origins
+        )
+
+    def list_tasks(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """What runs beside requests, from the start to the end."""
+        options = self._options
+        return (
+            functools.partial(_learn, self._tokens, options.tokens),
+            self._copy.keep_current,
+            self.reports.keep_sending,
+            self.streams.keep_alive,
+            self.streams.watch_clock,
+            self._presence.keep_telling,
+            watch_readers,
+            functools.partial(_load_rest, self.application),
+            Listening(options.upstream, options.upstream_headers, self._tokens, self._copy).run,
+        )
+
+
 async def _run(options: Options, storage: Storage) -> None:
     upstream = Upstream(
         options.upstream,
@@ -66,16 +97,27 @@ async def _run(options: Options, storage: Storage) -> None:
     async def ask(method: str, path: str, **more: Any) -> Answer:
         return await loop.run_in_executor(threads, functools.partial(upstream.ask, method, path, **more))
 
-    tokens = Tokens(storage, ask, covering=options.tokens if options.is_strict else ())
-    copy = Copy(storage, ask, tokens, interval=options.poll)
-    reports = Reports(storage, ask, tokens, interval=options.report)
     Request.is_behind_proxy = options.is_behind_proxy
-    health = Health(options, storage, tokens, copy, reports)
-    streams = Streams(tokens, copy)
-    presence = Presence(options, storage, ask, tokens, health, reports, streams)
-    application = Application(tokens, copy, reports, streams, health, presence, options.origins)
+    relay = Relay(options, storage, ask)
+    serving = _serve(options, relay)
+    tasks = [loop.create_task(repeat(task)) for task in relay.list_tasks()]
+    log.info("Relay of %s at http://%s:%d", options.upstream, options.host, options.port)
+    try:
+        await serving
+    except asyncio.CancelledError:
+        log.warning("Clients that did not read their answers were cut off")
+    finally:
+        for task in tasks:
+            task.cancel()
+        await _send_last(relay.reports, options.timeout)
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _serve(options: Options, relay: Relay) -> asyncio.Task[None]:
+    """Serves until a signal ends it."""
+    loop = asyncio.get_running_loop()
     server = Server(
-        application,
+        relay.application,
         address=options.host,
         port=options.port,
         interface=Interfaces.RSGI,
@@ -89,36 +131,13 @@ async def _run(options: Options, storage: Storage) -> None:
     serving = loop.create_task(server.serve())
 
     def stop() -> None:
-        streams.end()
+        relay.streams.end()
         server.stop()
         loop.call_later(STOP_SECONDS, serving.cancel)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    tasks = [
-        loop.create_task(repeat(task))
-        for task in (
-            functools.partial(_learn, tokens, options.tokens),
-            copy.keep_current,
-            reports.keep_sending,
-            streams.keep_alive,
-            streams.watch_clock,
-            presence.keep_telling,
-            watch_readers,
-            functools.partial(_load_rest, application),
-            Listening(options.upstream, options.upstream_headers, tokens, copy).run,
-        )
-    ]
-    log.info("Relay of %s at http://%s:%d", options.upstream, options.host, options.port)
-    try:
-        await serving
-    except asyncio.CancelledError:
-        log.warning("Clients that did not read their answers were cut off")
-    finally:
-        for task in tasks:
-            task.cancel()
-        await _send_last(reports, options.timeout)
-        threads.shutdown(wait=False, cancel_futures=True)
+    return serving
 
 
 async def _load_rest(application: Application) -> None:
