@@ -2,6 +2,7 @@
 
 import re
 from typing import Protocol
+from unicodedata import combining
 
 from playground.engine import patterns
 
@@ -33,9 +34,15 @@ def find_name_problem(name: str) -> str | None:
     character = _FORBIDDEN.search(name)
     if character is None:
         return None
-    subject = "Spaces are" if character[0].isspace() else f"{character[0]} is"
+    subject = "Spaces are" if character[0].isspace() else f"{_show(character[0])} is"
     slug = _FORBIDDEN_RUN.sub("-", name).strip("-").lower()
     return f"{subject} not allowed. {f'Use {slug}?' if slug else ALLOWED}"
+
+
+def _show(character: str) -> str:
+    """By its number if it cannot be seen alone: zero-width, a control character or an accent."""
+    can_be_seen = character.isprintable() and not combining(character)
+    return character if can_be_seen else f"The character U+{ord(character):04X}"
 
 
 def find_pattern_problem(name: str, rules: NamingRules) -> str | None:

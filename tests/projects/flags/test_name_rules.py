@@ -22,6 +22,9 @@ def test_names_that_are_fine(name):
         ("flågg", "å is not allowed. Use fl-gg?"),
         (".", ". cannot be used in a URL. Allowed: letters, digits, - . _ ~"),
         ("..", ".. cannot be used in a URL. Allowed: letters, digits, - . _ ~"),
+        ("a\u200bb", "The character U+200B is not allowed. Use a-b?"),
+        ("a\u202e", "The character U+202E is not allowed. Use a?"),
+        ("e\u0301", "The character U+0301 is not allowed. Use e?"),
         ("a\n", "Spaces are not allowed. Use a?"),
     ],
 )
