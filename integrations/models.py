@@ -22,7 +22,8 @@ class Integration(models.Model):
 
     With ``tags`` (``type:value``), only events of flags that have one of them. An event that has no environment does
     not fail for ``environments`` and ``production_only``.
-    ``send_after`` is claimed by the server that sends: no other one sends until then.
+    A server that sends sets ``claimed_until`` and ``send_after`` to the same time: no other one sends until then, and
+    whoever changes ``send_after`` meanwhile has it sent to again at that time.
     """
 
     provider = models.CharField(max_length=40)
@@ -38,6 +39,7 @@ class Integration(models.Model):
     only_if_users_change = models.BooleanField(db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     send_after = models.DateTimeField(db_default=Now(), editable=False)
+    claimed_until = models.DateTimeField(null=True, editable=False)
     _decrypted: tuple[str, dict[str, Any]] | None = None
 
     class Meta:

@@ -1,6 +1,6 @@
 """Sends deliveries: one after the other for each integration, and all integrations at the same time.
 
-Every server may send. One claims an integration by setting `send_after` to a time by which it will be done; if it is
+Every server may send. One claims an integration by setting `claimed_until` to a time by which it will be done; if it is
 killed, another one goes on then, and may send again what the first one sent. Receivers tell by the id.
 """
 
@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, Case, ExpressionWrapper, F, Q, When
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
@@ -38,10 +38,11 @@ State = Delivery.State
 _TESTS_FIRST = ExpressionWrapper(Q(event_id__isnull=False), BooleanField())
 
 _CLAIM = """
-UPDATE integrations_integration SET send_after = now() + make_interval(secs => %s)
+UPDATE integrations_integration
+SET send_after = now() + make_interval(secs => %(seconds)s), claimed_until = now() + make_interval(secs => %(seconds)s)
 WHERE id IN (
   SELECT id FROM integrations_integration integration
-  WHERE enabled AND send_after <= now() AND EXISTS (
+  WHERE enabled AND send_after <= now() AND (claimed_until IS NULL OR claimed_until <= now()) AND EXISTS (
     SELECT FROM integrations_delivery WHERE integration_id = integration.id AND state = 'pending'
   )
   FOR UPDATE SKIP LOCKED
@@ -77,7 +78,7 @@ def run(stop: threading.Event) -> None:
 
 def claim() -> list[int]:
     """The integrations that this server sends to now."""
-    return [row[0] for row in fetch_rows(_CLAIM, [CLAIM_SECONDS])]
+    return [row[0] for row in fetch_rows(_CLAIM, {"seconds": CLAIM_SECONDS})]
 
 
 def send_turn(integration_id: int) -> None:
@@ -85,7 +86,10 @@ def send_turn(integration_id: int) -> None:
     try:
         delay = send_pending(integration_id)
         after = timezone.now() + timedelta(seconds=delay)
-        Integration.objects.filter(pk=integration_id).update(send_after=after)
+        Integration.objects.filter(pk=integration_id).update(
+            send_after=Case(When(send_after=F("claimed_until"), then=after), default=F("send_after")),
+            claimed_until=None,
+        )
     except Exception:
         log.exception("Integration %s cannot be sent to.", integration_id)
     finally:

@@ -198,6 +198,31 @@ def test_a_receiver_that_hangs_is_cut_off_and_delays_nobody(receiver):
     assert Integration.objects.get(pk=slow.pk).send_after > timezone.now()
 
 
+def test_a_test_during_a_turn_sends_nothing_twice(receiver, people):
+    integration = make_integration(f"{receiver.url}/hook")
+    reached, end = threading.Event(), threading.Event()
+
+    def answer(path, count):
+        reached.set()
+        end.wait(20)
+        return 200, {}, b""
+
+    receiver.answer = answer
+    happen("a", "b")
+    relay()
+    relay()
+    assert sender.claim() == [integration.pk]
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(sender.send_turn, integration.pk)
+        assert reached.wait(10)
+        send_test(integration.pk, caller=Caller(user=people["admin"]))
+        assert sender.claim() == []  # another look, or another server
+        end.set()
+        turn.result()
+    deliver()
+    assert names_at(receiver) == ["a", "b", None]
+
+
 @pytest.mark.parametrize(
     ("url", "why"),
     [

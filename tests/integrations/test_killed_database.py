@@ -58,7 +58,9 @@ def create_and_kill(port: int, receiver: Receiver, database: Server) -> set[str]
             database.kill()
             database.start()
             # Nobody waits for the end of the turn that was cut off.
-            database.ask("UPDATE integrations_integration SET send_after = now()", "flagadmin")
+            database.ask(
+                "UPDATE integrations_integration SET send_after = now(), claimed_until = NULL", "flagadmin"
+            )
     finally:
         stopping.set()
         creating.join()
