@@ -10,7 +10,7 @@ from integrations.connections import Answer
 from integrations.messages import Message
 from integrations.outgoing import JSON, Mail, Outgoing
 from integrations.providers import MASK
-from integrations.wordings import Link, links, plain_text
+from integrations.wordings import Link, defuse, links, plain_text
 
 SLACK_URL = "https://slack.com/api/chat.postMessage"
 SLACK_TAG = "slack"
@@ -44,7 +44,7 @@ def make_slack_webhook(parameters: dict[str, Any], message: Message) -> Outgoing
 
 def make_teams(parameters: dict[str, Any], message: Message) -> Outgoing:
     event = message.event
-    facts = [{"title": "User:", "value": event.actor_name}, {"title": "Action:", "value": event.type}]
+    facts = [{"title": "User:", "value": defuse(event.actor_name)}, {"title": "Action:", "value": event.type}]
     items = [
         {"type": "TextBlock", "text": "Unleash update notification", "style": "heading"},
         {"type": "TextBlock", "text": message.markdown, "wrap": True},

@@ -59,10 +59,15 @@ def markdown(event: AuditEvent) -> str:
     names = _list_names(event)
     if event.type == "feature-strategy-update":
         changes = "; ".join(_list_strategy_changes(event.before or {}, event.after or {}))
-        return f"{_STRATEGY_UPDATE.format(**names)} {changes}".rstrip()
+        return f"{_STRATEGY_UPDATE.format(**names)} {defuse(changes)}".rstrip()
     if event.type in SENTENCES:
         return (SENTENCES[event.type] + _IN_PROJECT).format(**names)
-    return f"*{event.actor_name}* {make_sentence(event)}"
+    return f"*{names['user']}* {defuse(make_sentence(event))}"
+
+
+def defuse(text: str) -> str:
+    """A text of users that makes no links, and no lines, in Markdown."""
+    return " ".join(text.splitlines()).replace("](", "] (")
 
 
 class Link(NamedTuple):
@@ -106,13 +111,13 @@ def _list_names(event: AuditEvent) -> dict[str, str]:
     document = after or before
     name, project = event.feature or "", event.project or ""
     return {
-        "user": event.actor_name,
+        "user": defuse(event.actor_name),
         "name": name,
         "flag": f"[{name}]({absolute(flag_url(project, name))})" if name and project else name,
         "project": f"[{project}]({absolute(project_url(project))})" if project else "",
         "environment": event.environment or "",
-        "strategy": str(before.get("title") or document.get("title") or document.get("name") or ""),
-        "tag": f"{document.get('type', '')}:{document.get('value', '')}",
+        "strategy": defuse(str(before.get("title") or document.get("title") or document.get("name") or "")),
+        "tag": defuse(f"{document.get('type', '')}:{document.get('value', '')}"),
     }
 
 

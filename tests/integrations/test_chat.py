@@ -7,7 +7,9 @@ from django.core import mail
 
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.tags.actions import change_tags
 from projects.models import FlagTag, TagType
+from projects.segments.actions import create_segment
 from tests.support.receiver import LOOPBACK, deliver, later, make_integration, receiver
 
 __all__ = ["receiver"]
@@ -45,6 +47,30 @@ def test_an_app_posts_to_the_channels_of_the_flag_or_the_default_ones(slack, sho
     FlagTag.objects.create(flag=flag, tag_type_id="slack", value="checkout")
     delivery = integration.deliveries.get()
     assert (delivery.state, delivery.details["arrived"]) == (State.SUCCESS, ["general", "releases"])
+
+
+@pytest.mark.parametrize(
+    "text", ["[Log in](https://evil.example)", "a\n*admin* enabled cart", "a\u2028b\r\nc"]
+)
+def test_texts_of_users_make_no_links_and_no_lines(slack, shop, callers, text):
+    make_integration(f"{slack.url}/slack", provider="slack", events=["segment-created", "feature-tagged"])
+    make_integration(
+        f"{slack.url}/teams", provider="teamsworkflow", events=["segment-created", "feature-tagged"]
+    )
+    create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
+    create_segment({"name": text, "constraints": []}, caller=callers("admin"))
+    change_tags("cart", [("simple", text)], caller=callers("admin"))
+    deliver()
+    texts = [request.json()["text"] for request in slack.at("/slack")]
+    cards = [
+        request.json()["attachments"][0]["content"]["body"][0]["items"] for request in slack.at("/teams")
+    ]
+    written = [*texts, *(items[1]["text"] for items in cards)]
+    assert len(written) == 4
+    for message in written:
+        assert "https://evil.example|" not in message
+        assert "](https://evil.example)" not in message
+        assert len(message.splitlines()) == 1
 
 
 def test_a_channel_that_has_it_does_not_get_it_again(slack, shop, callers):
