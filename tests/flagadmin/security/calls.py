@@ -1,7 +1,6 @@
 """Calls of routes, each with a body that is valid there."""
 
-from django.db import transaction
-
+from tests.flagadmin.security.batches import undone
 from tests.flagadmin.security.routes import METHODS, Route
 from tests.flagadmin.security.world import address, body_for
 
@@ -60,7 +59,5 @@ def calls(of: list[Route], methods=METHODS):
 
 def send(caller, method, route, world):
     """The answer to a call with the body that BODIES has for it, else with an empty one; undone afterwards."""
-    with transaction.atomic():
-        response = getattr(caller, method)(address(route, world), body_for(method, route, world))
-        transaction.set_rollback(True)
-    return response
+    with undone():
+        return getattr(caller, method)(address(route, world), body_for(method, route, world))

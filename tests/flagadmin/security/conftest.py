@@ -14,3 +14,9 @@ def world(shop: Any) -> Any:
     Environment.objects.create(name="staging", type="test")
     Dependency.objects.all().delete()  # it would stand against a move
     return made
+
+
+@pytest.fixture
+def api(api: Any) -> Any:
+    api["admin"]  # not made in what is undone
+    return api

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.console.api_docs.operations import read_document
 from groups.models import ApiToken
 from projects.models import ProjectEnvironment
+from tests.flagadmin.security.batches import undone
 from tests.flagadmin.security.routes import Route, routes
 from tests.support.cast import client, make_token
 from tests.support.signals import TOKEN
@@ -72,11 +72,9 @@ def caller(operation: str, api: Any) -> Any:
 
 def send(who: Any, operation: str, path: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body)
-    with transaction.atomic():
-        method = getattr(who, operation.partition(" ")[0])
-        response = method(path, data, content_type="application/json") if data is not None else method(path)
-        transaction.set_rollback(True)
-    return response
+    method = getattr(who, operation.partition(" ")[0])
+    with undone():
+        return method(path, data, content_type="application/json") if data is not None else method(path)
 
 
 def bodies(document: Any) -> Iterator[tuple[str, Any]]:

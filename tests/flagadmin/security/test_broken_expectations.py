@@ -6,12 +6,12 @@ Every write is sent with a valid body, while saved contexts expect every flag to
 from typing import Any
 
 import pytest
-from django.db import transaction
 
 from playground.models import SavedContext
 from playground.saved_contexts.expectations import check_expectations, list_expectations
 from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy, StrategySegment
 from projects.revision import read_revisions
+from tests.flagadmin.security.batches import undone
 from tests.flagadmin.security.calls import calls
 from tests.flagadmin.security.routes import routes
 from tests.flagadmin.security.valid_bodies import VALID, valid_body
@@ -117,11 +117,10 @@ def test_no_operation_breaks_an_expectation(api, world, enabled, with_parents, r
 def outcome(caller: Any, method: str, url: str, body: Any) -> str:
     """What a call leads to: `refused` because of expectations, `rejected`, `broken` or `kept`; undone afterwards."""
     before = read_revisions(["shop"])
-    with transaction.atomic():
+    with undone():
         response = getattr(caller, method)(url, body)
         changed = response.status_code < 400 and read_revisions(["shop"]) != before
         found = failing_in("shop") if changed else set()
-        transaction.set_rollback(True)
     if response.status_code == 409 and response.json()["name"] == "BrokenExpectationsError":
         return "refused"
     return "rejected" if response.status_code >= 400 else "broken" if found else "kept"

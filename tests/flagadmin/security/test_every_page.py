@@ -4,10 +4,10 @@ from functools import cache
 
 import pytest
 from django.conf import settings
-from django.db import transaction
 from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
+from tests.flagadmin.security.batches import undone
 from tests.flagadmin.security.routes import Route, routes
 from tests.flagadmin.security.world import address, build
 
@@ -89,10 +89,8 @@ def browse(people):
 
 
 def sent(browser, method, route, world):
-    with transaction.atomic():
-        response = getattr(browser, method)(address(route, world))
-        transaction.set_rollback(True)
-    return response
+    with undone():
+        return getattr(browser, method)(address(route, world))
 
 
 def test_the_walk_sees_the_console():
@@ -121,12 +119,11 @@ def test_a_form_of_somebody_without_rights_changes_nothing(browse, world, name):
     for route in pages():
         if "post" in route.methods and str(route) not in OWN:
             browser = browse(name)
-            with transaction.atomic():
+            with undone():
                 response = browser.post(address(route, world))
                 changed = AuditEvent.objects.exclude(pk=world["event"]).values_list("type", flat=True)
                 assert not list(changed), route
                 assert response.status_code < 500, route
-                transaction.set_rollback(True)
 
 
 def test_pages_of_a_project_are_not_there_for_an_outsider(browse, world):

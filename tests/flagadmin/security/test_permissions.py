@@ -6,6 +6,7 @@ import pytest
 
 from groups.models import Grant, Role, RolePermission
 from groups.permissions import Permission, Scope
+from tests.flagadmin.security.batches import in_batches
 from tests.flagadmin.security.calls import HARMLESS, calls, send
 from tests.flagadmin.security.routes import routes
 from tests.flagadmin.security.world import build
@@ -13,6 +14,11 @@ from tests.support.cast import client, make_token, make_user
 
 ROUTES = {str(route): route for route in routes("api/admin/")}
 ROWS = [line.split("\t") for line in Path(__file__).with_name("permissions.tsv").read_text().splitlines()]
+
+
+def name(row):
+    method, address, _needed = row
+    return f"{method} {address.removeprefix('/api/admin')}"
 
 
 def alternatives(text):
@@ -67,24 +73,27 @@ def test_every_write_is_in_the_table():
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("method", "address", "needed"), ROWS, ids=lambda text: text.replace("/api/admin", "")
-)
-def test_operation(world, holder, method, address, needed):
+@in_batches("rows", ROWS, name)
+def test_operation(world, holder, rows):
+    for row in rows:
+        check_operation(world, holder, *row)
+
+
+def check_operation(world, holder, method, address, needed):
     def answer():
         return send(holder.client, method.lower(), ROUTES[address], world)
 
-    sufficient = alternatives(needed)
+    operation, sufficient = f"{method} {address}", alternatives(needed)
     for permissions in sufficient:
         holder.hold(permissions)
-        assert not is_refused(answer()), f"{permissions} is not enough"
+        assert not is_refused(answer()), f"{operation}: {permissions} is not enough"
         for missing in permissions if len(sufficient) == 1 else ():
             holder.hold(set(Permission) - {missing, Permission.ADMIN})
-            assert is_refused(answer()), f"possible without {missing}"
+            assert is_refused(answer()), f"{operation}: possible without {missing}"
     holder.hold(set(Permission) - set().union(*sufficient) - {Permission.ADMIN})
-    assert is_refused(answer())
+    assert is_refused(answer()), operation
     holder.hold({Permission.ADMIN})
-    assert not is_refused(answer())
+    assert not is_refused(answer()), operation
 
 
 def by_environment(rows):
@@ -92,12 +101,11 @@ def by_environment(rows):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("method", "address", "needed"), by_environment(ROWS), ids=lambda text: text.replace("/api/admin", "")
-)
-def test_a_right_in_one_environment_is_none_in_another(world, holder, method, address, needed):
-    (first, *_) = alternatives(needed)
-    holder.hold(first, environment="development")
-    assert is_refused(send(holder.client, method.lower(), ROUTES[address], world))
-    holder.hold(first, environment="production")
-    assert not is_refused(send(holder.client, method.lower(), ROUTES[address], world))
+@in_batches("rows", by_environment(ROWS), name)
+def test_a_right_in_one_environment_is_none_in_another(world, holder, rows):
+    for method, address, needed in rows:
+        (first, *_) = alternatives(needed)
+        holder.hold(first, environment="development")
+        assert is_refused(send(holder.client, method.lower(), ROUTES[address], world)), (method, address)
+        holder.hold(first, environment="production")
+        assert not is_refused(send(holder.client, method.lower(), ROUTES[address], world)), (method, address)

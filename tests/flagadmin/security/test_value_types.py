@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.flagadmin.security.batches import in_batches, undone
 from tests.flagadmin.security.sending import bodies, caller, described_api, known_routes, replaced, send
 from tests.flagadmin.security.valid_bodies import VALID, valid_body
 from tests.flagadmin.security.world import address
@@ -75,19 +76,20 @@ def judged(response: Any) -> Any:
     return response.status_code, [detail.get("path") for detail in record.get("details") or ()]
 
 
-@pytest.mark.parametrize("operation", VALID)
-def test_neighboring_types(operation: str, document: Any, world: Any, api: Any) -> None:
-    who, path = caller(operation, api), address(known_routes()[operation], world)
-    body = valid_body(operation, world)
+@in_batches("operations", VALID)
+def test_neighboring_types(operations: list[str], document: Any, world: Any, api: Any) -> None:
     different = {}
-    for place, kind in spread(
-        list(typed_places(document, schema_of(document, operation), body)), examples(40)
-    ):
-        for described, besides in PAIRS[kind]:
-            expected = judged(send(who, operation, path, replaced(body, place, described)))
-            found = judged(send(who, operation, path, replaced(body, place, besides)))
-            if found != expected:
-                different[f"{place} {besides!r}"] = (expected, found)
+    for operation in operations:
+        with undone():
+            who, path = caller(operation, api), address(known_routes()[operation], world)
+            body = valid_body(operation, world)
+            every = list(typed_places(document, schema_of(document, operation), body))
+            for place, kind in spread(every, examples(40)):
+                for described, besides in PAIRS[kind]:
+                    expected = judged(send(who, operation, path, replaced(body, place, described)))
+                    found = judged(send(who, operation, path, replaced(body, place, besides)))
+                    if found != expected:
+                        different[f"{operation} {place} {besides!r}"] = (expected, found)
     assert different == {}, "\n".join(map(repr, different.items()))
 
 

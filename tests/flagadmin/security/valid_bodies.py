@@ -268,7 +268,7 @@ VALID: dict[str, Any] = {
     },
     f"post {_ADMIN}/constraints/validate": CONSTRAINTS[0],
     f"put {_ADMIN}/feature-types/<str:type_id>/lifetime": {"lifetimeDays": 50},
-    f"post {_ADMIN}/metrics/applications/<str:name>": {
+    f"post {_ADMIN}/metrics/applications/<text:name>": {
         "description": "d", "url": "https://example.org", "color": "#00AAFF", "icon": "web", "strategies": ["default"],
     },
     f"post {_ADMIN}/features/<str:name>/tags": {"type": "team", "value": "blue"},
