@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connections, transaction
 from django.utils import timezone
 
+from flagadmin.core.db.statements import execute
 from flagadmin.core.errors import AppError, Conflict
 from importer.models import InstallationMove
 from importer.moving.leave_out import read_choices
@@ -22,12 +23,15 @@ BEAT = 1.0  # seconds
 KEPT = 20
 """The latest runs."""
 Step = InstallationMove.Step
+_ONE_AT_A_TIME = "LOCK TABLE importer_installationmove IN SHARE ROW EXCLUSIVE MODE"
+"""Locking the latest run would let those that wait for it begin beside the next one, and there may be none."""
 
 
 def begin(run: InstallationMove, source: Source, csv: bytes = b"") -> None:
     """Stores the run and begins it once that is committed. Raises Conflict if another is running."""
     with transaction.atomic():
-        latest = InstallationMove.objects.select_for_update().order_by("-created_at").first()
+        execute(_ONE_AT_A_TIME)
+        latest = InstallationMove.objects.order_by("-created_at").first()
         if latest is not None and latest.is_running:
             raise Conflict(
                 f"{latest.caller_name} started a move at {latest.created_at:%H:%M} UTC. Wait until it ends."
@@ -72,7 +76,7 @@ def work(run: InstallationMove, source: Source, csv: bytes) -> None:
         run.problem = strip_controls(error.message)
     except Exception:
         logger.exception("a move from the console failed")
-        run.problem = "The move failed; this server's log says why. Nothing was written."
+        run.problem = "The move failed; this server's log says why."
     run.finished_at = timezone.now()
     run.progress = ""
     run.save()

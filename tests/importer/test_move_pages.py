@@ -15,6 +15,7 @@ from projects.flags.archive.actions import archive_flags
 from projects.models import Flag, Project, Strategy
 from tests.support.generated_unleash import make_recording
 from tests.support.page_text import page_text
+from tests.support.racing import together
 from tests.support.receiver import LOOPBACK
 from tests.support.recorded_unleash import ADMIN, replayed, send
 
@@ -133,6 +134,34 @@ def test_what_goes_wrong_is_said(begin, unleash, settings):
 def test_a_failure_of_our_own_is_no_page_of_secrets(begin, monkeypatch):
     monkeypatch.setattr(background, "move_from", lambda *_, **__: 1 / 0)
     assert "The move failed; this server's log says why" in page_text(begin("apply"))
+
+
+def test_a_proof_that_fails_does_not_deny_the_move(begin, monkeypatch):
+    monkeypatch.setattr(background, "prove", lambda *_, **__: 1 / 0)
+    shown = page_text(begin("apply"))
+    assert (
+        "The move failed; this server's log says why. Nothing was written, unless it is listed below."
+        in shown
+    )
+    assert Flag.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_of_several_that_begin_at_once_one_does(monkeypatch, earlier):
+    monkeypatch.setattr(background, "start", lambda *_: None)
+    for _ in range(earlier):
+        InstallationMove.objects.create(
+            step="plan", address="u", caller_name="ann", finished_at=timezone.now()
+        )
+
+    def work(name):
+        run = InstallationMove(step="apply", address="https://u.example", caller_name=name)
+        return lambda: background.begin(run, None)
+
+    outcomes = together(work("ann"), work("ben"), work("cid"), work("dan"))
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == [*["Conflict"] * 3, "NoneType"]
+    assert InstallationMove.objects.filter(finished_at=None).count() == 1
 
 
 def test_one_at_a_time(begin, browse):
