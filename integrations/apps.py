@@ -22,7 +22,7 @@ class IntegrationsConfig(AppConfig):
         from projects.history import settled
 
         register_error_format("/mcp", make_error_document)
-        settled.register(read_settled_id)
+        settled.read_settled_id.provide(read_settled_id)
         background_tasks.run_throughout(sender.run)
         background_tasks.run_every(timedelta(hours=1), sender.delete_old_deliveries)
         background_tasks.run_every(timedelta(hours=1), retention.prune)

@@ -12,7 +12,7 @@ class ProjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from flagadmin.core.change_checks import comments
+        from flagadmin.core.change_checks.comments import check_required
         from flagadmin.core.server import background_tasks, loop_routes
         from projects.applications.cleanup import clean_usage
         from projects.connect.refusals import refusals
@@ -22,7 +22,7 @@ class ProjectsConfig(AppConfig):
         from projects.tokens.start_up import create_init_tokens
 
         post_migrate.connect(seed_projects, sender=self)
-        comments.register(check_required_comment)
+        check_required.provide(check_required_comment)
         background_tasks.run_on_startup(create_init_tokens)
         background_tasks.run_every(timedelta(minutes=10), clean_usage)
         background_tasks.run_every(timedelta(minutes=1), review_relays, everywhere=True)

@@ -21,7 +21,7 @@ class ReleasesConfig(AppConfig):
         from releases.schedules import due
 
         change_checks.register(guard)
-        future.register(forecast)
-        planned.register(find_planned)
+        future.forecast.provide(forecast)
+        planned.find_planned.provide(find_planned)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)
         background_tasks.run_every(plans.INTERVAL, plans.look_at_due, everywhere=True)

@@ -1,6 +1,6 @@
 """Finds the release templates and plans that keep a strategy for later."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from projects.used_by.planned import PlannedUse
@@ -8,13 +8,18 @@ from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans.queries import UNFINISHED
 
 
-def find_planned(members: Mapping[str, Any]) -> Iterator[PlannedUse]:
+def find_planned(members: Mapping[str, Any]) -> list[PlannedUse]:
     """Those that can still start a milestone with such a strategy, by name. Two queries."""
     milestones = Milestone.objects.filter(strategies__contains=[dict(members)])
     templates = ReleaseTemplate.objects.filter(milestones__in=milestones, archived_at=None)
-    for project, name in templates.distinct().order_by("name").values_list("project_id", "name"):
-        yield PlannedUse(project, f"in release template {name}")
+    named = templates.distinct().order_by("name").values_list("project_id", "name")
     plans = ReleasePlan.objects.filter(milestones__in=milestones, state__in=UNFINISHED)
     rows = plans.distinct().order_by("flag__name", "environment_id")
-    for project, flag, environment in rows.values_list("flag__project_id", "flag__name", "environment_id"):
-        yield PlannedUse(project, f"in the release plan of {flag} in {environment}")
+    placed = rows.values_list("flag__project_id", "flag__name", "environment_id")
+    return [
+        *(PlannedUse(project, f"in release template {name}") for project, name in named),
+        *(
+            PlannedUse(project, f"in the release plan of {flag} in {place}")
+            for project, flag, place in placed
+        ),
+    ]

@@ -1,9 +1,10 @@
-"""Forecasts the flags at a moment ahead: an app registers what knows of scheduled changes."""
+"""Forecasts the flags at a moment ahead: an app above knows of scheduled changes."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from flagadmin.core.hook import Hook
 from projects.history.definitions_at import Changed
 
 
@@ -14,16 +15,7 @@ class Forecast(NamedTuple):
     notes: Sequence[str] = ()
 
 
-Forecaster = Callable[[Collection[str], str, datetime], Forecast]
-_forecasters: list[Forecaster] = []
-
-
-def register(forecaster: Forecaster) -> None:
-    """It is called with projects, an environment and a moment. It only reads."""
-    _forecasters.append(forecaster)
-
-
-def forecast(projects: Collection[str], environment: str, at: datetime) -> Forecast:
-    for forecaster in _forecasters:
-        return forecaster(projects, environment, at)
-    return Forecast(Changed(frozenset(), [], {}, frozenset()))
+forecast: Hook[[Collection[str], str, datetime], Forecast] = Hook(
+    lambda projects, environment, at: Forecast(Changed(frozenset(), [], {}, frozenset()))
+)
+"""Of projects, an environment and a moment. It only reads."""

@@ -1,14 +1,6 @@
-"""Tells up to which id the audit log is settled: no lower one can appear any more. An app above provides it."""
+"""Tells up to which id the audit log is settled."""
 
-from collections.abc import Callable
+from flagadmin.core.hook import Hook
 
-_readers: list[Callable[[], int]] = []
-
-
-def register(read: Callable[[], int]) -> None:
-    _readers[:] = [read]
-
-
-def read_settled_id() -> int:
-    """0 if nobody knows."""
-    return _readers[0]() if _readers else 0
+read_settled_id: Hook[[], int] = Hook(lambda: 0)
+"""No event with this id or a lower one can appear any more. 0 if nobody knows."""

@@ -1,6 +1,6 @@
 """Decides which changes need a comment: those of an environment for which the project requires one.
 
-Registered with `flagadmin.core.change_checks.comments`, which calls it before audit events are recorded.
+`flagadmin.core.change_checks.comments` calls it before audit events are recorded.
 """
 
 from collections import defaultdict

@@ -1,7 +1,9 @@
-"""Strategies that are kept for later, by apps above: they register what finds them."""
+"""Strategies that are kept for later, by apps above."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from flagadmin.core.hook import Hook
 
 
 class PlannedUse(NamedTuple):
@@ -11,15 +13,5 @@ class PlannedUse(NamedTuple):
     words: str
 
 
-Finder = Callable[[Mapping[str, Any]], Iterable[PlannedUse]]
-_finders: list[Finder] = []
-
-
-def register(finder: Finder) -> None:
-    """It is called with members of a strategy's document, and only reads."""
-    _finders.append(finder)
-
-
-def find_planned(members: Mapping[str, Any]) -> list[PlannedUse]:
-    """Finds what keeps a strategy with these members: ``{"segments": [3]}``, ``{"name": "betaUsers"}``."""
-    return [use for finder in _finders for use in finder(members)]
+find_planned: Hook[[Mapping[str, Any]], list[PlannedUse]] = Hook(lambda members: [])
+"""What keeps a strategy with these members: ``{"segments": [3]}``, ``{"name": "betaUsers"}``. It only reads."""

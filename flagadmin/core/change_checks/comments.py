@@ -1,7 +1,7 @@
 """The comment on a change: why it is made. All audit events keep it that are recorded while it is set (`changing`).
 
-Projects may require one in some of their environments. An app registers the check for that; it is called with the
-events before they are recorded.
+Projects may require one in some of their environments. An app above provides the check for that; it is called
+with the events before they are recorded.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.errors import AppError, Problem, ValidationError
+from flagadmin.core.hook import Hook
 
 HEADER = "X-Comment"
 FIELD = "comment"
@@ -127,17 +128,11 @@ def list_header_parameters(path: str, method: str) -> list[dict[str, Any]]:
 
 # Where one is required --------------------------------------------------------------------------------------
 
-Check = Callable[[Iterable[Any]], None]
+check_required: Hook[[Iterable[Any]], None] = Hook(lambda events: None)
 """Raises CommentRefused if one of these audit events, which have no comment, needs one."""
-_checks: list[Check] = []
-
-
-def register(check: Check) -> None:
-    _checks.append(check)
 
 
 def check_comment(events: Iterable[Any]) -> None:
     """Raises CommentRefused, ValidationError."""
     if not get_comment():
-        for check in _checks:
-            check(events)
+        check_required(events)
