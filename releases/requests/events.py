@@ -24,6 +24,9 @@ def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller
 def record_event(
     kind: EventType, request: ChangeRequest, caller: Caller, *, before: Any = None, after: Any = None
 ) -> None:
+    """Of a draft, which is its author's alone, only ids. What is in it is recorded when it is sent."""
+    if request.state == State.DRAFT:
+        before, after = _keep_id(before), _keep_id(after)
     event = Event(
         type=kind,
         project=request.project_id,
@@ -33,6 +36,10 @@ def record_event(
         after=after,
     )
     record(event, actor=caller)
+
+
+def _keep_id(document: Any) -> Any:
+    return {"id": document["id"]} if document and "id" in document else None
 
 
 def change_event_document(change: Change) -> dict[str, Any]:

@@ -50,6 +50,22 @@ def test_nobody_changes_what_production_answers_by_the_way(api, cart):
     assert is_on()
 
 
+def test_events_tell_nobody_what_is_in_a_draft(api, cart):
+    made = propose(api["member"], turn(False))
+    api["member"].put(f"{REQUESTS}/{made['id']}/title", {"title": "Secret"}, format="json")
+    [change] = [change for feature in made["features"] for change in feature["changes"]]
+    events = AuditEvent.objects.filter(subject=str(made["id"]))
+    told = list(events.order_by("id").values_list("type", "before", "after"))
+    assert told == [
+        ("change-request-created", None, None),
+        ("change-added", None, {"id": change["id"]}),
+        ("change-request-title-updated", None, None),
+    ]
+    enter(api["member"], made, "In review")
+    [after] = events.filter(after__state="In review").values_list("after", flat=True)
+    assert after["features"][0]["changes"][0]["payload"] == {"enabled": False}
+
+
 def test_what_changes_no_answer_goes_through(api, cart):
     owner = api["owner"]
     assert owner.put(f"{SHOP}/features/cart", {"description": "The cart"}, format="json").status_code == 200
