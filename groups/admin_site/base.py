@@ -113,6 +113,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
     list_per_page = 50
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return tuple(make_time_column(self.model, name) for name in super().get_list_display(request))

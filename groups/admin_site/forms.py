@@ -43,6 +43,9 @@ class ActionModelForm(forms.ModelForm):
     page: ClassVar[Any] = None
     conflict: ClassVar[EditConflict | None] = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"label_suffix": "", **kwargs})
+
     def _post_clean(self) -> None:
         if self.conflict is not None:
             self.add_error(None, self.conflict.message)
