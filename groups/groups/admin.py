@@ -63,13 +63,7 @@ class GroupAdmin(OnlyRootRoles, SubjectAdmin):
             raise ValidationError.at("mappings_sso", "must be a list of names")
 
     def create(self, obj: Group, form: Any, caller: Caller) -> Group:
-        new = NewGroup(
-            name=obj.name,
-            description=obj.description,
-            mappings_sso=tuple(obj.mappings_sso),
-            root_role=obj.root_role_id,
-        )
-        return actions.create_group(new, caller=caller)
+        return actions.create_group(NewGroup(**self.values(obj, form.cleaned_data)), caller=caller)
 
     def deletion_label(self, obj: Group) -> str:
         plan = actions.plan_group_deletion(obj, caller=Caller.system())

@@ -54,15 +54,8 @@ class UserAdmin(OnlyRootRoles, ActionModelAdmin):
         )
 
     def create(self, obj: User, form: Any, caller: Caller) -> User:
-        new = NewAccount(
-            username=obj.username,
-            is_service=obj.is_service,
-            name=obj.name,
-            email=obj.email,
-            root_role=obj.root_role_id,
-            password=form.cleaned_data["new_password"] or None,
-        )
-        return actions.create_account(new, caller=caller)
+        values, password = self.values(obj, form.cleaned_data), form.cleaned_data["new_password"] or None
+        return actions.create_account(NewAccount(**values, password=password), caller=caller)
 
     def change(self, obj: User, form: Any, caller: Caller) -> None:
         changes: Any = self.values(obj, form.changed_data)

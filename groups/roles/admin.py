@@ -69,9 +69,7 @@ class RoleAdmin(SubjectAdmin):
         return super().has_delete_permission(request, obj) and not is_built_in(obj)
 
     def create(self, obj: Role, form: Any, caller: Caller) -> Role:
-        return actions.create_role(
-            obj.name, description=obj.description, type=obj.type, permissions=[], caller=caller
-        )
+        return actions.create_role(**self.values(obj, form.cleaned_data), permissions=[], caller=caller)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """Replaces all permissions of the role through one action."""

@@ -236,14 +236,8 @@ class FlagAdmin(OneFlagAdmin):
         return not is_archived(obj)
 
     def create(self, obj: Flag, form: Any, caller: Caller) -> Flag:
-        new = NewFlag(
-            name=obj.name,
-            type=obj.type,
-            description=obj.description,
-            impression_data=obj.impression_data,
-            stale=obj.stale,
-        )
-        return actions.create_flag(obj.project_id, new, caller=caller)
+        values = self.values(obj, form.cleaned_data)
+        return actions.create_flag(values.pop("project_id"), NewFlag(**values), caller=caller)
 
     def change(self, obj: Flag, form: Any, caller: Caller) -> None:
         changes = self.values(obj, form.changed_data)
