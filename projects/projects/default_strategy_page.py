@@ -9,8 +9,6 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts.forms import EditConflictMixin
-from flagadmin.core.errors import AppError
 from groups.console import Breadcrumbs
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
@@ -24,7 +22,7 @@ from projects.projects.environments import (
     set_default_strategy,
     validate_default_strategy,
 )
-from projects.strategies.editor import StrategyEditor, describe_whole_strategy, list_type_choices
+from projects.strategies.editor import SharedStrategyEditor, describe_whole_strategy
 from projects.strategies.rules import (
     StrategyDefaults,
     make_default_strategy,
@@ -33,7 +31,7 @@ from projects.strategies.rules import (
 from projects.strategies.sentences import Summary
 
 
-class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
+class DefaultStrategyPage(SharedStrategyEditor):
     permissions = DEFAULT_STRATEGY_PERMISSIONS
     api_call = "POST /api/admin/projects/{project_id}/environments/{environment}/default-strategy"
 
@@ -116,10 +114,6 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         )
         return f"Changed the default strategy of {self.environment} in {self.project_id}."
 
-    def refused(self, error: AppError) -> None:
-        super().refused(error)
-        self.show_conflict(error)
-
     def remove(self) -> str:
         set_default_strategy(self.project_id, self.environment, None, caller=self.caller)
         return f"{self.environment} in {self.project_id} has no default strategy of its own any more."
@@ -132,17 +126,12 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         return above if self.locked else (*above, ("Settings", self.home))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        types = dict(list_type_choices())
-        types.setdefault(self.document["name"], self.document["name"])
         return super().get_context_data(
             lead=f"Added when a flag without strategies is turned on in {self.environment}.",
             button="Save default strategy",
-            types=list(types.items()),
+            types=self.list_types(),
             delete_button="Remove default strategy",
             deletion="Flags without strategies will be on for everyone once they are turned on. "
             "Flags that have a strategy keep it.",
             **kwargs,
         )
-
-    def get_api_body(self) -> Any:
-        return {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import list_refused_problems
 from groups.access import missing
@@ -59,6 +60,7 @@ class StrategyEditor(DraftingPage):
     project_id: str
     environment: str
     stored: StrategyDefinition
+    document: StrategyDefinition
     home: str
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
@@ -257,9 +259,26 @@ class StrategyEditor(DraftingPage):
             **kwargs,
         )
 
+    def get_api_body(self) -> Any:
+        return {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
+
     def why_locked(self) -> str:
         scope = {"project": self.project_id, "environment": self.environment}
         return missing(self.permissions[-1:], **scope).message
+
+
+class SharedStrategyEditor(EditConflictMixin, StrategyEditor):
+    """An editor of a strategy that others may change meanwhile."""
+
+    def refused(self, error: AppError) -> None:
+        super().refused(error)
+        self.show_conflict(error)
+
+    def list_types(self) -> list[tuple[str, str]]:
+        """The types to choose from, among them that of the strategy."""
+        types = dict(list_type_choices())
+        types.setdefault(self.document["name"], self.document["name"])
+        return list(types.items())
 
 
 def describe_whole_strategy(document: StrategyDefinition) -> list[Summary | str]:

@@ -8,8 +8,6 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import cached_property
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts.forms import EditConflictMixin
-from flagadmin.core.errors import AppError
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
@@ -31,7 +29,12 @@ from projects.strategies.actions import (
 )
 from projects.strategies.check import check_number_of_strategies, check_strategy
 from projects.strategies.constraint_forms import clean_constraints
-from projects.strategies.editor import StrategyEditor, describe_whole_strategy, list_type_choices
+from projects.strategies.editor import (
+    SharedStrategyEditor,
+    StrategyEditor,
+    describe_whole_strategy,
+    list_type_choices,
+)
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary
 
@@ -83,7 +86,7 @@ class StrategyPage(OnFlagPage, StrategyEditor):
         return f"{api_path(self.project_id, self.flag.name)}/environments/{self.environment}/strategies"
 
 
-class EditStrategyPage(EditConflictMixin, StrategyPage):
+class EditStrategyPage(SharedStrategyEditor, StrategyPage):
     api_call = "PUT {page.api_address}/{page.strategy.pk}"
 
     def find(self) -> None:
@@ -149,10 +152,6 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         if self.keeps_rest:
             changes.append(FieldChange("Added strategy", None, str(describe_whole_strategy(self.stored)[0])))
         return changes
-
-    def refused(self, error: AppError) -> None:
-        super().refused(error)
-        self.show_conflict(error)
 
     def remove(self) -> str:
         was_on = self.switched_on()
@@ -257,6 +256,3 @@ class NewStrategyPage(StrategyPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         button = f"Add to {self.environment}"
         return super().get_context_data(button=button, types=list_type_choices(), **kwargs)
-
-    def get_api_body(self) -> Any:
-        return {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}

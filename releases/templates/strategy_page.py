@@ -9,15 +9,14 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts.forms import EditConflictMixin
-from flagadmin.core.errors import AppError, NotFound
+from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values
 from groups.console import Breadcrumbs
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.history.queries import readable_events
-from projects.strategies.editor import StrategyEditor, describe_whole_strategy, list_type_choices
+from projects.strategies.editor import SharedStrategyEditor, describe_whole_strategy
 from projects.strategies.rules import StrategyDefaults, make_strategy
 from projects.strategies.sentences import Summary
 from releases.models import Milestone
@@ -28,7 +27,7 @@ from releases.templates.queries import find_template
 from releases.templates.rules import plan_strategies
 
 
-class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
+class MilestoneStrategyPage(SharedStrategyEditor):
     permissions = UPDATE
     is_evaluated = False
     environment = ""
@@ -97,10 +96,6 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         set_strategy(self.milestone, self.key, None, caller=self.caller)
         return f"Removed a strategy of {self.milestone.name}."
 
-    def refused(self, error: AppError) -> None:
-        super().refused(error)
-        self.show_conflict(error)
-
     def get_title(self) -> str:
         return f"{'New strategy' if self.is_new else 'Strategy'} of {self.milestone.name}"
 
@@ -108,12 +103,10 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         return (TEMPLATES, (self.template.name, self.home))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        types = dict(list_type_choices())
-        types.setdefault(self.document["name"], self.document["name"])
         data = super().get_context_data(
             lead=f"Part of release template {self.template.name}. Plans that were made from it stay as they are.",
             button="Add strategy" if self.is_new else "Save strategy",
-            types=list(types.items()),
+            types=self.list_types(),
             delete_button="Remove strategy",
             deletion="Plans that were made from the template keep it.",
             **kwargs,
@@ -128,5 +121,5 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
             f"/projects/{self.project_id}/release-templates" if self.project_id else "/release-plan-templates"
         )
         path = f"/api/admin{place}/{self.template.pk}/milestones/{self.milestone.pk}/strategies"
-        body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
-        return curl_for(self.request, "PUT" if self.key else "POST", f"{path}/{self.key}".rstrip("/"), body)
+        method = "PUT" if self.key else "POST"
+        return curl_for(self.request, method, f"{path}/{self.key}".rstrip("/"), self.get_api_body())
