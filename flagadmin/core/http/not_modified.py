@@ -1,6 +1,6 @@
 """304: the client has the answer already (RFC 9110, 13.1.2)."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
 from flagadmin.core.http.etag_lists import is_listed, read_etags
@@ -17,4 +17,5 @@ def read_known_etags(request: HttpRequest | Request) -> list[str]:
 
 
 def not_modified(etag: str) -> HttpResponse:
-    return HttpResponse(status=304, headers={"ETag": etag})
+    """Without a content type: caches may take headers over, and serve the flags they hold as that."""
+    return HttpResponseNotModified(headers={"ETag": etag})
