@@ -1,11 +1,13 @@
 """Importing a valid body stores everything in it."""
 
+import json
+
 import pytest
 
 from projects.models import Flag, FlagEnvironment, Strategy, TagType
 from tests.support.import_bodies import body, strategy, switch
 
-IMPORT = "/api/admin/features-batch/import"
+IMPORT, VALIDATE = "/api/admin/features-batch/import", "/api/admin/features-batch/validate"
 
 pytestmark = pytest.mark.django_db
 
@@ -62,3 +64,11 @@ def test_stores_every_part(api):
     assert [str(tag) for tag in child.tags.all()] == ["team:payments"]
     assert [link.url for link in child.links.all()] == ["https://example.com/x"]
     assert [parent.parent.name for parent in child.parents.all()] == ["parent"]
+
+
+@pytest.mark.parametrize("url", [IMPORT, VALIDATE])
+def test_a_byte_order_mark_is_skipped(api, url):
+    text = b"\xef\xbb\xbf" + json.dumps(body("cart")).encode()
+    answer = api["admin"].generic("POST", url, text, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    assert Flag.objects.filter(name="cart").exists() == (url == IMPORT)

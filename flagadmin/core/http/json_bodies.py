@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -60,9 +61,9 @@ def read_json(body: bytes, bounds: Bounds) -> Any:
 
 
 def parse_json(body: bytes) -> Any:
-    """Raises ValidationError with the position of the error."""
+    """A byte order mark, as Windows writes it, is skipped. Raises ValidationError with the position of the error."""
     try:
-        data = orjson.loads(body)
+        data = orjson.loads(body.removeprefix(BOM_UTF8))
     except orjson.JSONDecodeError as exc:
         raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
     # PostgreSQL text cannot contain NUL. Checked here, the error can name its path.
