@@ -7,6 +7,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def open_folder(root: Path, *, may_be_new: bool = False) -> Folder:
 def read_files(folder: Folder) -> None:
     """Raises BadFiles with everything that is wrong with any of the files."""
     problems: list[Problem] = []
-    for kind, path in _find_files(folder.root):
+    for kind, path in _find_files(folder):
         file, wrong = _read_file(path, kind)
         problems += wrong
         if file is None:
@@ -96,27 +97,34 @@ def _read_settings(path: Path, folder: Folder) -> None:
     folder.projects, folder.is_shared = [str(project) for project in projects], is_shared
 
 
-def _find_files(root: Path) -> Iterator[tuple[str, Path]]:
-    number = 0
+def _find_files(folder: Folder) -> Iterator[tuple[str, Path]]:
+    root, number = folder.root, 0
     for kind, name in FOLDERS.items():
-        parents = sorted(_list(root / name, directories=True)) if kind == "flag" else [str(root / name)]
+        parents = _list_projects(root / name, folder.projects) if kind == "flag" else [str(root / name)]
         for parent in parents:
-            for path in sorted(_list(parent)):
+            for entry in _list(parent):
+                if entry.name.startswith(".") or not entry.name.endswith(SUFFIXES):
+                    continue
                 number += 1
                 if number > MAX_FILES:
                     raise BadFiles([Problem(root, 0, f"has more than {MAX_FILES:,} files")])
-                yield kind, Path(path)
+                yield kind, Path(entry.path)
 
 
-def _list(folder: str | Path, *, directories: bool = False) -> Iterator[str]:
+def _list_projects(folder: Path, projects: list[str]) -> list[str]:
+    """The folders of projects. One that begins with a dot is another program's, unless it is named as a project."""
+    return [
+        entry.path
+        for entry in _list(folder)
+        if entry.is_dir() and (not entry.name.startswith(".") or entry.name in projects)
+    ]
+
+
+def _list(folder: str | Path) -> list[os.DirEntry[str]]:
     if not os.path.isdir(folder):
-        return
+        return []
     with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir() if directories else entry.name.endswith(SUFFIXES):
-                yield entry.path
+        return sorted(entries, key=attrgetter("path"))
 
 
 def _read_file(path: Path, kind: str) -> tuple[File | None, list[Problem]]:

@@ -18,6 +18,7 @@ from projects.models import Flag, FlagEnvironment
 from tests.support.as_code import FIELD, FLAG, SEGMENT, URL
 from tests.support.cast import client as api_client
 from tests.support.cast import make_project, make_token
+from tests.support.flags import make_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SYSTEM = Caller.system()
@@ -91,6 +92,15 @@ def test_after_a_pull_nothing_is_to_do(run: Run, repository: Path) -> None:
     assert (status, said) == (0, "Nothing to do.\n")
     run("pull", repository)
     assert git(repository, "status", "--porcelain") == ""
+
+
+def test_a_project_with_a_leading_dot_has_its_flags(run: Run, tmp_path: Path) -> None:
+    make_flag("cart", make_project(".shop"))
+    for words in ("1 written", "1 the same"):
+        assert words in run("pull", tmp_path, "--project", ".shop")[1]
+    (tmp_path / "flags" / ".idea").mkdir()
+    (tmp_path / "flags" / ".idea" / "settings.json").write_text("[]")
+    assert run("plan", tmp_path, "--archive-missing") == (0, "Nothing to do.\n")
 
 
 def test_a_change_is_planned_and_applied(run: Run, repository: Path, tmp_path: Path) -> None:
