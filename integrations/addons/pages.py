@@ -28,7 +28,7 @@ API = "/api/admin/addons"
 STATES = {
     Delivery.State.SUCCESS: ("on", "Delivered"),
     Delivery.State.WITH_ERRORS: ("warn", "Delivered with errors"),
-    Delivery.State.FAILED: ("warn", "Failed"),
+    Delivery.State.FAILED: ("error", "Failed"),
     Delivery.State.PENDING: ("info", "Waiting"),
     Delivery.State.LEFT_OUT: ("off", "Left out"),
 }

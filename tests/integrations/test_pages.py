@@ -33,6 +33,7 @@ def test_from_nothing_to_a_delivery_that_is_sent_again(browse, receiver, api, sh
     text = page_text(admin.get(log))
     assert "admin created flag cart" in text
     assert "Webhook request was successful with status code: 200." in text
+    assert '"project": "shop"' in text  # as JSON, as it was sent
     again = admin.post(f"{log}{Delivery.objects.get().pk}/again")
     assert (again.status_code, again.url) == (302, log)
     deliver()

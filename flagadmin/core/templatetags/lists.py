@@ -3,6 +3,7 @@
 ``{% load lists %}{{ names|cut|join:", " }}``
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,12 @@ register = template.Library()
 def cut(names: Sequence[str], limit: int = pages.MAX_NAMES) -> list[str]:
     """The first names, followed by "and 240 more"."""
     return pages.cut(names, limit)
+
+
+@register.filter
+def indented(document: Any) -> str:
+    """The JSON of a document, a member in each line."""
+    return json.dumps(document, indent=2, ensure_ascii=False, default=str)
 
 
 @register.filter
