@@ -80,8 +80,9 @@ def _read_window(form: Mapping[str, str]) -> dict[str, Any] | None:
         return None
     zone = form.get("zone", "") or "UTC"
     days = [1, 2, 3, 4] if window == "1-4" else [1, 2, 3, 4, 5]
-    named = zone if is_zone(zone) else "UTC"
-    return {"zone": named, "days": days, "from": "09:00", "to": "16:00"}
+    if not is_zone(zone):
+        raise ValidationError.at("zone", f"Enter a time zone such as Europe/Oslo, not {zone}.")
+    return {"zone": zone, "days": days, "from": "09:00", "to": "16:00"}
 
 
 def read_pause(form: Mapping[str, str]) -> dict[str, Any] | None:

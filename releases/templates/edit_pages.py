@@ -11,7 +11,7 @@ from releases.models import ReleaseTemplate
 from releases.plans.forms import read_transition
 from releases.templates import actions
 from releases.templates.documents import find_by_id, template_document
-from releases.templates.pages import TEMPLATES, UPDATE
+from releases.templates.pages import DELETE, TEMPLATES, UPDATE
 from releases.templates.queries import find_template
 
 Document = dict[str, Any]
@@ -67,6 +67,32 @@ class SetMilestone(TemplateAction):
 
         self.change(edit)
         return f"Saved {name}."
+
+
+class RemoveTemplate(ConfirmPage, OnTemplate):
+    """Asks before it deletes the template. It archives it at once: ``do`` is archive then."""
+
+    def get_title(self) -> str:
+        return f"Delete release template {self.template.name}"
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (TEMPLATES, (self.template.name, self.get_success_url()))
+
+    def plan(self) -> dict[str, Any]:
+        actions.check_scope(self.caller, *DELETE, self.template.project_id)
+        milestones = pluralize(self.template.milestones.count(), "milestone")
+        return {
+            "removed_items": [f"release template {self.template.name} with {milestones}"],
+            "kept": "Plans that were made from it stay.",
+            "button": f"Delete release template {self.template.name}",
+            "cancel": self.get_success_url(),
+        }
+
+    def act(self) -> tuple[str, str]:
+        template, archives = self.template, self.request.POST.get("do") == "archive"
+        remove = actions.archive_template if archives else actions.delete_template
+        remove(template.pk, project_id=template.project_id, caller=self.caller)
+        return f"{'Archived' if archives else 'Deleted'} {template.name}.", reverse("release-templates")
 
 
 class RemoveMilestone(ConfirmPage, OnTemplate):

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, Breadcrumbs, ConsolePage, ListPage, SubmitPage
+from groups.console import Breadcrumbs, ConsolePage, ListPage, SubmitPage
 from groups.permissions import Permission
 from projects.access import list_projects_with
 from projects.models import Project, Segment
@@ -22,6 +22,7 @@ from releases.templates.queries import find_template, readable_templates
 TEMPLATES = ("Release templates", reverse_lazy("release-templates"))
 CREATE, OWN = Permission.RELEASE_PLAN_TEMPLATE_CREATE, Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
 UPDATE = (Permission.RELEASE_PLAN_TEMPLATE_UPDATE, OWN)
+DELETE = (Permission.RELEASE_PLAN_TEMPLATE_DELETE, OWN)
 
 
 class TemplatesPage(ListPage):
@@ -149,18 +150,3 @@ class NewTemplatePage(SubmitPage):
             windows=WINDOWS,
             **kwargs,
         )
-
-
-class RemoveTemplate(ActionPage):
-    """``do`` is archive or delete."""
-
-    def get_success_url(self) -> str:
-        return reverse("release-templates")
-
-    def act(self) -> str:
-        template = find_template(self.caller, self.kwargs["template_id"])
-        if self.request.POST.get("do") == "delete":
-            actions.delete_template(template.pk, project_id=template.project_id, caller=self.caller)
-            return f"Deleted {template.name}."
-        actions.archive_template(template.pk, project_id=template.project_id, caller=self.caller)
-        return f"Archived {template.name}."

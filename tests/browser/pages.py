@@ -91,6 +91,7 @@ PAGES = [
     "/release-templates/",
     "/release-templates/new/",
     "/release-templates/{template}/",
+    "/release-templates/{template}/remove",
     "/release-templates/{template}/milestones/{milestone}/strategies/new",
     "/projects/checkout/environments/production/approvals",
     "/projects/checkout/applications/",

@@ -177,3 +177,26 @@ def test_who_may_only_read_changes_nothing(browse, template):
     assert reader.post(url(template, "details"), {"name": "x"}).status_code == 403
     assert browse("outsider").get(strategy_url(template)).status_code == 404
     assert browse("owner").get(strategy_url(template) + "x").status_code == 404
+
+
+def test_a_template_is_deleted_after_a_question_and_archived_without(browse, template):
+    owner, page = browse("owner"), url(template, "")
+    assert "Delete…" in page_text(owner.get(page))
+    asked = page_text(owner.get(url(template, "remove")))
+    assert "release template Careful with 2 milestones" in asked
+    assert browse("reader").get(url(template, "remove")).status_code == 403
+    owner.post(url(template, "remove"), {"do": "archive"})
+    template.refresh_from_db()
+    assert template.archived_at
+    assert owner.post(url(template, "remove")).url == "/release-templates/"
+    assert not ReleaseTemplate.objects.exists()
+
+
+def test_the_time_zone_is_that_of_the_window_and_an_unknown_one_is_refused(browse, template):
+    owner = browse("owner")
+    assert 'name="zone" value="Europe/Oslo"' in owner.get(url(template, "")).text
+    page = url(template, "milestones", str(milestones()[0].pk))
+    form = {"name": "Some", "interval": "keep", "window": "1-4", "zone": "Mars"}
+    refused = owner.post(page, form, follow=True)
+    assert "Enter a time zone such as Europe/Oslo, not Mars." in page_text(refused)
+    assert milestones()[0].transition["window"] == WINDOW
