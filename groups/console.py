@@ -317,8 +317,15 @@ class SubmitPage(ConsolePage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
+        return self.try_to_submit()
+
+    def ask_first(self) -> HttpResponseBase | None:
+        """The answer that asks for confirmation, if that is needed. Raises what submitting would."""
+        return None
+
+    def try_to_submit(self) -> HttpResponseBase:
         try:
-            return HttpResponseRedirect(self.submit())
+            return self.ask_first() or HttpResponseRedirect(self.submit())
         except self.passes:
             raise
         except AppError as error:

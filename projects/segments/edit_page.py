@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import HttpResponseBase
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
@@ -102,8 +103,9 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
         expected = self.version.expected
         return actions.update_segment(self.segment.pk, changes, expected=expected, caller=self.caller)
 
-    def refused(self, error: AppError) -> None:
+    def refuse(self, error: AppError) -> HttpResponseBase:
         self.show_conflict(error)
+        return super().refuse(error)
 
     def get_title(self) -> str:
         return f"Segment {self.stored['name']}"

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors, pluralize
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, ListPage
+from groups.console import Breadcrumbs, ConfirmPage, ListPage, SubmitPage
 from groups.permissions import Permission
 from projects.models import Project, Segment
 from projects.reverts.undo import tell_done
@@ -83,11 +83,12 @@ class SegmentsPage(ListPage):
         return super().get_context_data(may_create=may_create, **kwargs)
 
 
-class SegmentForm(ConsolePage):
+class SegmentForm(SubmitPage):
     """Base class of the pages that create and edit a segment. ``segment`` has the form's values, unsaved."""
 
     template_name = "segments/segment.html"
     restores = True
+    passes = (NotFound,)
     stored: dict[str, Any] = {"constraints": ()}  # the segment before editing
     button = "Create segment"
     title = "New segment"
@@ -121,12 +122,11 @@ class SegmentForm(ConsolePage):
         self.read(request)
         do = request.POST.get("do", "save")
         if do == "save":
-            return self.try_to_save()
+            self.rows = self.segment.constraints
+            self.segment.constraints = clean_constraints(self.rows)
+            return self.try_to_submit()
         change_rows(self.segment.constraints, do, self.stored["constraints"])
         return self.render_to_response(self.get_context_data())
-
-    def refused(self, error: AppError) -> None:
-        """Called when the action raises an error. The form shows the error."""
 
     def read(self, request: HttpRequest) -> None:
         self.segment.name = request.POST.get("name", "").strip()
@@ -142,23 +142,21 @@ class SegmentForm(ConsolePage):
         """Describes the change for the question before saving."""
         return {}
 
-    def try_to_save(self) -> HttpResponseBase:
-        rows = self.segment.constraints
-        self.segment.constraints = clean_constraints(rows)
-        try:
-            if self.needs_confirmation():
-                self.segment.constraints = rows
-                return self.render_to_response(self.get_context_data(**self.describe_change()))
-            segment = self.save()
-        except NotFound:
-            raise
-        except AppError as error:
-            self.segment.constraints = rows
-            self.refused(error)
-            problems = error.details or [Problem("", error.message)]
-            return self.render_to_response(self.get_context_data(problems=problems), status=error.status)
+    def ask_first(self) -> HttpResponseBase | None:
+        if not self.needs_confirmation():
+            return None
+        self.segment.constraints = self.rows
+        return self.render_to_response(self.get_context_data(**self.describe_change()))
+
+    def submit(self) -> str:
+        segment = self.save()
         tell_done(self.request, f"Saved segment {segment.name}.", caller=self.caller)
-        return HttpResponseRedirect(reverse("segments"))
+        return reverse("segments")
+
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        self.segment.constraints = self.rows
+        problems = error.details or [Problem("", error.message)]
+        return self.render_to_response(self.get_context_data(problems=problems), status=error.status)
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         own_problems = {

@@ -16,6 +16,7 @@ from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import list_refused_problems
 from groups.access import missing
+from groups.console import SubmitPage
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.drafting import DraftingPage
@@ -44,7 +45,7 @@ from projects.strategies.variant_forms import change_variants, convert_to_percen
 from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants
 
 
-class StrategyEditor(DraftingPage):
+class StrategyEditor(DraftingPage, SubmitPage):
     """``document`` is the strategy as currently in the form, ``stored`` the strategy before editing.
 
     ``home`` is the URL to redirect to. Editing requires any one of ``permissions``.
@@ -52,6 +53,7 @@ class StrategyEditor(DraftingPage):
 
     template_name = "strategies/strategy.html"
     restores = True
+    passes = (NotFound,)
     shown_by = "post"
     permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
     may_delete = False
@@ -109,10 +111,13 @@ class StrategyEditor(DraftingPage):
         self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
         self.read()
         do = request.POST.get("do", "save")
-        if do == "save":
-            return self.try_to_save()
-        self.change_rows(do)
-        return self.render_to_response(self.get_context_data())
+        if do != "save":
+            self.change_rows(do)
+            return self.render_to_response(self.get_context_data())
+        self.problems = self.all_problems(self.new_document())
+        if self.problems:
+            return self.render_to_response(self.get_context_data(), status=400)
+        return self.try_to_submit()
 
     def read(self) -> None:
         self.document, problems = read_strategy(
@@ -142,24 +147,18 @@ class StrategyEditor(DraftingPage):
             )
         return problems
 
-    def try_to_save(self) -> HttpResponseBase:
+    def ask_first(self) -> HttpResponseBase | None:
         document = self.new_document()
-        self.problems = self.all_problems(document)
-        if not self.problems:
-            try:
-                if self.needs_confirmation(document):
-                    self.check(document)
-                    self.check_version()
-                    self.asking = "save"
-                    return self.render_to_response(self.get_context_data())
-                tell_done(self.request, self.save(document), caller=self.caller)
-                return HttpResponseRedirect(self.get_success_url())
-            except NotFound:
-                raise
-            except AppError as error:
-                self.refused(error)
-        status = self.refusal.status if self.refusal else 400
-        return self.render_to_response(self.get_context_data(), status=status)
+        if not self.needs_confirmation(document):
+            return None
+        self.check(document)
+        self.check_version()
+        self.asking = "save"
+        return self.render_to_response(self.get_context_data())
+
+    def submit(self) -> str:
+        tell_done(self.request, self.save(self.new_document()), caller=self.caller)
+        return self.get_success_url()
 
     def needs_confirmation(self, document: StrategyDefinition) -> bool:
         """Whether to show what changes first: of a flag in production, or where changes need a request."""
@@ -183,9 +182,9 @@ class StrategyEditor(DraftingPage):
         variants = make_variants(document["variants"], self.stored["variants"])
         return list_strategy_changes(stored, document | {"variants": variants})
 
-    def refused(self, error: AppError) -> None:
-        """Called when the action raises an error. The form shows the error."""
+    def refuse(self, error: AppError) -> HttpResponseBase:
         self.problems, self.refusal = convert_to_percent(error.details, self.document["variants"]), error
+        return self.render_to_response(self.get_context_data(), status=error.status)
 
     def new_document(self) -> StrategyDefinition:
         """The document that saving the form would store."""
@@ -270,9 +269,9 @@ class StrategyEditor(DraftingPage):
 class SharedStrategyEditor(EditConflictMixin, StrategyEditor):
     """An editor of a strategy that others may change meanwhile."""
 
-    def refused(self, error: AppError) -> None:
-        super().refused(error)
+    def refuse(self, error: AppError) -> HttpResponseBase:
         self.show_conflict(error)
+        return super().refuse(error)
 
     def list_types(self) -> list[tuple[str, str]]:
         """The types to choose from, among them that of the strategy."""

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.unreadable_values import check_values, list_refused_problems
+from groups.console import SubmitPage
 from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
@@ -35,9 +36,10 @@ from projects.strategies.variant_forms import (
 from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants, variants_problems
 
 
-class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
+class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
     template_name = "strategies/flag_variants.html"
     restores = True
+    passes = (NotFound,)
     shown_by = "post"
     api_call = "PUT /api/admin/projects/{project_id}/features/{name}/environments/{page.environment}/variants"
 
@@ -73,7 +75,7 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
         self.problems = list_refused_problems(problems)
         do = request.POST.get("do", "save")
         if do == "save" and not self.problems:
-            return self.save()
+            return self.try_to_submit()
         change_variants(self.variants, do)
         return self.render_to_response(self.get_context_data(), status=400 if do == "save" else 200)
 
@@ -84,26 +86,27 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage):
         name, variants = self.flag.name, make_variants(self.variants, self.stored)
         return [FlagEdit(self.flag.project_id, name, self.environment, Draft(name, {"variants": variants}))]
 
-    def save(self) -> HttpResponseBase:
+    def ask_first(self) -> HttpResponseBase | None:
+        if not self.needs_confirmation():
+            return None
+        check_values(variants_problems(self.variants, ""))
+        self.check_version()
+        self.asking = True
+        return self.render_to_response(self.get_context_data())
+
+    def submit(self) -> str:
         key = (self.flag.project_id, self.flag.name, self.environment)
-        try:
-            if self.needs_confirmation():
-                check_values(variants_problems(self.variants, ""))
-                self.check_version()
-                self.asking = True
-                return self.render_to_response(self.get_context_data())
-            set_variants(*key, self.variants, expected=self.version.expected, caller=self.caller)
-        except NotFound:
-            raise
-        except EditConflict as error:
-            self.show_conflict(error)
-            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
-        except AppError as error:
-            self.problems = convert_to_percent([], self.variants) or [Problem("", error.message)]
-            return self.render_to_response(self.get_context_data(), status=error.status)
+        set_variants(*key, self.variants, expected=self.version.expected, caller=self.caller)
         done = f"Changed the variants of {self.flag.name} in {self.environment}."
         tell_done(self.request, done, caller=self.caller)
-        return HttpResponseRedirect(flag_url(*self.place))
+        return flag_url(*self.place)
+
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        if isinstance(error, EditConflict):
+            self.show_conflict(error)
+            return super().refuse(error)
+        self.problems = convert_to_percent([], self.variants) or [Problem("", error.message)]
+        return self.render_to_response(self.get_context_data(), status=error.status)
 
     def needs_confirmation(self) -> bool:
         """Whether to show what changes first: in production, and where changes need a request."""

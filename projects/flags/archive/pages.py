@@ -11,10 +11,10 @@ from hashlib import sha256
 from typing import Any
 
 from django.db.models import Count, F
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
-from flagadmin.core.errors import AppError, Conflict, choices
+from flagadmin.core.errors import Conflict, choices
 from flagadmin.core.lists.pages import curl_for
 from groups.console import ConfirmPage
 from projects.access import access_project
@@ -23,7 +23,13 @@ from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.archive.actions import archive_flags_of_projects, delete_flags, revive_flags
 from projects.flags.archive.delete import check_no_children
-from projects.flags.bulk.selected_flags_page import SelectedFlags, count_flags, group_by_project, select_flags
+from projects.flags.bulk.selected_flags_page import (
+    ChangeSelectedFlags,
+    SelectedFlags,
+    count_flags,
+    group_by_project,
+    select_flags,
+)
 from projects.flags.insights.evaluations import find_last_evaluation
 from projects.flags.insights.usage import FlagUser, read_users
 from projects.flags.lists.queries import make_project_scope
@@ -70,7 +76,7 @@ def count_enabled(flags: Sequence[Flag]) -> list[tuple[str, int]]:
     return list(rows.values_list("environment").annotate(Count("pk")))
 
 
-class ArchivePage(DraftingPage, SelectedFlags):
+class ArchivePage(DraftingPage, ChangeSelectedFlags):
     """Lists the applications that use the flags and the flags that depend on them.
 
     Archiving all flags of a project archives exactly the flags that the page counted.
@@ -92,14 +98,12 @@ class ArchivePage(DraftingPage, SelectedFlags):
             return dependant.project_id == self.project_id
         return self.caller.can(self.permission, project=dependant.project_id)
 
-    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        flags = self.selected
         used, dependencies = find_used_flags(flags), self.dependants(flags)
         names = [row.flag.name for row in dependencies if self.may_archive(row.flag)]
-        self.names = [flag.name for flag in flags]
         self.title = f"Archive {count_flags(self.names)}"
-        context = self.get_context_data(
-            names=self.names,
-            back=self.get_success_url(),
+        return super().get_context_data(
             button=self.title,
             used=used[:MAX_LISTED],
             last_evaluation=None if used else find_last_evaluation([flag.pk for flag in flags]),
@@ -113,21 +117,11 @@ class ArchivePage(DraftingPage, SelectedFlags):
             expected=hash_names(flags),
             listed=choices(self.names),
             comment_required=requires_comment({flag.project_id for flag in flags}),
-            **more,
+            **kwargs,
         )
-        return self.render_to_response(context, status=status)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.show(self.flags(request.GET))
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        flags = self.flags(request.POST)
-        if "known" not in request.POST:
-            return self.ask(flags)
-        try:
-            return self.archive(flags)
-        except AppError as error:
-            return self.show(flags, status=error.status, refusal=error)
+    def must_ask(self) -> bool:
+        return "known" not in self.request.POST
 
     def get_edits(self) -> list[FlagEdit]:
         flags = self.flags(self.request.POST)
@@ -140,7 +134,8 @@ class ArchivePage(DraftingPage, SelectedFlags):
             for name, environment in find_enabled_places(flags)
         ]
 
-    def archive(self, flags: Sequence[Flag]) -> HttpResponseBase:
+    def submit(self) -> str:
+        flags = self.selected
         if self.all and self.request.POST.get("expected") != hash_names(flags):
             raise Conflict(
                 "The flags of this project changed since you opened this page. Nothing was archived."
@@ -150,7 +145,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
             selected += [row.flag for row in self.dependants(flags) if self.may_archive(row.flag)]
         done = archive_flags_of_projects(group_by_project(selected), caller=self.caller)
         tell_done(self.request, f"Archived {count_flags([flag.name for flag in done])}.", caller=self.caller)
-        return HttpResponseRedirect(self.get_success_url())
+        return self.get_success_url()
 
     def get_curl(self) -> str:
         if self.project_id is None:
@@ -192,10 +187,8 @@ class DeletePage(SelectedFlags, ConfirmPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "known" in request.POST:
             return super().post(request, *args, **kwargs)
-        return self.ask(self.flags(request.POST))
-
-    def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
-        return self.get(self.request)
+        self.flags(request.POST)  # some are selected
+        return self.ask()
 
     def get_api_body(self) -> Any:
         return {"features": self.names}

@@ -5,9 +5,8 @@ from typing import Any
 from urllib.parse import quote
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase
 
-from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.access import change_in_each_project
@@ -17,6 +16,7 @@ from projects.drafts import FlagEdit
 from projects.flags.actions import set_stale
 from projects.flags.archive.pages import MAX_LISTED
 from projects.flags.bulk.selected_flags_page import (
+    ChangeSelectedFlags,
     SelectedFlags,
     count_flags,
     group_by_project,
@@ -33,7 +33,7 @@ from projects.reverts.undo import UndoableAction, tell_done
 DEFAULT_ADDED = "On with the default strategy, which is added"
 
 
-class TogglePage(DraftingPage, SelectedFlags):
+class TogglePage(DraftingPage, ChangeSelectedFlags):
     """Says what turning the flags on or off changes for each of them, then does it."""
 
     template_name = "flags/toggle_many.html"
@@ -50,18 +50,8 @@ class TogglePage(DraftingPage, SelectedFlags):
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT
         self.caller.check(permission, project=project_id, environment=self.environment)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.show(self.flags(request.GET))
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        flags = self.flags(request.POST)
-        try:
-            if "confirmed" not in request.POST and self.changes(flags):
-                return self.ask(flags)
-            self.turn(flags)
-        except AppError as error:
-            return self.show(flags, status=error.status, refusal=error)
-        return HttpResponseRedirect(self.get_success_url())
+    def must_ask(self) -> bool:
+        return "confirmed" not in self.request.POST and bool(self.changes(self.selected))
 
     def get_edits(self) -> list[FlagEdit]:
         changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
@@ -82,46 +72,40 @@ class TogglePage(DraftingPage, SelectedFlags):
             ]
         return edits
 
-    def turn(self, flags: Sequence[Flag]) -> None:
+    def submit(self) -> str:
         change = enable_flags if self.turned == "on" else disable_flags
 
         def turn(project_id: str, names: Sequence[str]) -> list[Flag]:
             return change(project_id, names, self.environment, caller=self.caller)
 
-        done = change_in_each_project(group_by_project(flags), turn, caller=self.caller)
-        changed = [flag.name for flag in done]
-        if not changed:
-            names = [flag.name for flag in flags]
-            messages.info(
-                self.request, f"{self.name_flags(names)} already {self.turned} in {self.environment}."
-            )
-            return
-        sentence = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
-        tell_done(self.request, sentence, caller=self.caller)
+        done = change_in_each_project(group_by_project(self.selected), turn, caller=self.caller)
+        if changed := [flag.name for flag in done]:
+            sentence = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
+            tell_done(self.request, sentence, caller=self.caller)
+        else:
+            names = self.names
+            flags_are = f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
+            messages.info(self.request, f"{flags_are} already {self.turned} in {self.environment}.")
+        return self.get_success_url()
 
-    def name_flags(self, names: Sequence[str]) -> str:
-        return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
-
-    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
-        self.names = [flag.name for flag in flags]
-        changes = self.changes(flags)
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        changes = self.changes(self.selected)
         self.title = f"Turn {self.turned} {count_flags(self.names)} in {self.environment}"
         users = self.users([flag for flag, _, _ in changes])
-        context = self.get_context_data(
-            names=self.names,
+        return super().get_context_data(
             changes=changes,
-            unchanged=len(flags) - len(changes),
+            unchanged=len(self.selected) - len(changes),
             users=users[:MAX_LISTED],
             more_users=max(len(users) - MAX_LISTED, 0),
             environment=self.environment,
             production=Environment.objects.production().filter(name=self.environment).exists(),
             turned=self.turned,
-            comment_required=requires_comment({flag.project_id for flag in flags}, [self.environment]),
+            comment_required=requires_comment(
+                {flag.project_id for flag in self.selected}, [self.environment]
+            ),
             button=f"Turn {self.turned} {count_flags([flag.name for flag, _, _ in changes])} in {self.environment}",
-            back=self.get_success_url(),
-            **more,
+            **kwargs,
         )
-        return self.render_to_response(context, status=status)
 
     def changes(self, flags: Sequence[Flag]) -> list[tuple[Flag, str, str]]:
         """The flags that are not in that state yet, with what they say before and after."""
@@ -155,26 +139,16 @@ class TogglePage(DraftingPage, SelectedFlags):
         return curl_for(self.request, "POST", address, {"features": self.names})
 
 
-class TagsPage(SelectedFlags):
+class TagsPage(ChangeSelectedFlags):
     """Adds a tag to the flags, or removes one from them."""
 
     template_name = "flags/tag_many.html"
     permission = Permission.UPDATE_FEATURE
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.show(self.flags(request.GET))
+    def must_ask(self) -> bool:
+        return self.request.POST.get("do") not in ("add", "remove")
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        flags = self.flags(request.POST)
-        if request.POST.get("do") not in ("add", "remove"):
-            return self.ask(flags)
-        try:
-            self.change(flags)
-        except AppError as error:
-            return self.show(flags, status=error.status, refusal=error)
-        return HttpResponseRedirect(self.get_success_url())
-
-    def change(self, flags: Sequence[Flag]) -> None:
+    def submit(self) -> str:
         tag = (self.request.POST.get("type", ""), self.request.POST.get("value", "").strip())
         removes = self.request.POST["do"] == "remove"
         add, remove = ([], [tag]) if removes else ([tag], [])
@@ -182,26 +156,23 @@ class TagsPage(SelectedFlags):
         def change_tags(project_id: str, names: Sequence[str]) -> list[Flag]:
             return change_tags_of_many(project_id, names, add, remove, caller=self.caller)
 
-        done = change_in_each_project(group_by_project(flags), change_tags, caller=self.caller)
+        done = change_in_each_project(group_by_project(self.selected), change_tags, caller=self.caller)
         verb, joint = ("Removed", "from") if removes else ("Added", "to")
         count = count_flags([flag.name for flag in done])
         tell_done(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count}.", caller=self.caller)
+        return self.get_success_url()
 
-    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
-        self.names = [flag.name for flag in flags]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         self.title = f"Tag {count_flags(self.names)}"
-        present = FlagTag.objects.filter(flag__in=flags).order_by("tag_type", "value")
-        context = self.get_context_data(
-            names=self.names,
+        present = FlagTag.objects.filter(flag__in=self.selected).order_by("tag_type", "value")
+        return super().get_context_data(
             types=TagType.objects.values_list("name", flat=True),
             present=[
                 ":".join(tag) for tag in present.values_list("tag_type_id", "value").distinct()[:MAX_LISTED]
             ],
             entered={name: self.request.POST.get(name, "") for name in ("type", "value")},
-            back=self.get_success_url(),
-            **more,
+            **kwargs,
         )
-        return self.render_to_response(context, status=status)
 
     def get_curl(self) -> str:
         if self.project_id is None:

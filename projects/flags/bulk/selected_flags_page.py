@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 
 from flagadmin.core.errors import NoAccess, NotFound, ValidationError
-from groups.console import Breadcrumbs, ConsolePage, read_next_page
+from groups.console import Breadcrumbs, ConsolePage, SubmitPage, read_next_page
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ALL_FLAGS, get_project_breadcrumbs, project_url
@@ -74,7 +74,7 @@ class SelectedFlags(ConsolePage):
             raise NothingSelected(" ".join(dict.fromkeys(reason for _, reason in self.left_out)))
         return allowed
 
-    def ask(self, flags: Sequence[Flag]) -> HttpResponseBase:
+    def ask(self) -> HttpResponseBase:
         """Redirects to the page about the selected flags, so that reloading it submits nothing.
 
         Answers with the page itself if its URL would be too long.
@@ -84,11 +84,7 @@ class SelectedFlags(ConsolePage):
         for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in query else [])):
             query.pop(name, None)
         address = f"{self.request.path}?{query.urlencode()}"
-        return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.show(flags)
-
-    def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
-        """The page about these flags."""
-        raise NotImplementedError
+        return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.get(self.request)
 
     def check_permission(self, project_id: str) -> None:
         self.caller.check(self.permission, project=project_id)
@@ -103,6 +99,26 @@ class SelectedFlags(ConsolePage):
 
     def get_success_url(self) -> str:
         return read_next_page(self.request) or list_url(self.project_id)
+
+
+class ChangeSelectedFlags(SelectedFlags, SubmitPage):
+    """Says what changing the ``selected`` flags does, then does it."""
+
+    passes = ()
+
+    def find(self) -> None:
+        self.selected = self.flags(self.request.POST if self.request.method == "POST" else self.request.GET)
+        self.names = [flag.name for flag in self.selected]
+
+    def must_ask(self) -> bool:
+        """Whether the page has to be seen before the flags are changed."""
+        raise NotImplementedError
+
+    def ask_first(self) -> HttpResponseBase | None:
+        return self.ask() if self.must_ask() else None
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(names=self.names, back=self.get_success_url(), **kwargs)
 
 
 def list_url(project_id: str | None) -> str:
