@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from flagadmin.core.errors import pluralize
+from flagadmin.core.errors import choices, pluralize
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, EXCLUDABLE
 from importer.plan.entries import note_on_source
@@ -12,6 +12,8 @@ from projects.models import Environment
 
 PROBLEMS_SHOWN = 100
 NAMES_SHOWN = 20
+NAMES_IN_BAR = 3
+"""Of the bar that stays in view, over everything else on a phone."""
 
 
 def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
@@ -75,11 +77,11 @@ def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
 
 def describe_proposal(foreseen: Mapping[str, Any]) -> dict[str, Any]:
     """What the page says of a change request with this import (`foresee_request`)."""
-    on_at_once = _join_names(foreseen.get("unproposable", []))
+    on_at_once = choices(foreseen.get("unproposable", ()), limit=NAMES_IN_BAR)
     return {
         "is_proposed": foreseen.get("isProposed", True),
         "unproposable": f"{UNPROPOSABLE} {on_at_once}." if on_at_once else "",
-        "left_out": _join_names(foreseen.get("leftOut", [])),
+        "left_out": choices(foreseen.get("leftOut", ()), limit=NAMES_IN_BAR),
     }
 
 

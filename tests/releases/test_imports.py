@@ -250,10 +250,14 @@ def test_a_flag_that_would_be_on_at_once_is_refused(api, body):
 def test_what_a_request_leaves_out_is_said_before_it_is_made(body, browse, people):
     body["data"]["features"] = [{"name": "cart", "type": "release", "description": "Pay"}, {"name": "new"}]
     run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
-    leaves_out = "leaves out the rest of cart, new. Import them again once it is applied."
-    assert leaves_out in page_text(browse("owner").get(f"/import/{run.id}/"))
+    owner, url = browse("owner"), f"/import/{run.id}/"
+    asked, without = page_text(owner.get(url)), "Users in production get the changes immediately."
+    assert "leaves out the rest of cart, new. Import again once it is applied." in asked
+    assert "Users in production get the changes once a change request is applied." in asked
+    assert "Can be undone" not in asked
     ProjectEnvironment.objects.update(required_approvals=None)
-    assert leaves_out not in page_text(browse("owner").get(f"/import/{run.id}/"))
+    shown = page_text(owner.get(url))
+    assert (without in shown, "Can be undone" in shown, "leaves out" in shown) == (True, True, False)
 
 
 def test_a_file_that_is_imported_again_replaces_what_it_added_to_the_draft(api, body):
