@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, SubmitPage
@@ -47,10 +48,10 @@ class OnPlan(ConsolePage):
     def view(self) -> PlanView:
         where = self.kwargs
         flag = access_flag(self.caller, where["project_id"], where["name"])
-        plans = ReleasePlan.objects.filter(flag=flag, pk=where["plan_id"]).select_related("flag", "active")
-        plan = plans.prefetch_related("milestones", "safeguards").first()
-        if plan is None:
-            raise NotFound(f"{flag.name} has no release plan {where['plan_id']}.")
+        plans = ReleasePlan.objects.filter(flag=flag).select_related("flag", "active")
+        plans = plans.prefetch_related("milestones", "safeguards")
+        key = where["plan_id"]
+        plan = get_or_404(plans, f"{flag.name} has no release plan {key}.", pk=key)
         return PlanView(plan, self.caller)
 
     def get_breadcrumbs(self) -> Breadcrumbs:

@@ -9,6 +9,7 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values
@@ -44,10 +45,8 @@ class MilestoneStrategyPage(SharedStrategyEditor):
         self.note_version()
 
     def find_milestone(self) -> Milestone:
-        milestone = self.template.milestones.filter(pk=self.kwargs["milestone_id"]).first()
-        if milestone is None:
-            raise NotFound(f"{self.template.name} has no milestone {self.kwargs['milestone_id']}.")
-        return milestone
+        key = self.kwargs["milestone_id"]
+        return get_or_404(self.template.milestones, f"{self.template.name} has no milestone {key}.", pk=key)
 
     @cached_property
     def kept(self) -> StrategyDefinition:

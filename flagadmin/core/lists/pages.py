@@ -15,7 +15,7 @@ How to write a page:
      authorizes, ``submit(form) -> url`` calls the action; its errors are shown beside the fields. ``EditPage``
      also detects changes by others since the form was rendered.
    * ``SubmitPage``: a form written in the template. ``submit() -> url`` calls the action; what refuses it is shown
-     on the same page, as ``refusal``.
+     on the same page, as ``refusal``. ``ask_first`` may answer with a question before.
    * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
      be undone.
 
