@@ -205,7 +205,7 @@ def _move_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> Compiled
     if not any(strategy.segments for strategy in flag.strategies):
         return flag
     moved = [
-        replace(strategy, segments=tuple(positions[segment] for segment in strategy.segments))
+        strategy._replace(segments=tuple(positions[segment] for segment in strategy.segments))
         for strategy in flag.strategies
     ]
     return replace(flag, strategies=tuple(moved))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 from playground.engine import sentences
 from playground.engine.coercion import items_of, mapping_of, parameters_of, string_of, to_text
@@ -34,8 +33,7 @@ class Mode(Enum):
     DISABLED = "disabled"
 
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(NamedTuple):
     """A percentage rollout: identifiers in buckets 1 to `threshold` of 100 are in.
 
     `draws`: without an identifier the bucket is drawn at random; if false, the strategy is off then.
@@ -48,8 +46,7 @@ class Rollout:
     draws: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledStrategy:
+class CompiledStrategy(NamedTuple):
     """A compiled strategy.
 
     `conditions` are the stored constraints, followed by the strategy's own for userWithId and remoteAddress. `all_hold`
@@ -136,7 +133,7 @@ def change_percentage(strategy: CompiledStrategy, document: Mapping[str, Any]) -
     text = to_text(percentage)
     if not WHOLE_NUMBER.fullmatch(text) or int(text) > 100:
         return None
-    return replace(strategy, rollout=replace(strategy.rollout, threshold=int(text)))
+    return strategy._replace(rollout=strategy.rollout._replace(threshold=int(text)))
 
 
 def _choose_mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
