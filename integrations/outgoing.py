@@ -152,7 +152,7 @@ def add_custom_headers(request: Outgoing, text: str) -> None:
     try:
         headers = json.loads(text)
         fits = isinstance(headers, dict) and all(_is_header(name, value) for name, value in headers.items())
-    except ValueError:
+    except (ValueError, RecursionError):
         fits = False
     if not fits:
         request.errors.append("The extra HTTP headers are not a JSON object of strings. They were not sent.")

@@ -78,7 +78,9 @@ def test_a_template_with_the_event_as_a_string_and_as_a_sentence():
     assert (body["markdown"], body["escaped"]) == (CREATED, "admin")
 
 
-@pytest.mark.parametrize("headers", ["{not json", "[]", '{"a": 1}', '{"a b": "c"}', '{"a": "b\\nc"}'])
+@pytest.mark.parametrize(
+    "headers", ["{not json", "[]", "[" * 9_000, '{"a": 1}', '{"a b": "c"}', '{"a": "b\\nc"}']
+)
 def test_headers_that_cannot_be_sent_are_left_out(headers):
     parameters = {"url": "https://a.example/", "customHeaders": headers}
     request = make_request(PROVIDERS["webhook"], parameters, Message(event()))
