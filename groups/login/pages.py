@@ -104,9 +104,10 @@ class ForgotPasswordPage(View):
         return self.show(request, form, status=status)
 
     def show(self, request: HttpRequest, form: ForgotForm, *, status: int = 200) -> HttpResponse:
-        off = "" if settings.PASSWORD_LOGIN else PASSWORDS_OFF
-        lead = off or ("You get a link by email." if is_mail_on() else NO_MAIL)
-        context = {"title": "Forgot your password?", "lead": lead, "form": form, "button": "Send the link"}
+        off = PASSWORDS_OFF if not settings.PASSWORD_LOGIN else "" if is_mail_on() else NO_MAIL
+        context = {"title": "Forgot your password?", "lead": off or "You get a link by email."}
+        if not off:
+            context |= {"form": form, "button": "Send the link"}
         return render(request, "login/link.html", context, status=status)
 
 
