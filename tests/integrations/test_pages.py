@@ -55,7 +55,7 @@ def test_the_form_keeps_secrets_and_shows_problems(browse, receiver):
     sent = {"parameter_apiKey": MASK, "parameter_url": "nowhere", "expected": version}
     refused = admin.post(page, sent)
     assert refused.status_code == 400
-    assert "must be a URL like" in page_text(refused)
+    assert "Must be a URL like" in page_text(refused)
     admin.post(page, sent | {"parameter_url": "", "description": "Ours"})
     stored = Integration.objects.get()
     assert (stored.description, stored.enabled) == ("Ours", False)

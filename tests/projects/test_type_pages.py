@@ -99,7 +99,7 @@ def test_a_wrong_parameter_is_told_beside_it(browse, shop):
     refused = browse("editor").post("/strategy-types/new", {"name": "x", "parameters": "hosts :: nosuch"})
 
     assert refused.status_code == 400
-    assert "must be one of" in refused.context["form"].errors["parameters"][0]
+    assert "Must be one of" in refused.context["form"].errors["parameters"][0]
 
 
 def test_deprecating_reactivating_and_deleting(browse, hosts):

@@ -332,7 +332,7 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
         field_name = (fields or {}).get(problem.path) or (fields or {}).get(member)
         name = field_name or (problem.path if problem.path in form.fields else member)
         if name in form.fields:
-            form.add_error(name, problem.message)
+            form.add_error(name, re.sub("^must ", "Must ", problem.message))
             number += 1
     if number < len(error.details) or not error.details:
         form.add_error(None, error.message)

@@ -114,9 +114,9 @@ def test_saved_from_the_playground(browse, shop):
     ("context", "message"),
     [
         ("{", "Invalid JSON (line 1, column 2)"),
-        ("[]", "must be an object, not a list"),
-        ('{"currentTime": "tomorrow"}', "must be a date and time with its offset"),
-        ('{"a": "\\u0000"}', "must not contain a NUL character"),
+        ("[]", "Must be an object, not a list"),
+        ('{"currentTime": "tomorrow"}', "Must be a date and time with its offset"),
+        ('{"a": "\\u0000"}', "Must not contain a NUL character"),
     ],
 )
 def test_refused_beside_the_field(browse, ada, context, message):

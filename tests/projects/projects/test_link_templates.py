@@ -79,7 +79,7 @@ def test_they_are_lines_on_the_settings_page(browse: Any, people: Any) -> None:
     page = page_text(browse("owner").get("/projects/shop/settings/"))
     assert f"Code {CODE['urlTemplate']}" in page
     refused = browse("owner").post("/projects/shop/settings/", form | {"link_templates": "ftp://x"})
-    assert (refused.status_code, "must be a web URL" in page_text(refused)) == (400, True)
+    assert (refused.status_code, "Must be a web URL" in page_text(refused)) == (400, True)
 
 
 @pytest.mark.django_db
