@@ -101,7 +101,7 @@ class ComparedExample(s.Serializer[Any]):
     after = ComparedResult()
 
 
-class ChangedExpectation(s.Serializer[Any]):
+class ExpectationRecord(s.Serializer[Any]):
     savedContext = s.CharField()
     project = s.CharField()
     flag = s.CharField()
@@ -109,6 +109,12 @@ class ChangedExpectation(s.Serializer[Any]):
     enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
     variant = s.CharField(allow_null=True)
     payload = Payload(required=False, help_text="Missing: any.")
+    enforcedIn = s.CharField(
+        allow_null=True, help_text="The project that refuses to break it, if it refuses that."
+    )
+
+
+class ChangedExpectation(ExpectationRecord):
     before = ComparedResult()
     after = ComparedResult()
 
@@ -196,6 +202,7 @@ RESPONSE_EXAMPLE: dict[str, Any] = {
                 "environment": "production",
                 "enabled": True,
                 "variant": None,
+                "enforcedIn": None,
                 "before": {
                     "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1.0}],
                     "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",

@@ -7,9 +7,8 @@ from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import Body, BoundedTexts, NullableText
 from playground.comparison.draft import DraftBody
-from playground.comparison.openapi import SharedAnswer
+from playground.comparison.openapi import ExpectationRecord, SharedAnswer
 from playground.context_body import MAX_FIELDS
-from playground.openapi import Payload
 from playground.saved_contexts.rules import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
 from projects.serializers import StrictSerializer
 from projects.strategies.serializers import PayloadBody
@@ -89,15 +88,7 @@ class CheckBody(StrictSerializer):
     )
 
 
-class CheckedExpectation(s.Serializer[Any]):
-    savedContext = s.CharField()
-    project = s.CharField()
-    flag = s.CharField()
-    environment = s.CharField()
-    enabled = s.BooleanField()
-    variant = s.CharField(allow_null=True)
-    payload = Payload(required=False, help_text="Missing: any.")
-    enforcedIn = s.CharField(allow_null=True)
+class CheckedExpectation(ExpectationRecord):
     met = s.BooleanField()
     results = SharedAnswer(many=True)
     reason = s.CharField()

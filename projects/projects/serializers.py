@@ -120,23 +120,26 @@ class LatestOfProject(serializers.Serializer):
     onboardingStatus = OnboardingStatus()
 
 
-class ProjectSummary(LatestOfProject):
+class CountedProject(LatestOfProject):
+    health = serializers.IntegerField(
+        help_text="Percent of the active flags that are neither stale nor potentially stale."
+    )
+    favorite = serializers.BooleanField()
+    featureCount = serializers.IntegerField(help_text="Active flags.")
+    archivedFeatureCount = serializers.IntegerField()
+    staleFeatureCount = serializers.IntegerField()
+    owners = serializers.ListField(child=serializers.DictField())
+
+
+class ProjectSummary(CountedProject):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
     mode = serializers.CharField()
     defaultStickiness = serializers.CharField()
     memberCount = serializers.IntegerField(help_text="Users with access, also through a group, each once.")
-    health = serializers.IntegerField(
-        help_text="Percent of the active flags that are neither stale nor potentially stale."
-    )
-    favorite = serializers.BooleanField()
-    owners = serializers.ListField(child=serializers.DictField())
     createdAt = serializers.DateTimeField()
     archivedAt = serializers.DateTimeField(allow_null=True)
-    featureCount = serializers.IntegerField(help_text="Active flags.")
-    archivedFeatureCount = serializers.IntegerField()
-    staleFeatureCount = serializers.IntegerField()
 
 
 class ProjectList(serializers.Serializer):
@@ -169,19 +172,13 @@ class ProjectStats(serializers.Serializer):
     projectMembersAddedCurrentWindow = serializers.IntegerField()
 
 
-class ProjectOverview(LatestOfProject, ProjectRecord):
+class ProjectOverview(CountedProject, ProjectRecord):
     version = serializers.IntegerField(help_text="Version of this format: 1.")
     members = serializers.IntegerField()
     stats = ProjectStats()
     updatedAt = serializers.DateTimeField(help_text="Its last event, or its creation.")
-    health = serializers.IntegerField()
-    favorite = serializers.BooleanField()
     environments = EnvironmentOfProject(many=True)  # type: ignore[assignment]
     featureTypeCounts = FlagTypeCount(many=True)
-    featureCount = serializers.IntegerField()
-    archivedFeatureCount = serializers.IntegerField()
-    staleFeatureCount = serializers.IntegerField()
-    owners = serializers.ListField(child=serializers.DictField())
 
 
 class ProjectDetails(ProjectOverview):
