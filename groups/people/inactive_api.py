@@ -9,15 +9,12 @@ from flagadmin.core.http.fields import Body, ListOf
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.people.dormant import delete_inactive_people, read_inactive_people
+from groups.people.serializers import NamedAccount
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 
 
-class InactivePersonRecord(serializers.Serializer):
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    username = serializers.CharField()
-    email = serializers.CharField(allow_null=True)
+class InactivePersonRecord(NamedAccount):
     seenAt = serializers.DateTimeField(allow_null=True, help_text="The last login.")
     createdAt = serializers.DateTimeField()
     patSeenAt = serializers.DateTimeField(allow_null=True, help_text="The last use of a personal token.")

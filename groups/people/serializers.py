@@ -93,15 +93,18 @@ class RoleRecord(serializers.Serializer):
     )
 
 
-class AccountRecord(serializers.Serializer):
+class NamedAccount(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    username = serializers.CharField()
+    email = serializers.CharField(allow_null=True)
+
+
+class AccountRecord(NamedAccount):
     """A person or a service account."""
 
-    id = serializers.IntegerField()
     isAPI = serializers.BooleanField(help_text="Always false: tokens without a user are not accounts.")
     accountType = serializers.CharField(help_text="User or Service Account.")
-    username = serializers.CharField()
-    name = serializers.CharField()
-    email = serializers.CharField(allow_null=True)
     rootRole = serializers.IntegerField(allow_null=True)
     isActive = serializers.BooleanField()
     seenAt = serializers.DateTimeField(allow_null=True)

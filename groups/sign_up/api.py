@@ -14,7 +14,7 @@ from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
 from groups.models import InviteLink
-from groups.people.serializers import RoleRecord, RootRoleField, make_role_record
+from groups.people.serializers import NamedAccount, RoleRecord, RootRoleField, make_role_record
 from groups.permissions import Permission
 from groups.sign_up import actions
 from groups.sign_up.actions import NewInviteLink
@@ -46,11 +46,8 @@ class InviteLinkUpdateBody(Body):
     )
 
 
-class SignedUpUser(serializers.Serializer):
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    username = serializers.CharField()
-    email = serializers.CharField(allow_null=True)
+class SignedUpUser(NamedAccount):
+    pass
 
 
 class InviteLinkRecord(serializers.Serializer):

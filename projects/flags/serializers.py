@@ -113,14 +113,17 @@ class FlagBody(FlagChanges):
     tags = TagBody(many=True, required=False, allow_null=True)
 
 
-class SeenFlag(serializers.Serializer):
+class NamedFlag(serializers.Serializer):
     name = serializers.CharField()
     description = serializers.CharField(allow_null=True)
     type = serializers.CharField()
-    project = serializers.CharField()
     stale = serializers.BooleanField()
     createdAt = serializers.DateTimeField()
     impressionData = serializers.BooleanField()
+
+
+class SeenFlag(NamedFlag):
+    project = serializers.CharField()
     archived = serializers.BooleanField()
 
 
@@ -144,16 +147,10 @@ class EnvironmentSummary(serializers.Serializer):
     hasEnabledStrategies = serializers.BooleanField()
 
 
-class FlagSummary(serializers.Serializer):
+class FlagSummary(NamedFlag):
     """A flag as shown in lists."""
 
-    type = serializers.CharField()
-    description = serializers.CharField(allow_null=True)
     favorite = serializers.BooleanField()
-    name = serializers.CharField()
-    createdAt = serializers.DateTimeField()
-    stale = serializers.BooleanField()
-    impressionData = serializers.BooleanField()
     environments = EnvironmentSummary(many=True)
     tags = TagRecord(many=True, required=False)
 

@@ -15,6 +15,7 @@ from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
 from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
+from groups.people.serializers import NamedAccount
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.members import actions
@@ -95,13 +96,9 @@ class RoleAccessBody(Body):
     groups = IdBody(many=True, required=False)
 
 
-class UserOfProject(serializers.Serializer):
-    id = serializers.IntegerField()
+class UserOfProject(NamedAccount):
     isAPI = serializers.BooleanField()
     accountType = serializers.CharField(help_text="User or Service Account.")
-    name = serializers.CharField()
-    username = serializers.CharField()
-    email = serializers.CharField(allow_null=True)
     roleId = serializers.IntegerField(help_text="The first role granted.")
     roles = serializers.ListField(child=serializers.IntegerField())
     addedAt = serializers.DateTimeField()

@@ -5,6 +5,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from groups.authentication import ApiRequest
+from groups.people.serializers import NamedAccount
 from groups.viewsets import ViewSet
 from projects.access import access_project
 from projects.projects.personal_dashboard import (
@@ -16,11 +17,8 @@ from projects.projects.personal_dashboard import (
 from projects.projects.serializers import OnboardingStatus
 
 
-class Administrator(serializers.Serializer):
-    id = serializers.IntegerField()
-    username = serializers.CharField()
-    name = serializers.CharField()
-    email = serializers.CharField(allow_null=True)
+class Administrator(NamedAccount):
+    pass
 
 
 class PersonalProject(serializers.Serializer):

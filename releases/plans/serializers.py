@@ -5,7 +5,7 @@ from rest_framework import serializers
 from flagadmin.core.http.fields import Body, ListOf, Texts
 from projects.strategies.serializers import StrategyChanges
 from releases.models import ReleasePlan
-from releases.templates.serializers import MilestoneRecord, TransitionBody
+from releases.templates.serializers import MilestonesRecord, TransitionBody
 
 
 class StepsBody(TransitionBody):
@@ -86,19 +86,12 @@ class SafeguardRecord(serializers.Serializer):
     firingSince = serializers.DateTimeField(allow_null=True, help_text="Of an alert.")
 
 
-class PlanRecord(serializers.Serializer):
-    id = serializers.CharField()
-    discriminator = serializers.CharField()
-    name = serializers.CharField()
-    description = serializers.CharField(allow_null=True)
+class PlanRecord(MilestonesRecord):
     featureName = serializers.CharField()
     environment = serializers.CharField()
-    createdByUserId = serializers.IntegerField(help_text="0: an API token, or somebody who was deleted.")
-    createdAt = serializers.DateTimeField()
     activeMilestoneId = serializers.CharField(allow_null=True)
     releasePlanTemplateId = serializers.CharField(allow_blank=True)
     state = serializers.CharField(help_text=f"One of {', '.join(ReleasePlan.State.values)}.")
     reason = serializers.CharField(allow_blank=True, help_text="Why it is paused.")
     pauseIfExpectationBreaks = serializers.BooleanField()
-    milestones = MilestoneRecord(many=True)
     safeguards = SafeguardRecord(many=True)

@@ -18,7 +18,7 @@ from projects.flags.lists.search import OperatorFilter
 from releases.models import ChangeRequest
 from releases.requests.documents import found_document
 from releases.requests.queries import CLOSED, UNDECIDED, visible_requests
-from releases.requests.serializers import ScheduleRecord
+from releases.requests.serializers import NamedRequest
 
 STATES = {"open": (ChangeRequest.State.DRAFT, *UNDECIDED), "closed": CLOSED}
 
@@ -47,17 +47,10 @@ class FoundAuthor(serializers.Serializer):
     imageUrl = serializers.CharField(help_text="Always empty.")
 
 
-class FoundRequest(serializers.Serializer):
-    id = serializers.IntegerField()
-    title = serializers.CharField(required=False)
-    environment = serializers.CharField()
-    project = serializers.CharField()
+class FoundRequest(NamedRequest):
     features = Texts(help_text="Names of the flags it changes.")
     segments = Texts(help_text="Names of the segments it changes.")
     createdBy = FoundAuthor()
-    createdAt = serializers.DateTimeField()
-    state = serializers.CharField(help_text=f"One of {', '.join(ChangeRequest.State.values)}.")
-    schedule = ScheduleRecord(required=False, help_text="In state `Scheduled`.")
 
 
 class FoundRequests(serializers.Serializer):

@@ -166,11 +166,17 @@ class ScheduledRecord(serializers.Serializer):
     title = serializers.CharField(required=False)
 
 
-class ChangeRequestRecord(serializers.Serializer):
+class NamedRequest(serializers.Serializer):
     id = serializers.IntegerField()
     title = serializers.CharField(required=False)
     environment = serializers.CharField()
     project = serializers.CharField()
+    createdAt = serializers.DateTimeField()
+    state = serializers.CharField(help_text=f"One of {', '.join(ChangeRequest.State.values)}.")
+    schedule = ScheduleRecord(required=False, help_text="In state `Scheduled`.")
+
+
+class ChangeRequestRecord(NamedRequest):
     minApprovals = serializers.IntegerField()
     features = FeatureChangesRecord(many=True)
     segments = SegmentChangeRecord(many=True)
@@ -178,12 +184,9 @@ class ChangeRequestRecord(serializers.Serializer):
     rejections = ReviewRecord(many=True)
     comments = CommentRecord(many=True)
     createdBy = AuthorRecord()
-    createdAt = serializers.DateTimeField()
     stateTimestamps = serializers.DictField(child=serializers.DateTimeField())
-    state = serializers.CharField(help_text=f"One of {', '.join(ChangeRequest.State.values)}.")
     impact = ImpactRecord(required=False, help_text="Who changes, as last measured.")
     moved = MovedRecord(required=False, help_text="Why approvals were withdrawn.")
-    schedule = ScheduleRecord(required=False, help_text="In state `Scheduled`.")
 
 
 class CountRecord(serializers.Serializer):

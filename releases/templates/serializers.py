@@ -107,13 +107,16 @@ class MilestoneRecord(serializers.Serializer):
     strategies = MilestoneStrategyRecord(many=True)
 
 
-class TemplateRecord(serializers.Serializer):
+class MilestonesRecord(serializers.Serializer):
     id = serializers.CharField()
     discriminator = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField(allow_null=True)
-    project = serializers.CharField(allow_null=True, help_text="null: for all projects.")
     createdByUserId = serializers.IntegerField(help_text="0: an API token, or somebody who was deleted.")
     createdAt = serializers.DateTimeField()
-    archivedAt = serializers.DateTimeField(allow_null=True)
     milestones = MilestoneRecord(many=True)
+
+
+class TemplateRecord(MilestonesRecord):
+    project = serializers.CharField(allow_null=True, help_text="null: for all projects.")
+    archivedAt = serializers.DateTimeField(allow_null=True)
