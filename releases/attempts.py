@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
@@ -19,6 +20,8 @@ log = logging.getLogger("flagadmin.releases")
 
 LOCK_WAIT = "1s"
 AT_ONCE = 200
+SOON = timedelta(seconds=1)
+"""Until what another change holds up is looked at again."""
 _CLAIM = """
 UPDATE {table} SET look_at = %s WHERE id IN (
        SELECT id FROM {table} WHERE {condition} AND look_at <= %s
@@ -39,8 +42,25 @@ def claim_due(table: str, look_every: timedelta, condition: str = "true") -> Ite
             yield keys
 
 
-def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> None:
-    """Notes what cannot be done, with its reason; leaves what another change holds up for the next time.
+class Attempts:
+    """Those of one look. It waits once for a project that another change holds up, and leaves the rest of it."""
+
+    def __init__(self) -> None:
+        self.projects_held_up: set[str] = set()
+        self.left: list[Any] = []
+        """The keys of what is left for the next look."""
+
+    def attempt(
+        self, key: Any, project: str, act: Callable[[], None], note_failure: Callable[[str], None]
+    ) -> None:
+        """Raises as `attempt`."""
+        if project in self.projects_held_up or not attempt(act, note_failure):
+            self.projects_held_up.add(project)
+            self.left.append(key)
+
+
+def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> bool:
+    """Notes what cannot be done, with its reason. False if another change holds it up.
 
     Raises MaintenanceMode, and the errors of an absent database.
     """
@@ -59,6 +79,8 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> Non
     except OperationalError as error:
         if get_sqlstate(error) != LOCK_NOT_AVAILABLE:
             raise
+        return False
+    return True
 
 
 def wait_briefly_for_locks() -> None:

@@ -6,7 +6,7 @@ server that dies in between has changed nothing, and another one looks a minute 
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -21,7 +21,7 @@ from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import read_strategy_documents
 from projects.models import Project, Strategy
-from releases.attempts import attempt, claim_due, wait_briefly_for_locks, waiting_for_database
+from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import get_flag_path
 from releases.plans.predicted import without_identity
@@ -59,16 +59,23 @@ def look_at_due() -> None:
 
 def _look_at(keys: Sequence[str]) -> None:
     now = timezone.now()
-    judge = Judge(now)
+    judge, attempts = Judge(now), Attempts()
     plans = ReleasePlan.objects.filter(pk__in=keys).select_related("flag", "active", "by")
     for plan in plans.prefetch_related("milestones", "safeguards").order_by("pk"):
-        verdicts = judge.judge(plan)
-        if (breach := find_breach(verdicts)) is not None:
-            attempt(partial(react, plan, breach), partial(note_failure, plan))
-        elif may_be_due(plan, now) and find_step(plan, verdicts, now).is_due:
-            attempt(partial(take_step, plan), partial(note_failure, plan))
-        else:
+        if (act := _choose_act(plan, judge.judge(plan), now)) is None:
             _look_again(plan, now)
+        else:
+            attempts.attempt(plan.pk, plan.flag.project_id, act, partial(note_failure, plan))
+    ReleasePlan.objects.filter(pk__in=attempts.left, state=State.RUNNING).update(look_at=now + SOON)
+
+
+def _choose_act(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> Callable[[], None] | None:
+    """What is to be done with the plan now, if anything."""
+    if (breach := find_breach(verdicts)) is not None:
+        return partial(react, plan, breach)
+    if may_be_due(plan, now) and find_step(plan, verdicts, now).is_due:
+        return partial(take_step, plan)
+    return None
 
 
 def _look_again(plan: ReleasePlan, now: datetime) -> None:

@@ -16,7 +16,7 @@ from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.models import FlagEnvironment, Project
-from releases.attempts import attempt, claim_due, wait_briefly_for_locks
+from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks
 from releases.gate_refusal import make_skip_event
 from releases.models import Safeguard
 from releases.plans.access import FlagPath
@@ -42,13 +42,15 @@ def _look_at(keys: Sequence[str]) -> None:
     now = timezone.now()
     safeguards = list(Safeguard.objects.filter(pk__in=keys).select_related("flag").order_by("pk"))
     places = find_places_on(safeguards)
-    judge = Judge(now)
+    judge, attempts = Judge(now), Attempts()
     for safeguard in safeguards:
         is_on = (safeguard.flag_id, safeguard.environment_id) in places
         if is_on == (safeguard.numbers_from is None):
             Safeguard.objects.filter(pk=safeguard.pk).update(numbers_from=now if is_on else None)
         elif is_on and (verdict := judge.judge_of_flag(safeguard)).state == State.BREACHED:
-            attempt(partial(turn_off, safeguard, verdict), partial(_note_failure, safeguard))
+            act, note = partial(turn_off, safeguard, verdict), partial(_note_failure, safeguard)
+            attempts.attempt(safeguard.pk, get_safeguard_path(safeguard).project, act, note)
+    Safeguard.objects.filter(pk__in=attempts.left).update(look_at=now + SOON)
 
 
 def find_places_on(safeguards: Collection[Safeguard]) -> set[tuple[int | None, str | None]]:

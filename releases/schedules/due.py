@@ -18,7 +18,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, pluralize
 from groups.access import Caller, missing
 from projects.models import Flag
-from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
+from releases.attempts import Attempts, wait_briefly_for_locks, waiting_for_database
 from releases.models import ChangeRequest, Schedule
 from releases.requests.access import lock_project
 from releases.requests.apply import APPLY, make_changes_as, may_apply
@@ -38,11 +38,12 @@ _outage = threading.Event()
 
 
 def apply_due() -> None:
-    """Applies what is due. One that another change holds up is left for the next time."""
+    """Applies what is due. A project that another change holds up is left for the next time."""
+    attempts = Attempts()
     with waiting_for_database("Scheduled change requests", _outage):
-        due = Schedule.objects.filter(status=Status.PENDING, at__lte=timezone.now())
-        for key in due.order_by("at", "id").values_list("pk", flat=True)[:AT_ONCE]:
-            attempt(partial(apply_scheduled, key), partial(note_failure, key))
+        due = Schedule.objects.filter(status=Status.PENDING, at__lte=timezone.now()).order_by("at", "id")
+        for key, project in due.values_list("pk", "request__project_id")[:AT_ONCE]:
+            attempts.attempt(key, project, partial(apply_scheduled, key), partial(note_failure, key))
 
 
 @transactional

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
@@ -105,6 +106,23 @@ def test_who_has_seen_the_plan_earlier_takes_no_second_step(plan, pass_time):
     due.take_step(seen)
     due.take_step(seen)
     assert started_events() == ["5 %", "25 %"]
+
+
+def test_a_step_that_another_change_holds_up_is_taken_once_that_has_ended(plan, pass_time, monkeypatch):
+    monkeypatch.setattr("releases.attempts.LOCK_WAIT", "1ms")
+    pass_time(DAY)
+    elsewhere = connection.copy()
+    elsewhere.set_autocommit(False)
+    try:
+        with elsewhere.cursor() as cursor:
+            cursor.execute("SELECT id FROM projects_project FOR NO KEY UPDATE")
+        look_at_due()
+    finally:
+        elsewhere.close()
+    assert rollout_of() == 5
+    pass_time(timedelta(seconds=1))
+    look_at_due()
+    assert rollout_of() == 25
 
 
 def test_a_server_that_dies_is_followed_by_another_a_minute_later(plan, pass_time, monkeypatch):

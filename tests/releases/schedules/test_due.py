@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import OperationalError, connection
@@ -16,6 +17,7 @@ from groups.models import Grant, Role, RolePermission, User
 from projects.models import Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest, Schedule
+from releases.requests.access import lock_project
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.schedules.actions import cancel_schedule, schedule_request
@@ -128,20 +130,24 @@ def test_a_project_that_somebody_else_changes_is_left_for_the_next_time(
     ana: Caller, pass_time: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduled(ana)
+    scheduled(ana, ProposedChange("cart", "addStrategy", {"name": "default"}))
     pass_time(timedelta(minutes=10))
     monkeypatch.setattr("releases.attempts.LOCK_WAIT", "1ms")
+    waited = Mock(wraps=lock_project)
+    monkeypatch.setattr("releases.schedules.due.lock_project", waited)
     elsewhere = connection.copy()
     elsewhere.set_autocommit(False)
     try:
         with elsewhere.cursor() as cursor:
             cursor.execute("SELECT id FROM projects_project WHERE id = 'shop' FOR NO KEY UPDATE")
             apply_due()
-            assert outcome()[:2] == ("Scheduled", "pending")
+        assert waited.call_count == 1, "each request of the project has been waited for"
+        assert {*Schedule.objects.values_list("request__state", "status")} == {("Scheduled", "pending")}
         elsewhere.rollback()
     finally:
         elsewhere.close()
     apply_due()
-    assert outcome()[0] == "Applied"
+    assert {*Schedule.objects.values_list("request__state", "status")} == {("Applied", "done")}
 
 
 def test_one_that_could_not_be_applied_in_time_says_how_late_it_is(ana: Caller, pass_time: Move) -> None:
