@@ -1,5 +1,7 @@
 """Pages for logging in with a password, a one-time link or the initial set-up link, and for logging out."""
 
+from typing import Any
+
 from django import forms
 from django.conf import settings
 from django.contrib import messages
@@ -105,7 +107,10 @@ class ForgotPasswordPage(View):
 
     def show(self, request: HttpRequest, form: ForgotForm, *, status: int = 200) -> HttpResponse:
         off = PASSWORDS_OFF if not settings.PASSWORD_LOGIN else "" if is_mail_on() else NO_MAIL
-        context = {"title": "Forgot your password?", "lead": off or "You get a link by email."}
+        context: dict[str, Any] = {
+            "title": "Forgot your password?",
+            "lead": off or "You get a link by email.",
+        }
         if not off:
             context |= {"form": form, "button": "Send the link"}
         return render(request, "login/link.html", context, status=status)
