@@ -89,6 +89,7 @@ def test_canceling_the_confirmation_keeps_what_was_entered(visit, check_accessib
     dialog.get_by_role("button", name="Cancel").click()
 
     expect(dialog).to_be_hidden()
+    expect(page.get_by_role("button", name="Save to production…").last).to_be_focused()
     expect(page.get_by_label("Title")).to_have_value("Half")
     expect(page.get_by_role("switch", name="Enabled")).not_to_be_checked()
     assert not strategy().disabled

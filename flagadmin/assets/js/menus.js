@@ -31,6 +31,7 @@ document.addEventListener("click", (event) => {
 
 onEach("dialog[data-modal]", (dialog) => {
   if (!dialog.open) dialog.addEventListener("close", () => dialog.remove()); // htmx added it, and adds it anew when asked again
+  else dialog.addEventListener("close", () => find("#editor button.main")?.focus()); // the page came anew: nothing had the focus
   dialog.open = false;
   dialog.showModal();
 });
