@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
 from projects.definitions import Definitions, find_unequal
 from projects.limits import Limits
+from projects.strategies.fields import drop_sort_order
 
 NOT_ANSWERED = ("stale", "impression_data", "project", "archived")
 """Members of a flag that decide nothing about its result."""
@@ -161,7 +162,7 @@ def _changes_of_strategies(
     updated = [
         ProposedChange(name, "updateStrategy", _changed_members(old[key], new[key]))
         for key in kept
-        if _unplaced(new[key]) != _unplaced(old[key])
+        if drop_sort_order(new[key]) != drop_sort_order(old[key])
     ]
     # An enabled one goes last, once others are there: without any, the flag would be turned off.
     gone = sorted((key for key in old if key not in new), key=lambda key: not old[key]["disabled"])
@@ -203,7 +204,7 @@ def _keep_ids(
 
 
 def _are_equal(first: StrategyDefinition, second: StrategyDefinition) -> bool:
-    return _unplaced({**first, "id": ""}) == _unplaced({**second, "id": ""})
+    return drop_sort_order({**first, "id": ""}) == drop_sort_order({**second, "id": ""})
 
 
 def _are_of_one_type(first: StrategyDefinition, second: StrategyDefinition) -> bool:
@@ -212,13 +213,9 @@ def _are_of_one_type(first: StrategyDefinition, second: StrategyDefinition) -> b
 
 def _changed_members(before: StrategyDefinition, after: StrategyDefinition) -> dict[str, Any]:
     """Returns the changed members with its id. The place is a change of its own."""
-    old: Mapping[str, Any] = _unplaced(before)
-    changed = {key: value for key, value in _unplaced(after).items() if old[key] != value}
+    old: Mapping[str, Any] = drop_sort_order(before)
+    changed = {key: value for key, value in drop_sort_order(after).items() if old[key] != value}
     return {"id": after["id"], **changed}
-
-
-def _unplaced(strategy: StrategyDefinition) -> dict[str, Any]:
-    return {key: value for key, value in strategy.items() if key != "sortOrder"}
 
 
 def _changes_of_parents(name: str, before: FlagDefinition, after: FlagDefinition) -> Iterator[ProposedChange]:

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from groups.access import Caller
 from projects.applications.details import find_readable_applications
-from projects.applications.sdk_versions import split_sdk
+from projects.applications.sdk_versions import format_sdk
 from projects.models import ApplicationInstance, Environment, Flag, FlagEnvironment
 
 FEW_FLAGS = 5  # with more of them, nobody needs to be told how to begin
@@ -36,7 +36,7 @@ class FirstSteps:
 
     @property
     def sdk(self) -> str:
-        return " ".join(filter(None, split_sdk(self.instance.sdk_version))) if self.instance else ""
+        return format_sdk(self.instance.sdk_version) if self.instance else ""
 
 
 def find_first_steps(caller: Caller, flags: QuerySet[Flag]) -> FirstSteps | None:

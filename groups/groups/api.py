@@ -17,7 +17,7 @@ from groups.groups import actions
 from groups.groups.queries import access_group, read_groups
 from groups.models import Group
 from groups.models.people import GroupDocument
-from groups.people.serializers import AccountRecord, RootRoleField, make_account_record
+from groups.people.serializers import AccountRecord, NamedGroup, RootRoleField, make_account_record
 from groups.permissions import ROLE_READERS, Permission
 from groups.viewsets import ViewSet
 
@@ -77,17 +77,9 @@ class GroupMemberRecord(serializers.Serializer):
     user = AccountRecord()
 
 
-class GroupRecord(serializers.Serializer):
+class GroupRecord(NamedGroup):
     """A group with its members, and the projects in which it holds a role."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    description = serializers.CharField()
-    mappingsSSO = Texts()
-    rootRole = serializers.IntegerField(allow_null=True)
-    createdBy = serializers.CharField()
-    createdAt = serializers.DateTimeField()
-    scimId = serializers.CharField(allow_null=True)
     users = GroupMemberRecord(many=True)
     projects = Texts()
     userCount = serializers.IntegerField()

@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, Texts
 from flagadmin.core.http.timestamps import iso
 from groups.models import ApiToken, Role, User
 
@@ -159,6 +159,14 @@ class CandidateGroup(serializers.Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
     description = serializers.CharField()
+
+
+class NamedGroup(CandidateGroup):
+    rootRole = serializers.IntegerField(allow_null=True)
+    mappingsSSO = Texts()
+    scimId = serializers.CharField(allow_null=True)
+    createdAt = serializers.DateTimeField()
+    createdBy = serializers.CharField()
 
 
 class Candidates(serializers.Serializer):

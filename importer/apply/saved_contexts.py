@@ -12,7 +12,7 @@ from groups.access import Caller
 from importer.apply.digests import hash_document
 from importer.plan.import_plan import Action, Plan
 from playground.models import SavedContext
-from playground.saved_contexts.actions import check_may_change
+from playground.saved_contexts.actions import check_may_change, make_event
 from playground.saved_contexts.documents import make_saved_context_document
 
 Document = dict[str, Any]
@@ -52,7 +52,7 @@ def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
             saved.enforced_in = state["before"].get("enforced_in", {})
             yield _change(saved, state["before"], caller)
         else:
-            yield _make_event(
+            yield make_event(
                 EventType.SAVED_CONTEXT_DELETED, saved, before=make_saved_context_document(saved)
             )
             saved.delete()
@@ -65,12 +65,8 @@ def _change(saved: SavedContext, values: Document, caller: Caller) -> Event:
     saved.updated_by, saved.updated_at = caller.name, timezone.now()
     saved.save()
     kind = EventType.SAVED_CONTEXT_UPDATED if before else EventType.SAVED_CONTEXT_CREATED
-    return _make_event(kind, saved, before=before, after=make_saved_context_document(saved))
+    return make_event(kind, saved, before=before, after=make_saved_context_document(saved))
 
 
 def _make_document(saved: SavedContext) -> Document:
     return {field: getattr(saved, field) for field in FIELDS}
-
-
-def _make_event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
-    return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)

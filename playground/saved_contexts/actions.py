@@ -54,7 +54,7 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
     enforce(saved, caller, before=None, projects=read_flag_projects(saved.expectations))
     _save(saved, caller)
     record(
-        _make_event(EventType.SAVED_CONTEXT_CREATED, saved, after=make_saved_context_document(saved)),
+        make_event(EventType.SAVED_CONTEXT_CREATED, saved, after=make_saved_context_document(saved)),
         actor=caller,
     )
     return saved
@@ -83,7 +83,7 @@ def update_saved_context(
     if any(before[key] != value for key, value in make_saved_context_document(saved).items()):
         _save(saved, caller)
         after = make_saved_context_document(saved)
-        record(_make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
+        record(make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
     return saved
 
 
@@ -102,7 +102,7 @@ def delete_saved_context(context_id: int, *, expected: Expected = None, caller: 
     before = make_saved_context_document(saved)
     check_expected(expected, build_visible_document(caller, saved))
     check_may_state(caller, list_enforcing_projects(saved, saved.expectations))
-    record(_make_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
+    record(make_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
     saved.delete()
 
 
@@ -176,5 +176,5 @@ def _no_context(context_id: int) -> NotFound:
     return NotFound(f"Saved context with id {context_id} not found.")
 
 
-def _make_event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
+def make_event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
     return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)

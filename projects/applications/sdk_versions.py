@@ -15,6 +15,11 @@ def split_sdk(sdk: str) -> tuple[str, str]:
     return name, rest.partition(":")[0]
 
 
+def format_sdk(sdk: str) -> str:
+    """``unleash-node-sdk 6.12.1``"""
+    return " ".join(filter(None, split_sdk(sdk)))
+
+
 def group_sdks(sdks: Iterable[str]) -> list[dict[str, Any]]:
     """``[{"name", "versions"}]``: names in code-point order, versions in version order."""
     versions: dict[str, set[str]] = defaultdict(set)

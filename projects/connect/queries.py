@@ -12,7 +12,7 @@ from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn, Permission
 from projects.applications.details import find_readable_applications
-from projects.applications.sdk_versions import split_sdk
+from projects.applications.sdk_versions import format_sdk
 from projects.models import (
     ApplicationInstance,
     Environment,
@@ -83,8 +83,7 @@ class Connection:
 
     @property
     def sdk(self) -> str:
-        """``unleash-node-sdk 6.12.1``"""
-        return " ".join(filter(None, split_sdk(self.instance.sdk_version))) if self.instance else ""
+        return format_sdk(self.instance.sdk_version) if self.instance else ""
 
     @property
     def state(self) -> str:

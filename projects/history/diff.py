@@ -12,6 +12,7 @@ from playground.engine.definitions import (
     VariantDefinition,
 )
 from playground.engine.sentences import SHOWN_VALUES
+from projects.strategies.fields import drop_sort_order
 from projects.strategies.sentences import describe_constraint, summarize_strategy
 
 Document = dict[str, Any]
@@ -160,8 +161,8 @@ def _describe_strategy(strategy: StrategyDefinition, segments: Mapping[int, str]
 def _list_strategy_changes(
     before: list[StrategyDefinition], after: list[StrategyDefinition], segments: Mapping[int, str]
 ) -> Iterator[Change]:
-    if [_drop_sort_order(strategy) for strategy in before] == [
-        _drop_sort_order(strategy) for strategy in after
+    if [drop_sort_order(strategy) for strategy in before] == [
+        drop_sort_order(strategy) for strategy in after
     ]:
         if before != after:
             yield Change(
@@ -198,18 +199,14 @@ def _list_replaced(
         yield Change("strategy", None, after)
 
 
-def _drop_sort_order(strategy: StrategyDefinition) -> dict[str, Any]:
-    return {key: value for key, value in strategy.items() if key != "sortOrder"}
-
-
 def _find_unmatched(
     strategies: list[StrategyDefinition], others: list[StrategyDefinition]
 ) -> list[StrategyDefinition]:
     """The strategies that have no equal among the others."""
-    left = [_drop_sort_order(other) for other in others]
+    left = [drop_sort_order(other) for other in others]
     unmatched = []
     for strategy in strategies:
-        content = _drop_sort_order(strategy)
+        content = drop_sort_order(strategy)
         if content in left:
             left.remove(content)
         else:

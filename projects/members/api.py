@@ -11,11 +11,11 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
 from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
-from groups.people.serializers import NamedAccount
+from groups.people.serializers import NamedAccount, NamedGroup
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.members import actions
@@ -104,15 +104,7 @@ class UserOfProject(NamedAccount):
     addedAt = serializers.DateTimeField()
 
 
-class GroupOfProject(serializers.Serializer):
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    description = serializers.CharField()
-    rootRole = serializers.IntegerField(allow_null=True)
-    mappingsSSO = Texts()
-    scimId = serializers.CharField(allow_null=True)
-    createdAt = serializers.DateTimeField()
-    createdBy = serializers.CharField()
+class GroupOfProject(NamedGroup):
     users = serializers.ListField(child=serializers.DictField())
     roleId = serializers.IntegerField(help_text="The first role granted.")
     roles = serializers.ListField(child=serializers.IntegerField())

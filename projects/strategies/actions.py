@@ -18,7 +18,7 @@ from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy, StrategySegment
 from projects.strategies.access import access_flag_in, access_flags_in, access_strategies, access_strategy
 from projects.strategies.check import check_room_for_strategy, check_strategies, check_strategy
-from projects.strategies.fields import assign, make_strategy_document
+from projects.strategies.fields import assign, drop_sort_order, make_strategy_document
 from projects.strategies.rules import merge_strategy
 
 
@@ -247,11 +247,6 @@ def order_problems(
         if strategy_id not in stored:
             message = f"{flag.name} has no strategy {strategy_id} in {environment}"
             yield Problem(f"[{index}].id", message)
-
-
-def drop_sort_order(document: StrategyDefinition) -> dict[str, Any]:
-    """The part of the document that ``expected`` is compared with: all members except ``sortOrder``."""
-    return {key: value for key, value in document.items() if key != "sortOrder"}
 
 
 def _list_ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:

@@ -24,6 +24,7 @@ from projects.strategies import actions
 from projects.strategies.access import access_strategy
 from projects.strategies.constraint_rules import constraint_problems, make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
+from projects.strategies.fields import drop_sort_order
 from projects.strategies.known_names import read_legal_values
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.viewsets import OnFlagViewSet
@@ -62,7 +63,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
         return document
 
     def get_current_document(self) -> dict[str, Any]:
-        return actions.drop_sort_order(self.document)
+        return drop_sort_order(self.document)
 
     @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})
     def list(self, request: ApiRequest, **where: Any) -> Response:

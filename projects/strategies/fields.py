@@ -93,6 +93,11 @@ def make_strategy_document(strategy: Any, **others: Any) -> StrategyDefinition:
     return document | others
 
 
+def drop_sort_order(document: StrategyDefinition) -> dict[str, Any]:
+    """What a strategy is wherever it stands: also what ``expected`` is compared with."""
+    return {key: value for key, value in document.items() if key != "sortOrder"}
+
+
 def assign(strategy: Any, document: Mapping[str, Any]) -> None:
     for field in FIELDS:
         setattr(strategy, field.column, document[field.member])

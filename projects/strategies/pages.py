@@ -22,7 +22,6 @@ from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from projects.strategies.access import access_strategy
 from projects.strategies.actions import (
     add_strategy,
-    drop_sort_order,
     remove_strategy,
     update_for_some,
     update_strategy,
@@ -35,6 +34,7 @@ from projects.strategies.editor import (
     describe_whole_strategy,
     list_type_choices,
 )
+from projects.strategies.fields import drop_sort_order
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary
 

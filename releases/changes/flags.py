@@ -18,13 +18,13 @@ from projects.models import Flag
 from projects.strategies.actions import (
     StrategyEdit,
     add_strategy,
-    drop_sort_order,
     edit_strategies,
     order_problems,
     order_strategies,
     remove_strategy,
     update_strategy,
 )
+from projects.strategies.fields import drop_sort_order
 from projects.strategies.rules import merge_strategy
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.strategies.variant_rules import make_variants, variants_problems
