@@ -148,9 +148,8 @@ def _send_request(
     except (Refused, ValueError) as error:
         return Outcome(State.FAILED, f"{label} was not sent: {error}")
     except (OSError, http.client.HTTPException) as error:
-        return Outcome(
-            State.PENDING, f"{label} failed: {error or type(error).__name__}.", _choose_delay(delivery)
-        )
+        reason = getattr(error, "strerror", None) or error or type(error).__name__
+        return Outcome(State.PENDING, f"{label} failed: {reason}.", _choose_delay(delivery))
     assert delivery.details is not None
     delivery.details |= {"answer": answer.text} if answer.text else {}
     return _judge(answer, label, delivery, request)
@@ -175,7 +174,11 @@ def _send_mail(request: Mail, delivery: Delivery) -> Outcome:
     except smtplib.SMTPRecipientsRefused as error:
         return _judge_refusal(error, delivery)
     except (OSError, smtplib.SMTPException) as error:
-        return Outcome(State.PENDING, f"Email failed: {error}.", _choose_delay(delivery))
+        return Outcome(
+            State.PENDING,
+            f"Email failed: {getattr(error, 'strerror', None) or error}.",
+            _choose_delay(delivery),
+        )
     return Outcome(State.SUCCESS, f"Email was sent to {', '.join(request.recipients)}.")
 
 

@@ -115,4 +115,4 @@ def find_cause(error: BaseException) -> str:
         if not isinstance(inner, BaseException):
             break
         error = inner
-    return str(error)[:300]
+    return ((error.strerror if isinstance(error, OSError) else None) or str(error))[:300]

@@ -42,7 +42,7 @@ WEBHOOK: dict[str, Any] = {
 }
 SENT = 3
 """The latest of its events, the last of which could not be sent."""
-REFUSED = "Webhook request failed: [Errno 111] Connection refused."
+REFUSED = "Webhook request failed: Connection refused."
 MATCH = {"labels.alertname": "CheckoutErrors"}
 RULES: list[dict[str, Any]] = [
     {
