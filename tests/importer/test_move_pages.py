@@ -124,6 +124,7 @@ def test_the_token_is_nowhere_stored(begin):
 def test_what_goes_wrong_is_said(begin, unleash, settings):
     unleash.lie = lambda handler: send(handler, 401, b"{}")
     assert "does not accept the token (status 401)." in page_text(begin("apply"))
+    assert "Move now" not in page_text(begin("plan"))
     assert "is not an address like" in page_text(begin("plan", address="unleash"))
     settings.INTEGRATION_NETWORKS = []
     unleash.asked.clear()
