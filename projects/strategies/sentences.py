@@ -45,11 +45,11 @@ def summarize_strategy(
     return Summary(whom, shorten_conditions(conditions, limit))
 
 
-def summarize_conditions(constraints: Sequence[Any]) -> Summary:
+def summarize_conditions(constraints: Sequence[Any], limit: int = MAX_LISTED) -> Summary:
     """The description of a segment, which consists of its conditions."""
     if not constraints:
         return Summary("Includes every request")
-    return Summary("", shorten_conditions([describe_constraint(item) for item in constraints]))
+    return Summary("", shorten_conditions([describe_constraint(item) for item in constraints], limit))
 
 
 def shorten_conditions(conditions: Sequence[str], limit: int = MAX_LISTED) -> list[str]:

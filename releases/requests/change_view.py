@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from flagadmin.core.errors import NotFound
 from projects.history.diff import format_variants
 from projects.strategies.sentences import summarize_conditions, summarize_strategy
+from projects.strategies.variant_rules import make_variants
 from releases.models import Change, ChangeRequest
 from releases.requests.conflicts import (
     describe_conflict,
@@ -65,11 +66,9 @@ def view_change(
 def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any]:
     """What it changes as it is and as the change would leave it; None where there is none."""
     if change.action == "patchVariant":
-        return format_variants(now), format_variants(change.payload["variants"])
+        return format_variants(now), format_variants(make_variants(change.payload["variants"], now))
     if change.action == "updateSegment":
-        return summarize_conditions(now["constraints"]), summarize_conditions(
-            {**now, **change.payload}["constraints"]
-        )
+        return _segment_sides(now, {**now, **change.payload})
     if "Strategy" not in change.action or change.action == "reorderStrategy":
         return None, None
     stored = now if isinstance(now, dict) else None
@@ -79,3 +78,15 @@ def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any
     payload = narrow_payload(change, change.made_from)
     wanted = (stored or {}) | {key: value for key, value in payload.items() if value is not None}
     return before, summarize_strategy(wanted, segments=segments)
+
+
+def _segment_sides(now: Any, wanted: Any) -> tuple[str | None, str | None]:
+    """Its name, its conditions or both, whichever differ. All conditions: the last may be the one that changes."""
+    differing = [key for key in ("name", "constraints") if now[key] != wanted[key]]
+
+    def describe(segment: Any) -> str | None:
+        conditions = summarize_conditions(segment["constraints"], limit=len(segment["constraints"]))
+        parts = {"name": segment["name"], "constraints": str(conditions)}
+        return ": ".join(parts[key] for key in differing) or None
+
+    return describe(now), describe(wanted)

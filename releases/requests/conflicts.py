@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import NotFound
+from flagadmin.core.errors import NotFound, clip
 from groups.models import User
 from projects.history.field_changes import FieldChange, list_strategy_changes
 from projects.models import ProjectEnvironment
@@ -13,6 +13,8 @@ from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
 from releases.targets import Flags, StoredFlags, Target
+
+MAX_NAME = 200  # characters of the first change in the name of a request without a title
 
 
 def make_target(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Target:
@@ -37,10 +39,14 @@ def name_request(request: ChangeRequest) -> str:
     if request.title:
         return request.title
     changes = list(request.changes.all())
-    if not changes:
+    return name_for_changes(request, changes[0] if changes else None, len(changes))
+
+
+def name_for_changes(request: ChangeRequest, first: Change | None, number: int) -> str:
+    if first is None:
         return f"Change request {request.pk}"
-    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
-    return f"{say_change(request, changes[0])[:200]}{more}"
+    more = f" and {number - 1} more" if number > 1 else ""
+    return clip(say_change(request, first), MAX_NAME) + more
 
 
 def read_now(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Any:

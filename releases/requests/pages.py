@@ -16,7 +16,7 @@ from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
-from releases.requests.conflicts import name_request
+from releases.requests.conflicts import name_for_changes
 from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
 from releases.schedules.actions import set_any_state
@@ -50,7 +50,8 @@ class RequestsPage(ListPage):
         requests = read_requests(self.project.pk, self.caller).prefetch_related(None)
         if state := values["state"]:
             requests = requests.filter(state=state)
-        # Joined, the changes of all requests would be counted for each page, with all columns of these grouped.
+        # The page needs little of what requests are read with. Joined, the changes of all requests would be counted
+        # for each page, with all columns of these grouped.
         counts = Change.objects.order_by().filter(request=OuterRef("pk")).values("request")
         number = Subquery(counts.annotate(number=Count("pk")).values("number"))
         listed = requests.select_related(None).select_related("author").defer("impact", "moved", "summary")
@@ -64,7 +65,16 @@ class RequestsPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = super().get_context_data(**kwargs)
-        data["requests"] = [(row, name_request(row)) for row in data["listing"].rows]
+        rows = data["listing"].rows
+        untitled = Change.objects.filter(request__in=[row.pk for row in rows if not row.title])
+        # All the changes of a request may be large.
+        first = {
+            change.request_id: change
+            for change in untitled.order_by("request_id", "id").distinct("request_id")
+        }
+        data["requests"] = [
+            (row, row.title or name_for_changes(row, first.get(row.pk), row.change_count)) for row in rows
+        ]
         return (
             data
             | {"parent": "projects/base.html"}

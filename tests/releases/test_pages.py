@@ -4,10 +4,13 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from flagadmin.core.audit.models import AuditEvent
+from groups.models import User
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
-from releases.models import ChangeRequest
+from releases.models import Change, ChangeRequest
 from tests.support.change_requests import propose, turn
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -129,20 +132,73 @@ def test_the_policy_is_a_setting_of_the_project(browse, cart):
     assert link.required_approvals is None
 
 
-def test_changed_variants_and_segments_are_shown_before_and_after(browse, cart, api):
+VARIANT = {"weight": 1000, "weightType": "variable", "stickiness": "default"}
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({"variants": [VARIANT | {"name": "blue"}]}, "none →to blue 100 %"),
+        # As they will be stored, not as they were sent.
+        (
+            {"variants": [VARIANT | {"name": name} for name in ("blue", "green")]},
+            "none →to blue 50 %, green 50 %",
+        ),
+        (
+            {"constraints": [make_constraint("plan", "free")]},
+            "plan is one of pro. →to plan is one of free.",
+        ),
+        ({"name": "patrons"}, "vips →to patrons"),
+        (
+            {"name": "patrons", "constraints": []},
+            "vips: plan is one of pro. →to patrons: Includes every request.",
+        ),
+    ],
+    ids=["variants", "weights", "conditions", "name", "name and conditions"],
+)
+def test_changed_variants_and_segments_are_shown_before_and_after(browse, cart, api, change, shown):
     segment = Segment.objects.create(name="vips", constraints=[make_constraint("plan", "pro")])
-    variants = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
-    proposed = [
-        {"feature": "cart", "action": "patchVariant", "payload": {"variants": variants}},
-        {
-            "action": "updateSegment",
-            "payload": {"id": segment.pk, "constraints": [make_constraint("plan", "free")]},
-        },
-    ]
-    request = propose(api["owner"], *proposed)
+    proposed = (
+        {"feature": "cart", "action": "patchVariant", "payload": change}
+        if "variants" in change
+        else {"action": "updateSegment", "payload": {"id": segment.pk} | change}
+    )
+    request = propose(api["owner"], proposed)
+    assert shown in page_text(browse("owner").get(f"/projects/shop/change-requests/{request['id']}/"))
+
+
+def test_a_condition_that_changes_last_of_many_is_shown(browse, cart, api):
+    many = [make_constraint(f"field{number}", "a") for number in range(20)]
+    segment = Segment.objects.create(name="vips", constraints=[*many, make_constraint("plan", "pro")])
+    change = {"id": segment.pk, "constraints": [*many, make_constraint("plan", "free")]}
+    request = propose(api["owner"], {"action": "updateSegment", "payload": change})
     page = page_text(browse("owner").get(f"/projects/shop/change-requests/{request['id']}/"))
-    assert "none →to blue 100 %" in page
-    assert "plan is one of pro. →to plan is one of free." in page
+    assert "plan is one of pro. →to" in page
+    assert "plan is one of free." in page
+
+
+def test_the_list_names_requests_without_a_title_in_one_query(browse, cart):
+    author = User.objects.get(username="owner")
+
+    def count_queries():
+        with CaptureQueriesContext(connection) as queries:
+            page = browse("owner").get("/projects/shop/change-requests/")
+        return len(queries), page_text(page).count("Turn cart on and 1 more")
+
+    def make_requests(number):
+        for _ in range(number):
+            request = ChangeRequest.objects.create(
+                project_id="shop", environment_id="production", state="In review", author=author
+            )
+            for _ in range(2):
+                Change.objects.create(
+                    request=request, feature="cart", action="updateEnabled", payload={"enabled": True}
+                )
+
+    make_requests(2)
+    few, _ = count_queries()
+    make_requests(10)
+    assert count_queries() == (few, 12)
 
 
 def test_a_request_without_a_title_is_named_by_its_first_change_everywhere(browse, cart, api):
