@@ -65,12 +65,17 @@ def _stored(flag: FlagDefinition) -> dict[str, Any]:
 
 def _evaluated(flag: FlagDefinition) -> dict[str, Any]:
     document: dict[str, Any] = {key: value for key, value in flag.items() if key not in NOT_ANSWERED}
-    document["strategies"] = [
+    document["strategies"] = list_evaluated(flag["strategies"])
+    return document
+
+
+def list_evaluated(strategies: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What decides an answer: strategies that are not disabled, without their titles."""
+    return [
         {key: value for key, value in strategy.items() if key not in NOT_EVALUATED}
-        for strategy in flag["strategies"]
+        for strategy in strategies
         if not strategy["disabled"]
     ]
-    return document
 
 
 def _used_segments(read: Definitions, answered: Mapping[str, Any]) -> set[int]:

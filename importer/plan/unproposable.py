@@ -8,6 +8,7 @@ from groups.permissions import Permission
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.stored import Document
 from projects.models import ProjectEnvironment
+from releases.derive import list_evaluated
 
 UNPROPOSABLE = (
     "A change request cannot create flags that are on at once. Import them turned off, and propose to turn them "
@@ -69,5 +70,9 @@ def _changes_more(flag: FlagPlan) -> bool:
 
 
 def _changes(flag: FlagPlan, parts: Collection[str]) -> bool:
-    before, after = flag.before or {}, flag.after or {}
+    before, after = _with_evaluated(flag.before), _with_evaluated(flag.after)
     return any(before.get(part) != after.get(part) for part in parts)
+
+
+def _with_evaluated(state: Document | None) -> Document:
+    return {**state, "strategies": list_evaluated(state["strategies"])} if state else {}

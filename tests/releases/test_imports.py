@@ -86,6 +86,18 @@ def test_what_changes_no_answer_is_imported_not_sent(browse, people, body):
     assert Flag.objects.filter(name="quiet").exists()
 
 
+@pytest.mark.parametrize("title_of", ["the strategy", "a disabled one"])
+def test_strategies_that_change_no_answer_are_imported_not_sent(browse, people, body, title_of):
+    kept = body["data"]["featureStrategies"][0] | {"parameters": PARAMETERS}
+    titled = kept | {"title": "Half of them"}
+    changed = [titled] if title_of == "the strategy" else [kept, titled | {"disabled": True}]
+    body["data"]["featureStrategies"] = changed
+    run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+    page = browse("owner").get(f"/import/{run.id}/")
+    assert "Import 1 flag" in page_text(page)
+    assert "Send for review" not in page.text
+
+
 def test_the_page_leads_to_importing_without_a_request(browse, run):
     admin = Caller(user=User.objects.get(username="admin"))
     ImportRun.objects.update(caller_id=admin.id, caller_name=admin.name)
