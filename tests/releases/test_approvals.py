@@ -197,7 +197,7 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
     }
     refused = owner.post(PAGE, form)
     assert refused.status_code == 400
-    assert "must be a percentage" in page_text(refused)
+    assert "Must be a percentage" in page_text(refused)
     assert owner.post(PAGE, form | {"value_2": "5 %"}).status_code == 302
     link = ProjectEnvironment.objects.get(project="shop", environment="production")
     assert link.approval_rules == [rule("onlyTurnsOff", 0), rule("changesUsers", 2, percent=5)]
