@@ -48,6 +48,7 @@ urlpatterns = [
     path(f"{TEMPLATES}new/", templates.NewTemplatePage.as_view(), name="release-template-new"),
     path(TEMPLATE, templates.TemplatePage.as_view(), name="release-template"),
     path(f"{TEMPLATE}remove", edit.RemoveTemplate.as_view(), name="release-template-remove"),
+    path(f"{TEMPLATE}archive", edit.ArchiveTemplate.as_view(), name="release-template-archive"),
     path(f"{TEMPLATE}details", edit.SetDetails.as_view(), name="release-template-details"),
     path(f"{TEMPLATE}milestones/new", edit.AddMilestone.as_view(), name="milestone-new"),
     path(MILESTONE, edit.SetMilestone.as_view(), name="milestone"),

@@ -11,7 +11,7 @@ from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.ids import is_id
 from flagadmin.core.http.timestamps import iso
-from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, read_zone
+from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, find_zone, read_zone
 from flagadmin.core.lists.filter_chips import free_chips, set_chips
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing
 from groups.console import ListPage
@@ -124,7 +124,7 @@ class ActivityPage(ListPage):
             number=count_text(listing.all_rows),
             dates=self.dates,
             ranges=self.ranges(listing),
-            zone_is_known="zone" in self.request.COOKIES,
+            zone_is_known=find_zone(self.request) is not None,
             date_names=PARAMETERS,
             any_date_url=listing.url(**dict.fromkeys((*PARAMETERS, CURSOR))),
             set_chips=set_chips(listing, cleared=[CURSOR]),

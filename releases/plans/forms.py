@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, clip
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import Body
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
@@ -81,7 +81,7 @@ def _read_window(form: Mapping[str, str]) -> dict[str, Any] | None:
     zone = form.get("zone", "") or "UTC"
     days = [1, 2, 3, 4] if window == "1-4" else [1, 2, 3, 4, 5]
     if not is_zone(zone):
-        raise ValidationError.at("zone", f"Enter a time zone such as Europe/Oslo, not {zone}.")
+        raise ValidationError.at("zone", f"Enter a time zone such as Europe/Oslo, not {clip(zone, 64)}.")
     return {"zone": zone, "days": days, "from": "09:00", "to": "16:00"}
 
 

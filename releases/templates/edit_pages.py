@@ -69,9 +69,17 @@ class SetMilestone(TemplateAction):
         return f"Saved {name}."
 
 
-class RemoveTemplate(ConfirmPage, OnTemplate):
-    """Asks before it deletes the template. It archives it at once: ``do`` is archive then."""
+class ArchiveTemplate(TemplateAction):
+    def get_success_url(self) -> str:
+        return reverse("release-templates")
 
+    def act(self) -> str:
+        template = self.template
+        actions.archive_template(template.pk, project_id=template.project_id, caller=self.caller)
+        return f"Archived {template.name}."
+
+
+class RemoveTemplate(ConfirmPage, OnTemplate):
     def get_title(self) -> str:
         return f"Delete release template {self.template.name}"
 
@@ -89,10 +97,9 @@ class RemoveTemplate(ConfirmPage, OnTemplate):
         }
 
     def act(self) -> tuple[str, str]:
-        template, archives = self.template, self.request.POST.get("do") == "archive"
-        remove = actions.archive_template if archives else actions.delete_template
-        remove(template.pk, project_id=template.project_id, caller=self.caller)
-        return f"{'Archived' if archives else 'Deleted'} {template.name}.", reverse("release-templates")
+        template = self.template
+        actions.delete_template(template.pk, project_id=template.project_id, caller=self.caller)
+        return f"Deleted {template.name}.", reverse("release-templates")
 
 
 class RemoveMilestone(ConfirmPage, OnTemplate):

@@ -6,6 +6,7 @@ from typing import Any
 from django import template
 
 from flagadmin.core.errors import choices
+from flagadmin.core.lists.days import read_zone
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
@@ -14,6 +15,7 @@ from releases.plans.queries import UNFINISHED
 from releases.plans.view import PlanView
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import unapproved_safeguards
+from releases.templates.rules import is_zone
 
 register = template.Library()
 
@@ -75,6 +77,13 @@ def transition_words(transition: Mapping[str, Any] | None) -> tuple[str, str]:
     return f"after {say_minutes(minutes)}" if minutes else "at once", say_window(
         window
     ) if window else "any time"
+
+
+@register.simple_tag(takes_context=True)
+def browser_zone(context: Mapping[str, Any]) -> str:
+    """The browser's time zone if windows can have it, else UTC."""
+    zone = str(read_zone(context["request"]))
+    return zone if is_zone(zone) else "UTC"
 
 
 @register.filter

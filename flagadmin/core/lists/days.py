@@ -19,16 +19,21 @@ PARAMETERS = (FIRST, LAST, FIRST_TIME, LAST_TIME)
 
 
 def read_zone(request: HttpRequest) -> tzinfo:
-    """The zone in the browser's cookie, which js/times.js sets; UTC without one."""
+    """The browser's zone; UTC if it is not known."""
+    return find_zone(request) or UTC
+
+
+def find_zone(request: HttpRequest) -> ZoneInfo | None:
+    """The zone in the browser's cookie, which js/times.js sets; None without one, or with one that is unknown here."""
     return _find_zone(request.COOKIES.get("zone", "")[:64])
 
 
 @lru_cache(maxsize=1024)
-def _find_zone(name: str) -> tzinfo:
+def _find_zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError):  # unknown, or not the name of a zone
-        return UTC
+    except (KeyError, ValueError, OSError):  # unknown (a KeyError), or not the name of a zone
+        return None
 
 
 @dataclass(frozen=True, slots=True)

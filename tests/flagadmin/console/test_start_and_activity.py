@@ -221,6 +221,15 @@ def test_times_are_in_the_zone_of_the_days_that_they_are_listed_by(browse):
     assert "data-zone" not in viewer.get("/activity/").text
 
 
+@pytest.mark.parametrize("zone", ["Etc/Unknown", "undefined", "../../etc/passwd", "é"])
+def test_a_zone_that_the_server_does_not_know_is_utc(browse, zone):
+    """Browsers name zones that are newer than the server's list, or none."""
+    happened(EventType.FEATURE_CREATED, project="shop", feature="cart")
+    viewer = browse("viewer")
+    viewer.cookies["zone"] = zone
+    assert 'data-zone="UTC"' in viewer.get("/activity/").text
+
+
 def test_activity_finds_a_person_by_the_name_that_it_shows(browse, people):
     people["editor"].name = "Kari Nordmann"
     people["editor"].save()

@@ -182,12 +182,15 @@ def test_who_may_only_read_changes_nothing(browse, template):
 def test_a_template_is_deleted_after_a_question_and_archived_without(browse, template):
     owner, page = browse("owner"), url(template, "")
     assert "Delete…" in page_text(owner.get(page))
-    asked = page_text(owner.get(url(template, "remove")))
-    assert "release template Careful with 2 milestones" in asked
-    assert browse("reader").get(url(template, "remove")).status_code == 403
-    owner.post(url(template, "remove"), {"do": "archive"})
+    question = page_text(owner.get(url(template, "remove")))
+    assert "release template Careful with 2 milestones" in question
+    for path in ("remove", "archive"):
+        assert browse("reader").post(url(template, path)).status_code == 403
+    owner.post(url(template, "archive"))
     template.refresh_from_db()
     assert template.archived_at
+    again = owner.post(url(template, "archive"), follow=True)
+    assert "archived already" in page_text(again)
     assert owner.post(url(template, "remove")).url == "/release-templates/"
     assert not ReleaseTemplate.objects.exists()
 
@@ -200,3 +203,20 @@ def test_the_time_zone_is_that_of_the_window_and_an_unknown_one_is_refused(brows
     refused = owner.post(page, form, follow=True)
     assert "Enter a time zone such as Europe/Oslo, not Mars." in page_text(refused)
     assert milestones()[0].transition["window"] == WINDOW
+
+
+def test_a_form_with_an_unknown_zone_is_shown_as_it_was_filled_in(browse, template):
+    owner = browse("owner")
+    owner.cookies["zone"] = "undefined"
+    address = "/release-templates/new/"
+    assert 'name="zone" value="UTC"' in owner.get(address).text
+    form = {"name": "New", "rollouts": "5, 100", "interval": "60", "window": "1-4", "zone": "Mars" * 100}
+    refused = owner.post(address, form)
+    assert refused.status_code == 400
+    assert f"not {'Mars' * 15}Mar…." in page_text(refused)
+    for chosen in (
+        '<option value="60" selected>',
+        '<option value="1-4" selected>',
+        'name="zone" value="Mars',
+    ):
+        assert chosen in refused.text
