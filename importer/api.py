@@ -203,8 +203,9 @@ def propose_import(refusal: NeedsChangeRequest, document: Body, *, caller: Calle
     gated = refusal.gated
     if not gated.changes:
         raise refusal
+    flags = {feature["name"] for feature in document.data["features"]}
     request = add_changes(
-        gated.project, gated.environment, gated.changes, replaces_strategies=True, caller=caller
+        gated.project, gated.environment, gated.changes, replaces_strategies=flags, caller=caller
     )
     made = {"id": request.pk, "state": request.state, "changes": request.changes.count()}
     proposed = {change.feature for change in gated.changes}

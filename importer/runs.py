@@ -22,7 +22,7 @@ from importer.models import FlagReport, ImportRun
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Plan
-from importer.promotion import PARTS, Promotion, read_promotion
+from importer.promotion import PARTS, STRATEGIES, Promotion, read_promotion
 from importer.report.document import make_flag_reports, preview_document, write_reports
 from projects.access import access_project
 from releases.gate_refusal import NeedsChangeRequest
@@ -267,7 +267,9 @@ def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterabl
     try:
         confirm_run(run, caller=caller, fingerprint=fingerprint, excluded=excluded)
     except NeedsChangeRequest as refusal:
-        raise NeedsChangeRequest(refusal.gated._replace(replaces_strategies=True)) from None
+        parts = get_promotion(run).parts if run.promoted_from else {STRATEGIES}
+        flags = {*run.reports.values_list("name", flat=True)} - {*excluded} if STRATEGIES in parts else ()
+        raise NeedsChangeRequest(refusal.gated._replace(replaces_strategies=flags)) from None
 
 
 def run_document(run: ImportRun) -> dict[str, Any]:

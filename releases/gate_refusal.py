@@ -1,6 +1,6 @@
 """The error for changes that need a change request, and the actions that its page offers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.audit.events import EventType
@@ -34,7 +34,7 @@ class Gated(NamedTuple):
     changes: Sequence[ProposedChange] | None
     applied: str = ""
     effect: str = ""
-    replaces_strategies: bool = False
+    replaces_strategies: Collection[str] = ()
 
 
 class NeedsChangeRequest(Refusal):

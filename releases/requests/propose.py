@@ -1,7 +1,7 @@
 """Adds changes to drafts, and edits those of requests."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rest_framework.utils.encoders import JSONEncoder
@@ -39,21 +39,21 @@ def add_changes(
     environment: str,
     changes: Sequence[ProposedChange],
     *,
-    replaces_strategies: bool = False,
+    replaces_strategies: Collection[str] = (),
     caller: Caller,
 ) -> ChangeRequest:
     """Adds changes to the caller's draft for the environment, which is created if there is none.
 
     A second change of the same thing replaces the first, and one back to the start removes it: a draft that is left
-    without changes is discarded. With ``replaces_strategies``, as of an import, the changes lead to all strategies
-    that their flags shall have, so the draft's earlier ones give way. Raises NotFound, ValidationError, and whatever
-    making the changes would raise: they are tried in a transaction that is rolled back.
+    without changes is discarded. ``replaces_strategies`` names flags of which the changes lead to all strategies
+    that they shall have, as those of an import do: the draft's earlier changes of these give way. Raises NotFound,
+    ValidationError, and whatever making the changes would raise: they are tried in a transaction that is rolled back.
     """
     access_project(caller, project_id)
     lock_project(project_id)
     request = _draft_for_update(project_id, environment, caller)
-    if replaces_strategies:
-        _discard_strategies(request, changes, caller)
+    replaced = request.changes.filter(feature__in=replaces_strategies, action__in=OF_STRATEGIES)
+    _discard_changes(request, replaced, caller)
     _add_all(request, changes, caller)
     if not request.changes.exists():
         _discard(request, caller)
@@ -241,12 +241,6 @@ def _discard_replaced(request: ChangeRequest, change: Change, caller: Caller) ->
     replaced = _find_replaced(request, change)
     _discard_changes(request, replaced, caller)
     return bool(replaced)
-
-
-def _discard_strategies(request: ChangeRequest, changes: Iterable[ProposedChange], caller: Caller) -> None:
-    """Discards the request's changes of strategies of flags whose strategies these change."""
-    flags = {change.feature for change in changes if change.action in OF_STRATEGIES}
-    _discard_changes(request, request.changes.filter(feature__in=flags, action__in=OF_STRATEGIES), caller)
 
 
 def _discard_changes(request: ChangeRequest, changes: Iterable[Change], caller: Caller) -> None:

@@ -283,6 +283,26 @@ def test_a_file_that_is_imported_again_replaces_what_it_added_to_the_draft(api, 
     assert Strategy.objects.get(name="default").title == "corrected"
 
 
+@pytest.mark.parametrize("by_page", [False, True])
+def test_what_the_corrected_file_leaves_as_it_is_goes_from_the_draft(api, browse, people, body, by_page):
+    """The first file changed the strategies of two flags, the second changes those of one."""
+    live_flag("other", strategies=[{"name": "flexibleRollout", "parameters": PARAMETERS}])
+    wrong = body["data"]["featureStrategies"][0] | {"featureName": "other"}
+    body["data"]["features"].append({"name": "other", "type": "release"})
+    body["data"]["featureEnvironments"].append(
+        {"featureName": "other", "name": "other", "environment": "x", "enabled": True}
+    )
+    for other in (wrong, wrong | {"parameters": PARAMETERS}):
+        body["data"]["featureStrategies"][1:] = [other]
+        if by_page:
+            run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+            kept = {"fingerprint": run.fingerprint, "do": "confirm", "add_to_request": "yes"}
+            browse("owner").post(f"/import/{run.id}/", kept)
+        else:
+            api["owner"].post(IMPORT, body, format="json")
+    assert [change.feature for change in ChangeRequest.objects.get().changes.all()] == ["cart"]
+
+
 def test_so_does_one_that_is_uploaded_again(browse, body, people):
     body["data"]["featureStrategies"] += list_strategies("default")
     for _ in range(2):
