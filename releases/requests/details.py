@@ -12,7 +12,7 @@ from groups.models import User
 from releases.models import ChangeRequest, Comment
 from releases.requests.access import access_own_for_update, access_request_for_update
 from releases.requests.approvals import may_approve
-from releases.requests.events import record_event
+from releases.requests.events import list_reviewers, record_event
 
 MAX_REVIEWERS = 10
 
@@ -36,7 +36,7 @@ def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, calle
     known = {user.pk: user.username for user in available_reviewers(project_id, request.environment_id)}
     if unknown := [pk for pk in wanted if pk not in known]:
         raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
-    before = sorted(request.reviewers.values_list("username", flat=True))
+    before = list_reviewers(request)
     request.reviewers.set(wanted)
     after = sorted(known[pk] for pk in wanted)
     _record_update(EventType.CHANGE_REQUEST_REVIEWERS_UPDATED, request, "reviewers", before, after, caller)

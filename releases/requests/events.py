@@ -18,14 +18,16 @@ def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller
     request.state = state
     request.state_times = request.state_times | {state: iso(read_transaction_time())}
     request.save(update_fields=["state", "state_times", "required_approvals", "impact", "summary", "moved"])
-    record_event(event, request, caller, after=request_document(request))
+    after = request_document(request) | {"reviewers": list_reviewers(request)}
+    record_event(event, request, caller, after=after)
 
 
 def record_event(
     kind: EventType, request: ChangeRequest, caller: Caller, *, before: Any = None, after: Any = None
 ) -> None:
     """Of a draft, which is its author's alone, only ids. What is in it is recorded when it is sent."""
-    if request.state == State.DRAFT:
+    is_private = request.state == State.DRAFT
+    if is_private:
         before, after = _keep_id(before), _keep_id(after)
     event = Event(
         type=kind,
@@ -34,8 +36,14 @@ def record_event(
         subject=f"{request.pk}",
         before=before,
         after=after,
+        keeps_comment=not is_private,
     )
     record(event, actor=caller)
+
+
+def list_reviewers(request: ChangeRequest) -> list[str]:
+    """The user names of those who are asked to review."""
+    return sorted(request.reviewers.values_list("username", flat=True))
 
 
 def _keep_id(document: Any) -> Any:

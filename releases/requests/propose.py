@@ -57,6 +57,8 @@ def add_changes(
     _add_all(request, changes, caller)
     if not request.changes.exists():
         _discard(request, caller)
+    elif text := get_comment():
+        add_comment(request, text, caller)
     return request
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
+from groups.models import User
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
 from releases.models import Change, ChangeRequest
 from tests.support.change_requests import (
@@ -51,19 +52,28 @@ def test_nobody_changes_what_production_answers_by_the_way(api, cart):
 
 
 def test_events_tell_nobody_what_is_in_a_draft(api, cart):
-    made = propose(api["member"], turn(False))
+    made = api["member"].post(MAKE, [turn(False)], format="json", headers={"X-Comment": "Secret"}).json()
     api["member"].put(f"{REQUESTS}/{made['id']}/title", {"title": "Secret"}, format="json")
+    reviewers = {"reviewers": [User.objects.get(username="admin").pk]}
+    assert (
+        api["member"].put(f"{REQUESTS}/{made['id']}/approvers", reviewers, format="json").status_code == 200
+    )
     [change] = [change for feature in made["features"] for change in feature["changes"]]
     events = AuditEvent.objects.filter(subject=str(made["id"]))
     told = list(events.order_by("id").values_list("type", "before", "after"))
     assert told == [
         ("change-request-created", None, None),
         ("change-added", None, {"id": change["id"]}),
+        ("change-request-comment-added", None, {"id": made["comments"][0]["id"]}),
         ("change-request-title-updated", None, None),
+        ("change-request-reviewers-updated", None, None),
     ]
+    assert not events.exclude(comment="").exists()
     enter(api["member"], made, "In review")
     [after] = events.filter(after__state="In review").values_list("after", flat=True)
     assert after["features"][0]["changes"][0]["payload"] == {"enabled": False}
+    assert [comment["text"] for comment in after["comments"]] == ["Secret"]
+    assert after["reviewers"] == ["admin"]
 
 
 def test_what_changes_no_answer_goes_through(api, cart):

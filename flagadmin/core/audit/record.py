@@ -46,6 +46,8 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
+    """``keeps_comment``: whether those who read the event read the comment on the change."""
+
     type: EventType
     project: str | None = None
     environment: str | None = None
@@ -54,6 +56,7 @@ class Event:
     before: Any = None
     after: Any = None
     earlier: Any = None
+    keeps_comment: bool = True
 
 
 def record(event: Event, *, actor: Actor) -> None:
@@ -107,7 +110,7 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
                 after=event.after,
                 earlier=event.earlier,
                 request_id=identifier,
-                comment=comment,
+                comment=comment if event.keeps_comment else "",
             )
             for event in events
         ],
