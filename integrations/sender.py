@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
@@ -47,7 +47,7 @@ WHERE id IN (
   )
   FOR UPDATE SKIP LOCKED
 )
-RETURNING id
+RETURNING id, claimed_until
 """
 
 _OUTCOME = """
@@ -65,8 +65,8 @@ def run(stop: threading.Event) -> None:
         begun = time.monotonic()
         try:
             relay()
-            for integration_id in claim():
-                pool.submit(send_turn, integration_id)
+            for integration_id, until in claim():
+                pool.submit(send_turn, integration_id, until)
         except Exception:
             log.exception("Deliveries cannot be read.")
         finally:
@@ -76,18 +76,18 @@ def run(stop: threading.Event) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
 
 
-def claim() -> list[int]:
-    """The integrations that this server sends to now."""
-    return [row[0] for row in fetch_rows(_CLAIM, {"seconds": CLAIM_SECONDS})]
+def claim() -> list[tuple[int, datetime]]:
+    """The integrations that this server sends to now, and until when."""
+    return fetch_rows(_CLAIM, {"seconds": CLAIM_SECONDS})
 
 
-def send_turn(integration_id: int) -> None:
-    """Sends what waits, until one fails or the time is up."""
+def send_turn(integration_id: int, until: datetime) -> None:
+    """Sends what waits, until one fails or the time is up. Ends its claim, unless that expired and another began."""
     try:
         delay = send_pending(integration_id)
         after = timezone.now() + timedelta(seconds=delay)
-        Integration.objects.filter(pk=integration_id).update(
-            send_after=Case(When(send_after=F("claimed_until"), then=after), default=F("send_after")),
+        Integration.objects.filter(pk=integration_id, claimed_until=until).update(
+            send_after=Case(When(send_after=until, then=after), default=F("send_after")),
             claimed_until=None,
         )
     except Exception:

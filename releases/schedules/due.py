@@ -32,7 +32,6 @@ LATE = timedelta(seconds=30)
 """The delay from which a change says that it was applied late."""
 MISSED = timedelta(hours=1)
 """The delay from which nothing is applied any more: nobody expects it then."""
-AT_ONCE = 100
 _outage = threading.Event()
 """Set while the database is away, which is logged once."""
 
@@ -42,7 +41,7 @@ def apply_due() -> None:
     attempts = Attempts()
     with waiting_for_database("Scheduled change requests", _outage):
         due = Schedule.objects.filter(status=Status.PENDING, at__lte=timezone.now()).order_by("at", "id")
-        for key, project in due.values_list("pk", "request__project_id")[:AT_ONCE]:
+        for key, project in due.values_list("pk", "request__project_id"):
             attempts.attempt(key, project, partial(apply_scheduled, key), partial(note_failure, key))
 
 

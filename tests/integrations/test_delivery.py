@@ -184,12 +184,13 @@ def test_a_receiver_that_hangs_is_cut_off_and_delays_nobody(receiver):
     happen("a")
     relay()
     relay()
-    assert sorted(sender.claim()) == [slow.pk, fast.pk]
+    claims = sorted(sender.claim())
+    assert [key for key, _until in claims] == [slow.pk, fast.pk]
     assert sender.claim() == []  # another server
     with ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(sender.send_turn, slow.pk)
+        hanging = pool.submit(sender.send_turn, *claims[0])
         assert reached.wait(10)
-        sender.send_turn(fast.pk)
+        sender.send_turn(*claims[1])
         assert states(fast) == [State.SUCCESS]
         overdue.end(time.monotonic() + TIMEOUT)
         hanging.result()
@@ -211,9 +212,9 @@ def test_a_test_during_a_turn_sends_nothing_twice(receiver, people):
     happen("a", "b")
     relay()
     relay()
-    assert sender.claim() == [integration.pk]
+    [claimed] = sender.claim()
     with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(sender.send_turn, integration.pk)
+        turn = pool.submit(sender.send_turn, *claimed)
         assert reached.wait(10)
         send_test(integration.pk, caller=Caller(user=people["admin"]))
         assert sender.claim() == []  # another look, or another server
@@ -221,6 +222,21 @@ def test_a_test_during_a_turn_sends_nothing_twice(receiver, people):
         turn.result()
     deliver()
     assert names_at(receiver) == ["a", "b", None]
+
+
+def test_a_turn_that_outlives_its_claim_leaves_the_next_one_alone(receiver):
+    integration = make_integration(f"{receiver.url}/hook")
+    happen("a")
+    relay()
+    relay()
+    [claimed] = sender.claim()
+    Integration.objects.update(send_after=timezone.now(), claimed_until=timezone.now())  # its time has passed
+    [another] = sender.claim()
+    assert another != claimed
+    sender.send_turn(*claimed)
+    integration.refresh_from_db()
+    assert (integration.pk, integration.claimed_until) == another
+    assert integration.send_after == integration.claimed_until
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_events_tell_nobody_what_is_in_a_draft(api, cart):
     api["member"].put(f"{REQUESTS}/{made['id']}/title", {"title": "Secret"}, format="json")
     reviewers = {"reviewers": [User.objects.get(username="admin").pk]}
     assert (
-        api["member"].put(f"{REQUESTS}/{made['id']}/approvers", reviewers, format="json").status_code == 200
+        api["member"].put(f"{REQUESTS}/{made['id']}/approvers", reviewers, format="json").status_code == 204
     )
     [change] = [change for feature in made["features"] for change in feature["changes"]]
     events = AuditEvent.objects.filter(subject=str(made["id"]))

@@ -89,8 +89,8 @@ def deliver() -> None:
     """One look at the audit log, and a turn of each integration that may be sent to."""
     relay()
     relay()  # a new database has no position yet
-    for integration_id in sender.claim():
-        sender.send_turn(integration_id)
+    for claimed in sender.claim():
+        sender.send_turn(*claimed)
 
 
 def later(integration: Integration) -> None:
