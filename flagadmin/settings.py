@@ -260,7 +260,7 @@ MIDDLEWARE = [
     "flagadmin.core.http.middleware.ErrorMiddleware",
     "flagadmin.core.http.request_bodies.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "flagadmin.core.http.middleware.LengthMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "groups.sessions.middleware.SessionsMiddleware",

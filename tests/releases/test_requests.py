@@ -66,7 +66,7 @@ def test_events_tell_nobody_what_is_in_a_draft(api, cart):
         ("change-added", None, {"id": change["id"]}),
         ("change-request-comment-added", None, {"id": made["comments"][0]["id"]}),
         ("change-request-title-updated", None, None),
-        ("change-request-reviewers-updated", None, None),
+        ("change-request-requested-approvers-updated", None, None),
     ]
     assert not events.exclude(comment="").exists()
     enter(api["member"], made, "In review")

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from random import getrandbits
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.common import CommonMiddleware
 from django.urls import resolve
 from rest_framework.permissions import SAFE_METHODS
 
@@ -85,6 +87,16 @@ class SecurityHeadersMiddleware:
         response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
         if is_api(request):
             response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+class LengthMiddleware(CommonMiddleware):
+    """Django's middleware, without the length that it gives a 304: caches would take that over for what they hold."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        response = super().process_response(request, response)
+        if response.status_code == HTTPStatus.NOT_MODIFIED:
+            del response.headers["Content-Length"]
         return response
 
 
