@@ -12,7 +12,7 @@ from projects.models import Environment
 
 PROBLEMS_SHOWN = 100
 NAMES_SHOWN = 20
-NAMES_IN_BAR = 3
+MAX_NAMES_IN_BAR = 3
 """Of the bar that stays in view, over everything else on a phone."""
 
 
@@ -77,11 +77,11 @@ def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
 
 def describe_proposal(foreseen: Mapping[str, Any]) -> dict[str, Any]:
     """What the page says of a change request with this import (`foresee_request`)."""
-    on_at_once = choices(foreseen.get("unproposable", ()), limit=NAMES_IN_BAR)
+    on_at_once = choices(foreseen.get("unproposable", ()), limit=MAX_NAMES_IN_BAR)
     return {
         "is_proposed": foreseen.get("isProposed", True),
         "unproposable": f"{UNPROPOSABLE} {on_at_once}." if on_at_once else "",
-        "left_out": choices(foreseen.get("leftOut", ()), limit=NAMES_IN_BAR),
+        "left_out": choices(foreseen.get("leftOut", ()), limit=MAX_NAMES_IN_BAR),
     }
 
 

@@ -263,10 +263,10 @@ def test_what_a_request_leaves_out_is_said_before_it_is_made(body, browse, peopl
     body["data"]["features"] = [{"name": "cart", "type": "release", "description": "Pay"}, {"name": "new"}]
     run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
     owner, url = browse("owner"), f"/import/{run.id}/"
-    asked, without = page_text(owner.get(url)), "Users in production get the changes immediately."
-    assert "leaves out the rest of cart, new. Import again once it is applied." in asked
-    assert "Users in production get the changes once a change request is applied." in asked
-    assert "Can be undone" not in asked
+    while_required, without = page_text(owner.get(url)), "Users in production get the changes immediately."
+    assert "leaves out the rest of cart, new. Import again once it is applied." in while_required
+    assert "Users in production get the changes once a change request is applied." in while_required
+    assert "Can be undone" not in while_required
     ProjectEnvironment.objects.update(required_approvals=None)
     shown = page_text(owner.get(url))
     assert (without in shown, "Can be undone" in shown, "leaves out" in shown) == (True, True, False)

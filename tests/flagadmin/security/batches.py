@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 T = TypeVar("T")
-SIZE = 8
+BATCH_SIZE = 8
 
 
 @contextmanager
@@ -22,5 +22,5 @@ def undone() -> Iterator[None]:
 def in_batches(argument: str, items: Iterable[T], name: Callable[[T], str] = str) -> Any:
     """Parametrizes ``argument`` with lists of items; each list is named for its first."""
     every = list(items)
-    batches = [every[start : start + SIZE] for start in range(0, len(every), SIZE)]
+    batches = [every[start : start + BATCH_SIZE] for start in range(0, len(every), BATCH_SIZE)]
     return pytest.mark.parametrize(argument, batches, ids=lambda batch: name(batch[0])[:90])

@@ -16,7 +16,7 @@ ROUTES = {str(route): route for route in routes("api/admin/")}
 ROWS = [line.split("\t") for line in Path(__file__).with_name("permissions.tsv").read_text().splitlines()]
 
 
-def name(row):
+def name_row(row):
     method, address, _needed = row
     return f"{method} {address.removeprefix('/api/admin')}"
 
@@ -73,7 +73,7 @@ def test_every_write_is_in_the_table():
 
 
 @pytest.mark.exhaustive
-@in_batches("rows", ROWS, name)
+@in_batches("rows", ROWS, name_row)
 def test_operation(world, holder, rows):
     for row in rows:
         check_operation(world, holder, *row)
@@ -101,7 +101,7 @@ def by_environment(rows):
 
 
 @pytest.mark.exhaustive
-@in_batches("rows", by_environment(ROWS), name)
+@in_batches("rows", by_environment(ROWS), name_row)
 def test_a_right_in_one_environment_is_none_in_another(world, holder, rows):
     for method, address, needed in rows:
         (first, *_) = alternatives(needed)

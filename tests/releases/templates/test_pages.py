@@ -145,8 +145,8 @@ def test_milestones_are_added_changed_and_removed(browse, template):
     owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": ""})
     assert milestones()[0].transition is None
     removal = url(template, "milestones", f"{before.pk}/remove/")
-    asked = page_text(owner.get(removal))
-    assert "Remove milestone Few?" in asked
+    question = page_text(owner.get(removal))
+    assert "Remove milestone Few?" in question
     assert len(milestones()) == 3
     owner.post(removal)
     assert [milestone.name for milestone in milestones()] == ["All", "Later"]
