@@ -5,8 +5,8 @@ TEMPLATES = $(shell git ls-files '*.html')
 BENCHMARKS = $(basename $(notdir $(wildcard tests/benchmarks/bench_*.py)))
 INSTALLED := .venv/.installed
 MINUTES := 25
-# Three for each core of CI: many tests wait, for servers that start or for a browser.
-WORKERS := 6
+# Two more than the cores of CI: many tests wait, for servers that start or for a browser. Six take longer.
+WORKERS := 4
 
 # Otherwise each server that a test starts would compile all modules again, where the environment forbids keeping them.
 export PYTHONDONTWRITEBYTECODE :=

@@ -26,7 +26,7 @@ def test_idle_connections_are_closed() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_of_the_pool_that_the_server_has_closed_is_replaced() -> None:
-    pooled: Any = connection.copy()
+    pooled: Any = connection.copy(alias="pooled")
     pooled.settings_dict["OPTIONS"]["pool"] = own_settings._POOL | {"max_size": 1}
     try:
         before = _backend(pooled)
