@@ -1,8 +1,11 @@
 """Counts the flags, projects, people and events in a database or a backup.
 
-A backup is an archive of pg_dump with one more line, which pg_restore ignores: what it holds, and who made it.
+A backup is an archive of pg_dump with one more line, which pg_restore ignores: what it holds, who made it, and the
+checksum of all before. pg_dump's format has none: what was damaged could be restored as something else.
 """
 
+import hashlib
+import io
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -12,6 +15,7 @@ from typing import Self
 from django.utils import timezone
 
 from flagadmin import __version__
+from flagadmin.core.db.backups.errors import BackupError
 from flagadmin.core.db.statements import fetch_row
 
 MARK = b"\nflagadmin backup: "
@@ -61,16 +65,23 @@ class Label:
 
 def write_label(path: Path, contents: Contents) -> None:
     """Completes an archive, and waits until all of it is on the disk."""
-    made_at = timezone.now().isoformat(timespec="seconds")
-    line = json.dumps({"version": __version__, "at": made_at, "holds": asdict(contents)})
+    label = {
+        "version": __version__,
+        "at": timezone.now().isoformat(timespec="seconds"),
+        "holds": asdict(contents),
+        "sha256": _hash(path, path.stat().st_size),
+    }
     with path.open("ab") as file:
-        file.write(MARK + line.encode() + b"\n")
+        file.write(MARK + json.dumps(label).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_label(path: Path) -> Label | None:
-    """None for backups of versions before 1.3, and archives that somebody made with pg_dump."""
+    """None for backups of versions before 1.3, and archives that somebody made with pg_dump.
+
+    Raises BackupError unless the file is as it was written.
+    """
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - MAX_LINE_LENGTH))
         _, mark, line = file.read().rpartition(MARK)
@@ -78,6 +89,20 @@ def read_label(path: Path) -> Label | None:
         return None
     try:
         label = json.loads(line)
-        return Label(label["version"], label["at"], Contents(**label["holds"]))
+        is_intact = label["sha256"] == _hash(path, path.stat().st_size - len(mark + line))
+        made = Label(label["version"], label["at"], Contents(**label["holds"]))
     except (ValueError, KeyError, TypeError):
-        return None
+        is_intact = False
+    if not is_intact:
+        raise BackupError(f"{path} is damaged: it has changed since it was written. Restore another backup.")
+    return made
+
+
+def _hash(path: Path, size: int) -> str:
+    """The SHA-256 of the first ``size`` bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0 and (part := file.read(min(size, io.DEFAULT_BUFFER_SIZE * 128))):
+            digest.update(part)
+            size -= len(part)
+    return digest.hexdigest()

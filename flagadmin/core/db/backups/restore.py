@@ -91,10 +91,14 @@ def renew_revisions() -> None:
 
 
 def check_archive(path: Path) -> Label | None:
-    """Reads what the backup says it holds. Raises BackupError if it is none of flagadmin, or one of a newer version."""
+    """Reads what the backup says it holds.
+
+    Raises BackupError if it is none of flagadmin, is damaged, or was made by a newer version.
+    """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise BackupError(f"{path} is not a backup made by `flagadmin backup`.")
+    label = read_label(path)
     applied = set(_APPLIED.findall(_read_migrations(path)))
     if not any(app == "projects" for app, _ in applied):
         raise BackupError(f"{path} is a backup of another application: it contains no flags.")
@@ -102,7 +106,7 @@ def check_archive(path: Path) -> Label | None:
         raise BackupError(
             f"{path} was made by a newer version of flagadmin (it has {', '.join(newer)}). Update first."
         )
-    return read_label(path)
+    return label
 
 
 def _read_migrations(path: Path) -> str:

@@ -158,14 +158,18 @@ def test_a_backup_of_a_newer_version(db, tmp_path, monkeypatch):
         restores.check_archive(file)
 
 
-@pytest.mark.parametrize(
-    "end",
-    [b"", b"\nflagadmin backup: {", b"\nflagadmin backup: {}\n", b'\nflagadmin backup: {"version": 1}\n'],
-)
-def test_a_backup_without_a_readable_label(tmp_path, end):
+def test_an_archive_without_a_label(tmp_path):
     file = tmp_path / "old"
-    file.write_bytes(b"PGDMP" + end)
+    file.write_bytes(b"PGDMP")
     assert read_label(file) is None
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"{}", b'{"version": 1}', b'{"sha256": 7}', b"\xff", b"7"])
+def test_an_unreadable_label(tmp_path, line):
+    file = tmp_path / "new"
+    file.write_bytes(b"PGDMP\nflagadmin backup: " + line + b"\n")
+    with pytest.raises(BackupError, match="new is damaged"):
+        read_label(file)
 
 
 def test_a_label_says_what_the_backup_holds(tmp_path):
@@ -175,6 +179,19 @@ def test_a_label_says_what_the_backup_holds(tmp_path):
     assert str(read_label(file)).startswith(
         f"flags 2, projects 1, people 3, events 4,000. Made by flagadmin {__version__} at 20"
     )
+
+
+@pytest.mark.parametrize("position", [5, 2_000, 4_999, 5_030, -5])
+def test_a_damaged_backup_is_refused_before_any_of_it_is_restored(db, tmp_path, position):
+    """In the archive, and in what the label says of it."""
+    file = tmp_path / "new"
+    file.write_bytes(b"PGDMP" * 1000)
+    write_label(file, Contents(flags=2, projects=1, people=3, events=4000))
+    written = bytearray(file.read_bytes())
+    written[position] ^= 1
+    file.write_bytes(written)
+    with pytest.raises(CommandError, match="new is damaged"):
+        call_command("restore", str(file), force=True)
 
 
 def test_files_that_cannot_be_written_or_read(transactional_db):
