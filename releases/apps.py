@@ -14,11 +14,11 @@ class ReleasesConfig(AppConfig):
         from releases.changes import flags, segments  # noqa: F401 - register kinds of changes
         from releases.forecast import forecast
         from releases.gate import guard
-        from releases.planned import find_planned
         from releases.plans import changes as of_plans  # noqa: F401
         from releases.plans import due as plans
         from releases.safeguards import changes as of_safeguards  # noqa: F401
         from releases.schedules import due
+        from releases.used_by import find_planned
 
         change_checks.register(guard)
         future.forecast.provide(forecast)

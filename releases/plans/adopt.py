@@ -17,7 +17,7 @@ from projects.models import Flag, Strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.documents import plan_document
-from releases.plans.predicted import without_identity
+from releases.plans.drafts import without_identity
 from releases.plans.queries import UNFINISHED, find_plan, read_plans
 from releases.plans.steps import finish_if_over, record_plan, save_plan
 from releases.templates.actions import insert_milestones

@@ -14,9 +14,7 @@ from releases.changes import Kind, Payload, register
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans import actions
 from releases.plans.add import add_plan, find_usable_template
-from releases.plans.edit import edit_milestone_strategy
-from releases.plans.impact import draft_greatest, draft_greatest_edited
-from releases.plans.predicted import (
+from releases.plans.drafts import (
     draft_milestone,
     draft_strategies,
     edit_plan,
@@ -24,6 +22,8 @@ from releases.plans.predicted import (
     find_strategy,
     keep_plan,
 )
+from releases.plans.edit import edit_milestone_strategy
+from releases.plans.impact import draft_greatest, draft_greatest_edited
 from releases.plans.queries import UNFINISHED, find_by_key
 from releases.plans.rules import check_paused, check_startable
 from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody

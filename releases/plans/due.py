@@ -24,7 +24,7 @@ from projects.models import Project, Strategy
 from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import get_flag_path
-from releases.plans.predicted import without_identity
+from releases.plans.drafts import without_identity
 from releases.plans.progress import APPLY, UPDATE, find_step, get_standing, may_be_due
 from releases.plans.queries import find_preceding, is_approved
 from releases.plans.steps import (

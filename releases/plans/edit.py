@@ -12,7 +12,7 @@ from groups.permissions import Permission
 from releases.models import Milestone
 from releases.plans.access import FlagPath, access_plan_for_update
 from releases.plans.approval import note_edit, record_skip, through_gate
-from releases.plans.predicted import edit_in_memory, find_strategy
+from releases.plans.drafts import edit_in_memory, find_strategy
 from releases.plans.queries import find_milestone
 from releases.plans.steps import record_plan, save_plan, write_strategies
 

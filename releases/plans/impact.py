@@ -10,7 +10,7 @@ from flagadmin.core.db.transactions import consistent_reads
 from projects.definitions import Definitions, read_definitions
 from projects.flags.environments.toggle import find_project_environment
 from releases.models import Milestone, ReleasePlan
-from releases.plans.predicted import draft_milestone, edit_plan, find_plan_ahead, keep_plan
+from releases.plans.drafts import draft_milestone, edit_plan, find_plan_ahead, keep_plan
 from releases.plans.snapshots import PlanSnapshot, take_snapshot
 from releases.predicted import Predicted
 from releases.requests.impact import Measured, add_near, measure_difference

@@ -18,8 +18,8 @@ from projects.models import Strategy
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import get_flag_path
+from releases.plans.drafts import without_identity
 from releases.plans.impact import measure_start
-from releases.plans.predicted import without_identity
 from releases.plans.queries import find_following
 from releases.plans.timing import find_next_opening
 

@@ -9,10 +9,10 @@ from playground.pages.if_saved import IfSavedPage
 from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
 from projects.models import Project
-from releases.plans.foreseen import foresee_steps
 from releases.plans.forms import read_rollouts, read_transition
 from releases.plans.in_steps import NOT_IN_STEPS
 from releases.plans.rules import check_rollouts
+from releases.plans.step_impacts import foresee_steps
 
 
 class InStepsPage(IfSavedPage):

@@ -21,8 +21,8 @@ from releases.requests.change_view import group_changes, view_change
 from releases.requests.conflicts import find_conflicts, name_request
 from releases.requests.impact import measure_impact
 from releases.requests.impact_view import RequestImpact
-from releases.requests.life import explain_waiting, list_activity, list_stations
 from releases.requests.states import list_possible_states
+from releases.requests.timeline import explain_waiting, list_activity, list_stations
 from releases.schedules.actions import MIN_AHEAD, may_schedule
 
 State = ChangeRequest.State

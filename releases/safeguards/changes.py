@@ -13,7 +13,7 @@ from releases.changes import Kind, Payload, register
 from releases.models import Safeguard
 from releases.plans.changes import OfPlan, PlanId
 from releases.plans.documents import safeguard_document
-from releases.plans.predicted import find_plan_ahead, keep_plan
+from releases.plans.drafts import find_plan_ahead, keep_plan
 from releases.plans.queries import find_by_key
 from releases.predicted import Predicted
 from releases.safeguards.actions import remove_safeguard, set_safeguard

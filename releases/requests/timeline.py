@@ -1,4 +1,4 @@
-"""Shows a request's history, and what is still to come, as its page does."""
+"""The timeline of a request for its page: its states so far and to come, and what people did and said."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
