@@ -3,7 +3,8 @@
 from typing import Any
 
 from flagadmin.core.http.timestamps import iso
-from releases.models import ReleasePlan, Safeguard
+from releases.models import ReleasePlan
+from releases.safeguards.documents import safeguard_document
 from releases.templates.documents import milestone_document
 
 Document = dict[str, Any]
@@ -29,23 +30,4 @@ def plan_document(plan: ReleasePlan) -> Document:
             for milestone in plan.milestones.all()
         ],
         "safeguards": [safeguard_document(safeguard) for safeguard in plan.safeguards.all()],
-    }
-
-
-def safeguard_document(safeguard: Safeguard) -> Document:
-    return {
-        "id": safeguard.pk,
-        "title": safeguard.title,
-        "action": {"type": safeguard.action, "id": safeguard.plan_id or safeguard.pk},
-        "triggerCondition": {"operator": safeguard.operator, "threshold": safeguard.threshold},
-        "impactMetric": {
-            "id": safeguard.pk,
-            "metricName": safeguard.metric,
-            "timeRange": safeguard.time_range,
-            "aggregationMode": safeguard.aggregation,
-            "labelSelectors": safeguard.labels,
-            "source": safeguard.source,
-            "comparesWithout": safeguard.compares,
-        },
-        "firingSince": iso(safeguard.firing_since),
     }

@@ -1,14 +1,12 @@
-"""Reads the forms of release plans: steps, and safeguards."""
+"""Reads the forms of release plans: steps, and what the next one waits for."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.errors import ValidationError, clip
-from flagadmin.core.http.error_responses import problems_of
-from flagadmin.core.http.fields import Body
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from releases.plans.add import Steps
-from releases.safeguards.serializers import ChartBody, FlagSafeguardBody, SafeguardBody
+from releases.safeguards.forms import read_safeguard
 from releases.templates.rules import is_zone
 
 KEEP = "keep"
@@ -93,45 +91,3 @@ def read_pause(form: Mapping[str, str]) -> dict[str, Any] | None:
     if not limit:
         raise ValidationError.at("pause_above", f"Say above what {metric} pauses the plan.")
     return read_safeguard({"metric": metric, "threshold": limit})
-
-
-def read_safeguard(form: Mapping[str, str]) -> dict[str, Any]:
-    """Raises ValidationError."""
-    return _read(SafeguardBody, _safeguard_of(form) | {"action": {"type": form.get("action", "pause")}})
-
-
-def read_flag_safeguard(form: Mapping[str, str]) -> dict[str, Any]:
-    """Raises ValidationError."""
-    return _read(FlagSafeguardBody, _safeguard_of(form))
-
-
-def read_chart(form: Mapping[str, str]) -> dict[str, Any]:
-    """Raises ValidationError."""
-    members = {"title": "title", "metricName": "metric", "aggregationMode": "aggregation"}
-    members |= {"timeRange": "range", "yAxisMin": "axis"}
-    return _read(ChartBody, {member: form[name] for member, name in members.items() if name in form})
-
-
-def _safeguard_of(form: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "title": form.get("title", ""),
-        "impactMetric": {
-            "metricName": form.get("metric", ""),
-            "aggregationMode": form.get("aggregation", "avg"),
-            "timeRange": form.get("range", "hour"),
-            "source": form.get("source", "internal"),
-            "comparesWithout": "compares" in form,
-        },
-        "triggerCondition": {
-            "operator": form.get("operator", ">"),
-            "threshold": form.get("threshold") or "0",
-        },
-    }
-
-
-def _read(body: type[Body], data: Mapping[str, Any]) -> dict[str, Any]:
-    read = body(data=data)
-    if not read.is_valid():
-        raise ValidationError.of(problems_of(read.errors))
-    values: dict[str, Any] = read.validated_data
-    return values

@@ -26,7 +26,6 @@ from releases.plans.forms import (
     find_share,
     list_steps,
     read_pause,
-    read_safeguard,
     read_steps,
     read_transition,
 )
@@ -34,6 +33,7 @@ from releases.plans.impact import measure_start
 from releases.plans.queries import find_milestone, readable_plans, running_plans
 from releases.plans.view import PlanView, Who
 from releases.safeguards.actions import remove_safeguard, set_safeguard
+from releases.safeguards.forms import read_safeguard
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
 from releases.templates.queries import list_templates

@@ -2,9 +2,10 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf, Texts
+from flagadmin.core.http.fields import Body, ListOf
 from projects.strategies.serializers import StrategyChanges
 from releases.models import ReleasePlan
+from releases.safeguards.serializers import SafeguardRecord
 from releases.templates.serializers import MilestonesRecord, TransitionBody
 
 
@@ -50,40 +51,6 @@ class ProgressionBody(Body):
 
 class PauseBody(Body):
     reason = serializers.CharField(required=False, allow_blank=True, default="", max_length=1000)
-
-
-class TriggerRecord(serializers.Serializer):
-    operator = serializers.ChoiceField(choices=[">", "<"])
-    threshold = serializers.FloatField()
-
-
-class ActionRecord(serializers.Serializer):
-    type = serializers.CharField(help_text="pause, stepBack or turnOff.")
-    id = serializers.CharField()
-
-
-class MetricRecord(serializers.Serializer):
-    id = serializers.CharField()
-    metricName = serializers.CharField()
-    timeRange = serializers.CharField()
-    aggregationMode = serializers.CharField()
-    labelSelectors = serializers.DictField(child=Texts())
-    comparesWithout = serializers.BooleanField(
-        help_text="The number is that of users with the flag less that of those without."
-    )
-
-    def get_fields(self) -> dict[str, serializers.Field]:
-        source = serializers.CharField(help_text="internal, external or alert.")
-        return super().get_fields() | {"source": source}
-
-
-class SafeguardRecord(serializers.Serializer):
-    id = serializers.CharField()
-    title = serializers.CharField(allow_blank=True)
-    action = ActionRecord()
-    triggerCondition = TriggerRecord()
-    impactMetric = MetricRecord()
-    firingSince = serializers.DateTimeField(allow_null=True, help_text="Of an alert.")
 
 
 class PlanRecord(MilestonesRecord):

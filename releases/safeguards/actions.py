@@ -14,10 +14,9 @@ from groups.permissions import Permission
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import FlagPath, access_plan_for_update, get_flag_path
 from releases.plans.approval import note_edit, record_skip
-from releases.plans.documents import safeguard_document
 from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
 from releases.plans.steps import record_plan, save_plan
-from releases.safeguards.documents import assign_values
+from releases.safeguards.documents import assign_values, safeguard_document
 from releases.safeguards.labels import selects
 from releases.safeguards.rules import check_room, safeguard_problems
 

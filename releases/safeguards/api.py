@@ -9,14 +9,13 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
 from releases.plans.access import FlagPath
-from releases.plans.documents import safeguard_document
 from releases.plans.queries import find_plan
-from releases.plans.serializers import SafeguardRecord
 from releases.safeguards import actions
+from releases.safeguards.documents import safeguard_document
 from releases.safeguards.flag_actions import UPDATE as SWITCH
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
 from releases.safeguards.queries import read_safeguards
-from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
+from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody, SafeguardRecord
 
 UPDATE = Permission.UPDATE_FEATURE_STRATEGY
 EXAMPLE = OpenApiExample(

@@ -12,12 +12,11 @@ from groups.access import Caller
 from releases.changes import Kind, Payload, register
 from releases.models import Safeguard
 from releases.plans.changes import OfPlan, PlanId
-from releases.plans.documents import safeguard_document
 from releases.plans.drafts import find_plan_ahead, keep_plan
 from releases.plans.queries import find_by_key
 from releases.predicted import Predicted
 from releases.safeguards.actions import remove_safeguard, set_safeguard
-from releases.safeguards.documents import assign_values
+from releases.safeguards.documents import assign_values, safeguard_document
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
 from releases.safeguards.rules import check_room
 from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody

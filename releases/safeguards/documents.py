@@ -1,10 +1,30 @@
-"""Safeguards by the values of the API, and charts of impact metrics as it shows them: the reference server's shapes."""
+"""Safeguards and charts of impact metrics as the API shows and takes them, in the reference server's shapes."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from flagadmin.core.http.timestamps import iso
 from releases.models import MetricChart, Safeguard
 from releases.safeguards.rules import STEPS
+
+
+def safeguard_document(safeguard: Safeguard) -> dict[str, Any]:
+    return {
+        "id": safeguard.pk,
+        "title": safeguard.title,
+        "action": {"type": safeguard.action, "id": safeguard.plan_id or safeguard.pk},
+        "triggerCondition": {"operator": safeguard.operator, "threshold": safeguard.threshold},
+        "impactMetric": {
+            "id": safeguard.pk,
+            "metricName": safeguard.metric,
+            "timeRange": safeguard.time_range,
+            "aggregationMode": safeguard.aggregation,
+            "labelSelectors": safeguard.labels,
+            "source": safeguard.source,
+            "comparesWithout": safeguard.compares,
+        },
+        "firingSince": iso(safeguard.firing_since),
+    }
 
 
 def assign_values(safeguard: Safeguard, values: Mapping[str, Any]) -> None:

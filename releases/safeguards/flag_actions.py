@@ -16,9 +16,8 @@ from releases.gate_refusal import Gated, NeedsChangeRequest
 from releases.models import Safeguard
 from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.approval import is_let_through, record_skip
-from releases.plans.documents import safeguard_document
 from releases.plans.queries import needs_requests
-from releases.safeguards.documents import assign_values
+from releases.safeguards.documents import assign_values, safeguard_document
 from releases.safeguards.queries import find_flag_safeguard, read_safeguards
 from releases.safeguards.rules import check_room, safeguard_problems
 

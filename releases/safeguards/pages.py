@@ -13,12 +13,12 @@ from projects.console import api_path, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from releases.plans.access import FlagPath
-from releases.plans.forms import read_chart, read_flag_safeguard
 from releases.safeguards.chart import draw_metric
 from releases.safeguards.chart_actions import UPDATE, Owner, remove_chart, set_chart
 from releases.safeguards.due import find_places_on
 from releases.safeguards.flag_actions import UPDATE as SWITCH
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.forms import read_chart, read_flag_safeguard
 from releases.safeguards.judge import Judge
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import read_charts, read_safeguards, unapproved_safeguards

@@ -1,4 +1,4 @@
-"""Bodies of safeguards."""
+"""Bodies and records of safeguards, and of charts of impact metrics."""
 
 from rest_framework import serializers
 
@@ -62,6 +62,40 @@ class SafeguardBody(FlagSafeguardBody):
     action = ActionBody(
         required=False, help_text="What is done then: pause (the default), stepBack or turnOff."
     )
+
+
+class TriggerRecord(serializers.Serializer):
+    operator = serializers.ChoiceField(choices=[">", "<"])
+    threshold = serializers.FloatField()
+
+
+class ActionRecord(serializers.Serializer):
+    type = serializers.CharField(help_text="pause, stepBack or turnOff.")
+    id = serializers.CharField()
+
+
+class MetricRecord(serializers.Serializer):
+    id = serializers.CharField()
+    metricName = serializers.CharField()
+    timeRange = serializers.CharField()
+    aggregationMode = serializers.CharField()
+    labelSelectors = serializers.DictField(child=Texts())
+    comparesWithout = serializers.BooleanField(
+        help_text="The number is that of users with the flag less that of those without."
+    )
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        source = serializers.CharField(help_text="internal, external or alert.")
+        return super().get_fields() | {"source": source}
+
+
+class SafeguardRecord(serializers.Serializer):
+    id = serializers.CharField()
+    title = serializers.CharField(allow_blank=True)
+    action = ActionRecord()
+    triggerCondition = TriggerRecord()
+    impactMetric = MetricRecord()
+    firingSince = serializers.DateTimeField(allow_null=True, help_text="Of an alert.")
 
 
 class ChartBody(SeriesBody):
