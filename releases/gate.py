@@ -31,7 +31,7 @@ BROUGHT = "The flag brings a release plan or safeguards, which change it automat
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:
     """Returns a watch on the project's guarded environments, if there are any."""
-    links = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
+    links = ProjectEnvironment.objects.needing_requests().filter(project=project_id)
     policies = links.order_by("environment_id").values_list(
         "environment_id", "approval_rules", "required_approvals"
     )

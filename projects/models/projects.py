@@ -22,8 +22,8 @@ class ProjectQuerySet(ArchivableQuerySet["Project"]):
 
     def with_checks(self) -> Self:
         """Projects with ``needs_requests``: whether an environment of theirs takes changes by request only."""
-        links = ProjectEnvironment.objects.filter(project=models.OuterRef("pk"))
-        return self.annotate(needs_requests=models.Exists(links.exclude(required_approvals=None)))
+        links = ProjectEnvironment.objects.needing_requests().filter(project=models.OuterRef("pk"))
+        return self.annotate(needs_requests=models.Exists(links))
 
 
 class Project(models.Model):
@@ -79,6 +79,12 @@ class Project(models.Model):
         return self.id
 
 
+class ProjectEnvironmentQuerySet(models.QuerySet["ProjectEnvironment"]):
+    def needing_requests(self) -> Self:
+        """Those that take changes by change request only."""
+        return self.exclude(required_approvals=None)
+
+
 class ProjectEnvironment(models.Model):
     """An environment enabled in a project, with the default strategy for flags that have none there.
 
@@ -97,6 +103,8 @@ class ProjectEnvironment(models.Model):
     required_approvals = models.PositiveSmallIntegerField(null=True, blank=True)
     approval_rules = models.JSONField(default=list, db_default=[], blank=True)
     approver_groups = models.JSONField(default=list, db_default=[], blank=True)
+
+    objects = ProjectEnvironmentQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -10,6 +10,7 @@ from projects.flags.lists.queries import list_environment_names
 from projects.members.counts import count_members
 from projects.models import FavoriteProject, Project, ProjectApplication
 from projects.projects.actions import SETTINGS_PERMISSIONS
+from projects.projects.policies import needs_request
 from projects.projects.queries import count_flags
 
 Tab = tuple[str, str, int | None, bool]
@@ -53,7 +54,7 @@ def _make_tabs(project: Project, current: str, flags: int, may: dict[str, bool])
         ("Access", "project-access", count_members([project.pk]).get(project.pk, 0)),
         ("Activity", "project-activity", None),
     ]
-    if project.environment_links.exclude(required_approvals=None).exists():
+    if needs_request(project.pk):
         tabs.insert(1, ("Change requests", "change-requests", None))
     if may["settings"]:
         tabs.append(("Settings", "project-settings", None))

@@ -190,7 +190,7 @@ class SettingsPage(InProjectPage, EditPage):
 def list_environment_rows(project: Project) -> list[dict[str, Any]]:
     """All environments with their settings in the project and a description of their default strategy."""
     segments = dict(Segment.objects.values_list("id", "name"))
-    links = ProjectEnvironment.objects.filter(project=project).exclude(required_approvals=None)
+    links = ProjectEnvironment.objects.needing_requests().filter(project=project)
     policies = {link.environment_id: link for link in links}
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
     return [

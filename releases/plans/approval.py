@@ -7,12 +7,13 @@ from typing import Any
 from flagadmin.core.audit.record import record
 from flagadmin.core.change_options import changing, get_change_options
 from groups.access import Caller
+from projects.projects.policies import needs_request
 from releases.applying import is_applied_to
 from releases.derive import ProposedChange
 from releases.gate_refusal import SKIP, NeedsChangeRequest, make_skip_event
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import FlagPath, get_flag_path
-from releases.plans.queries import find_following, find_preceding, needs_requests
+from releases.plans.queries import find_following, find_preceding
 
 
 def note_edit(plan: ReleasePlan) -> None:
@@ -33,7 +34,7 @@ def record_skip(flag_path: FlagPath) -> None:
 
 def _needs_another(flag_path: FlagPath) -> bool:
     project, environment = flag_path.project, flag_path.environment
-    return not is_applied_to(project, environment) and needs_requests(project, environment)
+    return not is_applied_to(project, environment) and needs_request(project, [environment])
 
 
 def _find_skipping(flag_path: FlagPath) -> Caller | None:

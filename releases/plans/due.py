@@ -20,7 +20,7 @@ from flagadmin.core.installation.maintenance import check_writable
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import read_strategy_documents
-from projects.models import Project, Strategy
+from projects.models import Strategy
 from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import get_flag_path
@@ -35,6 +35,7 @@ from releases.plans.steps import (
     record_plan,
     save_plan,
 )
+from releases.requests.access import lock_project
 from releases.safeguards.due import look_at_flags
 from releases.safeguards.judge import Judge, Verdict, find_breach
 
@@ -148,7 +149,7 @@ def note_failure(seen: ReleasePlan, reason: str) -> None:
 def _take(seen: ReleasePlan) -> ReleasePlan | None:
     """The plan, locked with its project, if it still stands where it was seen."""
     wait_briefly_for_locks()
-    list(Project.objects.select_for_update(no_key=True).filter(id=seen.flag.project_id))
+    lock_project(seen.flag.project_id)
     rows = ReleasePlan.objects.select_for_update(of=("self",), skip_locked=True)
     rows = rows.filter(pk=seen.pk, state=State.RUNNING, active=seen.active_id, since=seen.since)
     return rows.select_related("flag", "active", "by").prefetch_related("milestones", "safeguards").first()

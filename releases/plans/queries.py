@@ -9,7 +9,8 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
-from projects.models import Flag, ProjectEnvironment
+from projects.models import Flag
+from projects.projects.policies import needs_request
 from releases.models import Milestone, ReleasePlan, Safeguard
 
 State = ReleasePlan.State
@@ -97,10 +98,4 @@ def find_preceding(plan: ReleasePlan) -> Milestone | None:
 
 def is_approved(plan: ReleasePlan) -> bool:
     """Whether what the plan does automatically needs no change request, or has one that is approved."""
-    return plan.approved or not needs_requests(plan.flag.project_id, plan.environment_id)
-
-
-def needs_requests(project_id: str, environment: str) -> bool:
-    """Whether the environment takes changes by change request only."""
-    links = ProjectEnvironment.objects.filter(project=project_id, environment=environment)
-    return links.exclude(required_approvals=None).exists()
+    return plan.approved or not needs_request(plan.flag.project_id, [plan.environment_id])

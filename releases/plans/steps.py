@@ -13,7 +13,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.errors import InvalidOperation, pluralize
-from groups.access import EVERYTHING, Caller
+from groups.access import Caller
 from projects.models import Strategy
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
 from releases.models import Milestone, ReleasePlan
@@ -76,7 +76,7 @@ def finish_if_over(plan: ReleasePlan) -> None:
 
 def write_strategies(plan: ReleasePlan, milestone: Milestone, caller: Caller) -> None:
     """Makes the flag's strategies that are the plan's the milestone's. Those that go on keep their ids."""
-    maker = Caller(user=caller.user, token=caller.token, rights=EVERYTHING) if caller.id else caller
+    maker = caller.with_all_rights()
     rows = Strategy.objects.filter(pk__in=plan.strategy_ids, flag=plan.flag, environment=plan.environment_id)
     stored = {str(key) for key in rows.values_list("pk", flat=True)}
     kept = [key for key in plan.strategy_ids if key in stored]

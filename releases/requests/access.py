@@ -8,7 +8,6 @@ from releases.models import ChangeRequest
 
 State = ChangeRequest.State
 OPEN = (State.DRAFT, State.IN_REVIEW, State.APPROVED)
-SENT = (State.IN_REVIEW, State.APPROVED, State.SCHEDULED)
 
 
 def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:

@@ -9,14 +9,14 @@ from flagadmin.core.audit.record import recording_together
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import AppError, Conflict, NoAccess, Problem, ValidationError
-from groups.access import EVERYTHING, Caller
+from groups.access import Caller
 from groups.permissions import Permission, Scope
 from projects.access import access_project_for_update
+from projects.projects.policies import needs_request
 from releases.changes import KINDS, join_paths
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import is_author
-from releases.requests.approvals import has_policy
 from releases.requests.conflicts import explain_conflict, make_target, say_change
 
 APPLY = Permission.APPLY_CHANGE_REQUEST
@@ -40,7 +40,7 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
     numbered = list(enumerate(request.changes.all(), 1))
     flags = {change.feature for _, change in numbered}
     # One for all changes, whose events are recorded together then.
-    entitled = Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
+    entitled = caller.with_all_rights()
     with changing(approved_in=(request.project_id, request.environment_id)):
         # A segment, which is of no flag, changes whichever use it.
         access_project_for_update(caller, request.project_id, None, flags=None if "" in flags else flags)
@@ -102,8 +102,11 @@ def make_changes_as(caller: Caller, request: ChangeRequest) -> None:
     What nobody had to approve, because the environment asks for no requests, anybody changes with their own.
     """
     here = {"project": request.project_id, "environment": request.environment_id}
-    reviewed = has_policy(request) or request.reviews.filter(approved=True).exists()
-    make_changes(request, caller, with_own_rights=not (reviewed and caller.can(APPLY, **here)))
+    is_reviewed = (
+        needs_request(request.project_id, [request.environment_id])
+        or request.reviews.filter(approved=True).exists()
+    )
+    make_changes(request, caller, with_own_rights=not (is_reviewed and caller.can(APPLY, **here)))
 
 
 def try_changes_as(caller: Caller, request: ChangeRequest) -> None:

@@ -90,8 +90,8 @@ def judge(request: ChangeRequest, impact: Mapping[str, Any] | None) -> list[Verd
 
     What cannot be measured needs as many approvals as the strictest rule asks for.
     """
-    links = ProjectEnvironment.objects.filter(project=request.project_id, environment=request.environment_id)
-    link = links.exclude(required_approvals=None).first()
+    links = ProjectEnvironment.objects.needing_requests()
+    link = links.filter(project=request.project_id, environment=request.environment_id).first()
     if link is None or link.required_approvals is None:
         return []
     if impact is None:
@@ -110,12 +110,6 @@ def _verdicts(link: ProjectEnvironment, facts: _Facts) -> Iterator[Verdict]:
     words = "everything else" if link.approval_rules else "everything"
     needed = link.required_approvals or 0
     yield Verdict(len(link.approval_rules) + 1, words, needed, not found, "Not reached." if found else "")
-
-
-def has_policy(request: ChangeRequest) -> bool:
-    """Whether its environment asks for change requests."""
-    links = ProjectEnvironment.objects.filter(project=request.project_id, environment=request.environment_id)
-    return links.exclude(required_approvals=None).exists()
 
 
 def count_needed(request: ChangeRequest, impact: Mapping[str, Any] | None) -> int:

@@ -7,10 +7,10 @@ from flagadmin.core.http.timestamps import iso
 from releases.changes import KINDS
 from releases.models import ChangeRequest, Schedule
 from releases.requests.conflicts import find_conflicts
+from releases.requests.queries import CLOSED
 from releases.requests.schedule_conflicts import find_schedule_conflicts
 
 Document = dict[str, Any]
-CLOSED = frozenset({ChangeRequest.State.APPLIED, ChangeRequest.State.CANCELLED, ChangeRequest.State.REJECTED})
 
 
 def request_document(request: ChangeRequest) -> Document:

@@ -10,9 +10,10 @@ from flagadmin.core.errors import Conflict
 from groups.access import Caller
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
-from releases.requests.access import SENT, State
+from releases.requests.access import State
 from releases.requests.details import set_title
 from releases.requests.propose import add_changes
+from releases.requests.queries import UNDECIDED
 from releases.requests.states import set_state
 
 
@@ -33,7 +34,7 @@ def propose_once(
             f"You have a draft for {environment} in project {project_id}, change request {draft.pk}. "
             "Send or discard it first."
         )
-    open_requests = list(mine.filter(state__in=SENT, title=title))
+    open_requests = list(mine.filter(state__in=UNDECIDED, title=title))
     with transaction.atomic():
         request = add_changes(project_id, environment, changes, caller=caller)
         wanted = _contents(request)

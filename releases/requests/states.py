@@ -10,7 +10,6 @@ from groups.access import Caller
 from releases.models import ChangeRequest, Review
 from releases.requests.access import (
     OPEN,
-    SENT,
     access_request_for_update,
     check_author,
     check_state,
@@ -20,6 +19,7 @@ from releases.requests.apply import check_conflicts, check_may_apply, make_chang
 from releases.requests.approvals import check_may_approve, count_needed, may_approve
 from releases.requests.details import add_comment
 from releases.requests.events import enter, record_event
+from releases.requests.queries import UNDECIDED
 from releases.requests.review import begin_review, count_approvals, measure, note_moved, withdraw_if_moved
 
 State = ChangeRequest.State
@@ -91,7 +91,7 @@ def _approve(request: ChangeRequest, caller: Caller) -> None:
 
 def _reject(request: ChangeRequest, caller: Caller) -> None:
     check_may_approve(request.project_id, request.environment_id, caller)
-    check_state(request, "reject", *SENT)
+    check_state(request, "reject", *UNDECIDED)
     _review(request, caller, approved=False)
     enter(request, State.REJECTED, EventType.CHANGE_REQUEST_REJECTED, caller)
 
@@ -133,7 +133,7 @@ def list_possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
         and (admin or not mine)
         and not approved,
         State.APPLIED: request.state in (State.APPROVED, State.SCHEDULED) and may_apply(request, caller),
-        State.REJECTED: request.state in SENT and reviewer,
-        State.CANCELLED: request.state in SENT and (mine or admin),
+        State.REJECTED: request.state in UNDECIDED and reviewer,
+        State.CANCELLED: request.state in UNDECIDED and (mine or admin),
     }
     return [state for state, is_possible in possible.items() if is_possible]

@@ -15,13 +15,14 @@ from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
-from projects.models import FlagEnvironment, Project
+from projects.models import FlagEnvironment
+from projects.projects.policies import needs_request
 from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks
 from releases.gate_refusal import make_skip_event
 from releases.models import Safeguard
 from releases.plans.access import FlagPath
-from releases.plans.queries import needs_requests
 from releases.plans.steps import LOOK_EVERY
+from releases.requests.access import lock_project
 from releases.safeguards.judge import Judge, State, Verdict
 from releases.safeguards.queries import get_safeguard_path
 
@@ -70,11 +71,11 @@ def turn_off(seen: Safeguard, verdict: Verdict) -> None:
 @transactional
 def _turn_off(seen: Safeguard, flag_path: FlagPath) -> None:
     wait_briefly_for_locks()
-    list(Project.objects.select_for_update(no_key=True).filter(id=flag_path.project))
+    lock_project(flag_path.project)
     rows = Safeguard.objects.filter(pk=seen.pk, numbers_from=seen.numbers_from)
     if rows.update(numbers_from=None):
         disable_flag(*flag_path, caller=BY_SAFEGUARD)
-        if not seen.approved and needs_requests(flag_path.project, flag_path.environment):
+        if not seen.approved and needs_request(flag_path.project, [flag_path.environment]):
             skipped = make_skip_event(flag_path.project, flag_path.environment, flag_path.feature)
             record(skipped, actor=BY_SAFEGUARD)
 

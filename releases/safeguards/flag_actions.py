@@ -11,12 +11,12 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
+from projects.projects.policies import needs_request
 from releases.derive import ProposedChange
 from releases.gate_refusal import Gated, NeedsChangeRequest
 from releases.models import Safeguard
 from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.approval import is_let_through, record_skip
-from releases.plans.queries import needs_requests
 from releases.safeguards.documents import assign_values, safeguard_document
 from releases.safeguards.queries import find_flag_safeguard, read_safeguards
 from releases.safeguards.rules import check_room, safeguard_problems
@@ -42,10 +42,8 @@ def set_flag_safeguard(flag_path: FlagPath, values: Mapping[str, Any], *, caller
         safeguard, before = Safeguard(flag=flag, environment_id=flag_path.environment), None
     _check_approved(flag_path, "changeFeatureEnvSafeguard", {"safeguard": values})
     assign_values(safeguard, values)
-    safeguard.approved, safeguard.look_at = (
-        needs_requests(flag_path.project, flag_path.environment),
-        timezone.now(),
-    )
+    safeguard.approved = needs_request(flag_path.project, [flag_path.environment])
+    safeguard.look_at = timezone.now()
     safeguard.save()
     after = safeguard_document(safeguard)
     _record(EventType.SAFEGUARD_CHANGED, flag_path, safeguard, caller, before=before, after=after)

@@ -17,7 +17,7 @@ def read_safeguards(flag: Flag, environment: str) -> QuerySet[Safeguard]:
 
 def unapproved_safeguards(project_id: str) -> QuerySet[Safeguard]:
     """Finds the project's safeguards that act on active flags without approval, in environments that ask for one."""
-    guarded = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
+    guarded = ProjectEnvironment.objects.needing_requests().filter(project=project_id)
     safeguards = Safeguard.objects.filter(flag__project=project_id, flag__archived_at=None, approved=False)
     return safeguards.filter(environment__in=guarded.values("environment")).select_related("flag")
 
