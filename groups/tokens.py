@@ -5,12 +5,10 @@ import hmac
 import re
 import secrets
 from base64 import urlsafe_b64encode
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
-from threading import Lock
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -19,6 +17,7 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from flagadmin.core.bounded_dict import BoundedDict
 from flagadmin.core.db import outages
 from flagadmin.core.db.replica import REPLICA, has_replica, replica
 from flagadmin.core.db.standby import committed_locally
@@ -38,39 +37,8 @@ LAST_USED_STEP = timedelta(minutes=1)
 SDK_KINDS = frozenset({ApiToken.Kind.BACKEND, ApiToken.Kind.FRONTEND})
 
 
-class KnownTokens:
-    """The SDK tokens that were used last, for outages of the database. Thread-safe."""
-
-    MAX_TOKENS = 2_000
-
-    def __init__(self) -> None:
-        self._tokens: OrderedDict[str, ApiToken] = OrderedDict()  # by the hash of the secret
-        self._lock = Lock()
-
-    def keep(self, token: ApiToken) -> None:
-        with self._lock:
-            self._tokens[token.secret_hash] = token
-            self._tokens.move_to_end(token.secret_hash)
-            if len(self._tokens) > self.MAX_TOKENS:
-                self._tokens.popitem(last=False)
-
-    def get(self, digest: str) -> ApiToken | None:
-        return self._tokens.get(digest)
-
-    def forget(self, digest: str) -> None:
-        with self._lock:
-            self._tokens.pop(digest, None)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._tokens.clear()
-
-    def ids(self) -> list[int]:
-        with self._lock:
-            return [token.pk for token in self._tokens.values()]
-
-
-sdk_tokens = KnownTokens()
+sdk_tokens: BoundedDict[str, ApiToken] = BoundedDict(2_000)
+"""The SDK tokens that were used last, by the hashes of their secrets: for outages of the database."""
 
 
 def make_secret(
@@ -176,9 +144,9 @@ def _read_token(digest: str, *, personal: bool) -> ApiToken | None:
     using = REPLICA if is_replicated else DEFAULT_DB_ALIAS
     token = outages.read(read, lambda: sdk_tokens.get(digest), using=using)
     if token is None:
-        sdk_tokens.forget(digest)
+        sdk_tokens.pop(digest, None)
     elif token.kind in SDK_KINDS:
-        sdk_tokens.keep(token)
+        sdk_tokens[digest] = token
     return token
 
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from flagadmin.core.bounded_dict import BoundedDict
 from flagadmin.core.errors import ServiceUnavailable
 from relay.storage import Storage
 from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Tokens
@@ -143,8 +144,8 @@ class Reports:
         self._sums = Sums()
         self._journal, self._journal_bytes = uuid.uuid4().hex, 0
         self._is_full = asyncio.Event()
-        self._batches: OrderedDict[str, bytes | None] = OrderedDict()  # by id; None: it is on disk
-        self._ids: OrderedDict[str, None] = OrderedDict()  # of reports of other relays
+        self._batches: dict[str, bytes | None] = {}  # by id, the oldest first; None: it is on disk
+        self._ids: BoundedDict[str, None] = BoundedDict(MAX_IDS)  # of reports of other relays
         self.received = self.sent = self.dropped = 0
         self.clients = 0
         """Instances of applications that reported in the last interval."""
@@ -174,8 +175,6 @@ class Reports:
         self.check_room()
         if identifier:
             self._ids[identifier] = None
-            if len(self._ids) > MAX_IDS:
-                self._ids.popitem(last=False)
         text = orjson.dumps(line)
         self._storage.append(f"{JOURNAL}{self._journal}", text)
         self._journal_bytes += len(text)

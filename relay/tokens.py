@@ -4,13 +4,13 @@ import asyncio
 import hashlib
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from flagadmin.core.bounded_dict import BoundedDict
 from flagadmin.core.errors import AuthenticationRequired, ServiceUnavailable
 from relay.storage import Storage
 from relay.upstream import Answer, UpstreamFailed
@@ -72,7 +72,7 @@ class Tokens:
         self._covering = covering
         self._known: dict[str, Token] = {}
         self._tickets: dict[str, str] = {}  # secrets by ticket, empty until they are looked for
-        self._refused: OrderedDict[str, float] = OrderedDict()  # by secret until when
+        self._refused: BoundedDict[str, float] = BoundedDict(MAX_REFUSED)  # by secret until when
         self._asking: dict[str, asyncio.Task[None]] = {}
         self.when_known: Callable[[Token], Awaitable[None]] | None = None
         for document in _read_documents(storage.read(FILE)):
@@ -169,7 +169,7 @@ class Tokens:
             self._known[token.secret] = token
         self._drop_uncovered()
         for secret in set(secrets).difference(self._known):
-            self._refuse(secret)
+            self._refused[secret] = time.monotonic() + REFUSED_FOR
         if before != {secret: self._known.get(secret) for secret in secrets}:
             self._tickets = {}
             documents = [token.as_document() for token in self._known.values()]
@@ -184,12 +184,6 @@ class Tokens:
         for token in self.all() if self._covering else ():
             if not any(each.covers(token.scope) for each in own):
                 del self._known[token.secret]
-
-    def _refuse(self, secret: str) -> None:
-        self._refused[secret] = time.monotonic() + REFUSED_FOR
-        self._refused.move_to_end(secret)
-        while len(self._refused) > MAX_REFUSED:
-            self._refused.popitem(last=False)
 
 
 def _read_valid(answer: Answer, secrets: Sequence[str]) -> list[Token]:

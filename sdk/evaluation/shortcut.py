@@ -7,7 +7,6 @@ take the loop too long.
 import logging
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,6 +16,7 @@ from urllib.parse import parse_qsl
 from django.conf import settings
 from django.utils import timezone
 
+from flagadmin.core.bounded_dict import BoundedDict
 from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.etag_lists import is_listed
@@ -151,7 +151,8 @@ class ContextAnswers:
         self._evaluate = evaluate
         self._recall = recall
         self._route = route
-        self._callers: OrderedDict[bytes, Caller] = OrderedDict()  # by the hash of what shapes their answers
+        self._callers: BoundedDict[bytes, Caller] = BoundedDict(MAX_CALLERS)
+        """By the hash of what shapes their answers."""
         self._places: dict[tuple[object, ...], _Place] = {}
         self._state: State | None = None
         self._version = 0  # of the state
@@ -270,11 +271,9 @@ class ContextAnswers:
             return
         caller = self._callers.get(key)
         if caller is None or (caller.token, caller.origins) != (token, origins):
-            caller = self._callers[key] = Caller(origin.token, token, origin.scope.environment, origins)
+            caller = Caller(origin.token, token, origin.scope.environment, origins)
         caller.headers[sent.status] = headers, "content-length" in names
-        self._callers.move_to_end(key)
-        while len(self._callers) > MAX_CALLERS:
-            self._callers.popitem(last=False)
+        self._callers[key] = caller
 
 
 def _read_headers(scope: Any) -> dict[str, str]:

@@ -150,7 +150,8 @@ class Watcher:
         late = asyncio.get_running_loop().call_later(LATE, self._is_late)
         try:
             async with asyncio.timeout(READ_TIMEOUT):
-                state = await read_state(primary, self._sdk, {*self._used, *sdk_tokens.ids()})
+                known = [token.pk for token in list(sdk_tokens.values())]  # a copy: threads add to them
+                state = await read_state(primary, self._sdk, {*self._used, *known})
         finally:
             late.cancel()
         before, self._read_at, self._took = self._state, began, time.monotonic() - began

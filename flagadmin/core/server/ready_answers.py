@@ -5,10 +5,10 @@ in `_ALWAYS`. Requests that differ in none of these get the same answer, as long
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from flagadmin.core.bounded_dict import BoundedDict
 from flagadmin.core.http.middleware import choose_request_id
 from flagadmin.core.server.loop_routes import Headers, Learn, Ready
 
@@ -41,7 +41,8 @@ class ReadyAnswers:
         self.reads = reads
         self._shaping = tuple(dict.fromkeys((*_ALWAYS, *(name.lower() for name in reads))))
         self._read = frozenset((*self._shaping, "cookie", _REQUEST_ID.lower()))
-        self._answers: OrderedDict[bytes, _Answer] = OrderedDict()  # by the hash of the request
+        self._answers: BoundedDict[bytes, _Answer] = BoundedDict(self.max_answers)
+        """By the hash of the request."""
 
     @property
     def vary(self) -> str:
@@ -80,9 +81,6 @@ class ReadyAnswers:
                 return
             if basis := self.find_basis(state, sent, response):
                 self._answers[key] = _Answer(sent.status, headers, basis)
-                self._answers.move_to_end(key)
-                while len(self._answers) > self.max_answers:
-                    self._answers.popitem(last=False)
 
         return learn
 

@@ -12,7 +12,7 @@ from flagadmin.core.db import outages
 from flagadmin.core.db.outages import reach, read
 from flagadmin.core.errors import AuthenticationRequired, ServiceUnavailable
 from groups.models import ApiToken
-from groups.tokens import KnownTokens, find_token, sdk_tokens
+from groups.tokens import find_token, sdk_tokens
 from sdk.watcher import scopes
 from sdk.watcher.state import State, TokenState
 from sdk.watcher.watcher import Watcher
@@ -110,24 +110,15 @@ def test_a_token_that_the_watcher_has_not_seen_is_refused_for_now(monkeypatch: p
         scopes.token_scope(token(), using="default")
 
 
-def test_tokens_used_last_are_known() -> None:
-    known = KnownTokens()
-    for number in range(KnownTokens.MAX_TOKENS + 1):
-        known.keep(ApiToken(pk=number, secret_hash=str(number)))
-    assert len(known.ids()) == KnownTokens.MAX_TOKENS
-    assert known.get("0") is None
-    known.forget("1")
-    assert known.get("1") is None
-
-
 @pytest.mark.django_db
 def test_sdk_tokens_are_known_until_they_are_found_to_be_revoked() -> None:
     sdk, admin = make_token("backend", environment="development"), make_token("admin")
     for secret in (sdk, admin):
         find_token(secret, now=timezone.now())
     backend, others = ApiToken.objects.get(kind="backend").pk, ApiToken.objects.get(kind="admin").pk
-    assert backend in sdk_tokens.ids()  # beside those of tests before this one
-    assert others not in sdk_tokens.ids()
+    known = [token.pk for token in sdk_tokens.values()]  # beside those of tests before this one
+    assert backend in known
+    assert others not in known
     reach.note_reached()
     reach.note_lost()
     assert find_token(sdk, now=timezone.now()).kind == "backend"
@@ -137,4 +128,4 @@ def test_sdk_tokens_are_known_until_they_are_found_to_be_revoked() -> None:
     ApiToken.objects.all().delete()
     with pytest.raises(AuthenticationRequired):
         find_token(sdk, now=timezone.now())
-    assert backend not in sdk_tokens.ids()
+    assert backend not in [token.pk for token in sdk_tokens.values()]
