@@ -281,8 +281,8 @@ class Application:
     async def validate(self, request: Request) -> Ready:
         """Validates tokens: returns what is known of them, and asks about those that are not known here."""
         secrets: list[str] = (await self.load_intake()).read_tokens(request)
-        asked = [self._tokens.find(secret) for secret in secrets if self._tokens.get(secret) is None]
-        for failure in await asyncio.gather(*asked, return_exceptions=True):
+        questions = [self._tokens.find(secret) for secret in secrets if self._tokens.get(secret) is None]
+        for failure in await asyncio.gather(*questions, return_exceptions=True):
             # Only the upstream's no means that a token is not valid: a relay behind would drop it.
             if isinstance(failure, BaseException) and not isinstance(failure, AuthenticationRequired):
                 raise failure

@@ -49,11 +49,11 @@ def read_options(arguments: Sequence[str]) -> Options:
     )
     try:
         _add_options(parser, _read_settings(arguments))
-        given = parser.parse_args(arguments)
+        parsed = parser.parse_args(arguments)
         for name in ("upstream", "data"):
-            if not getattr(given, name):
+            if not getattr(parsed, name):
                 parser.error(f"--{name} is required (or {PREFIX}{name.upper()})")
-        return _make_options(given)
+        return _make_options(parsed)
     except (OSError, ValueError) as error:
         parser.error(str(error))
 
@@ -108,27 +108,27 @@ def _add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -
     )
 
 
-def _make_options(given: argparse.Namespace) -> Options:
+def _make_options(parsed: argparse.Namespace) -> Options:
     """Raises ValueError."""
-    if not given.upstream.startswith(("http://", "https://")):
+    if not parsed.upstream.startswith(("http://", "https://")):
         raise ValueError("--upstream must begin with http:// or https://")
-    if given.strict and not given.token:
+    if parsed.strict and not parsed.token:
         raise ValueError("--strict needs --token: nobody else would be served")
     return Options(
-        upstream=given.upstream.rstrip("/").removesuffix("/api"),
-        data=Path(given.data),
-        upstream_headers=tuple(_read_header(text) for text in given.upstream_header),
-        tokens=tuple(dict.fromkeys(given.token)),
-        host=given.host,
-        port=int(given.port),
-        region=given.region,
-        poll=_read_seconds("poll-seconds", given.poll_seconds, at_least=1),
-        report=_read_seconds("report-seconds", given.report_seconds, at_least=0.1),
-        timeout=_read_seconds("timeout-seconds", given.timeout_seconds, at_least=0.1),
-        origins=tuple(_split_list(given.origins)),
-        metrics_token=given.metrics_token,
-        is_behind_proxy=given.behind_proxy,
-        is_strict=given.strict,
+        upstream=parsed.upstream.rstrip("/").removesuffix("/api"),
+        data=Path(parsed.data),
+        upstream_headers=tuple(_read_header(text) for text in parsed.upstream_header),
+        tokens=tuple(dict.fromkeys(parsed.token)),
+        host=parsed.host,
+        port=int(parsed.port),
+        region=parsed.region,
+        poll=_read_seconds("poll-seconds", parsed.poll_seconds, at_least=1),
+        report=_read_seconds("report-seconds", parsed.report_seconds, at_least=0.1),
+        timeout=_read_seconds("timeout-seconds", parsed.timeout_seconds, at_least=0.1),
+        origins=tuple(_split_list(parsed.origins)),
+        metrics_token=parsed.metrics_token,
+        is_behind_proxy=parsed.behind_proxy,
+        is_strict=parsed.strict,
     )
 
 

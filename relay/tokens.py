@@ -191,9 +191,9 @@ def _read_valid(answer: Answer, secrets: Sequence[str]) -> list[Token]:
     documents = document.get("tokens") if isinstance(document, dict) else None
     if not isinstance(documents, list):
         raise UpstreamFailed("The upstream's answer about tokens has another shape.")
-    asked = set(secrets)
+    in_question = set(secrets)
     tokens = [token for each in documents if (token := _read_token(each))]
-    return [token for token in tokens if token.secret in asked]
+    return [token for token in tokens if token.secret in in_question]
 
 
 def _read_documents(content: bytes | None) -> list[Any]:

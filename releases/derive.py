@@ -89,8 +89,8 @@ def _used_segments(read: Definitions, answered: Mapping[str, Any]) -> set[int]:
 
 
 def _constraints(read: Definitions, segment: int) -> Any:
-    found: SegmentDefinition | None = read.segments.get(segment)
-    return found["constraints"] if found else None
+    definition: SegmentDefinition | None = read.segments.get(segment)
+    return definition["constraints"] if definition else None
 
 
 def derive_changes(
@@ -107,8 +107,7 @@ def derive_changes(
     for name in flags:
         if name not in old or (name not in new and name not in archived):
             return None
-        found = _archived(name) if name not in new else _changes_of_flag(old[name], new[name])
-        changes += found
+        changes += _archived(name) if name not in new else _changes_of_flag(old[name], new[name])
     changes += [ProposedChange("", "updateSegment", _segment(after.segments[key])) for key in segments]
     return changes
 

@@ -57,8 +57,8 @@ class TagWatch:
         after = self._read(self.names)
         if after == self.before or not Project.objects.filter(pk=self.project_id).exists():
             return {}
-        found = {name: sorted(self._list_lowering(tags, after)) for name, tags in self.deciding.items()}
-        return {name: pairs for name, pairs in found.items() if pairs}
+        lowering = {name: sorted(self._list_lowering(tags, after)) for name, tags in self.deciding.items()}
+        return {name: pairs for name, pairs in lowering.items() if pairs}
 
     def _list_lowering(self, deciding: Deciding, after: set[Tagged]) -> Iterator[Tagged]:
         yield from (pair for pair in self.before - after if pair[1] in deciding.going)

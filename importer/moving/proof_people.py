@@ -19,13 +19,13 @@ MAX_USERS = 100_000
 class People:
     """The contexts that are compared: saved contexts and users of a file, and generated users."""
 
-    given: list[Context]
+    explicit: list[Context]
     users: int
     now: datetime
 
     @property
     def count(self) -> int:
-        return len(self.given) + self.users
+        return len(self.explicit) + self.users
 
 
 def read_users(csv: bytes, now: datetime) -> list[Context]:

@@ -64,7 +64,7 @@ def prove_frontend(
     """Raises SourceError."""
     flags = read_flags_here(here)
     made = make_users([make_definitions(flags)], now=people.now, count=SAMPLE)
-    contexts = [*people.given[: SAMPLE // 2], *made][:SAMPLE]
+    contexts = [*people.explicit[: SAMPLE // 2], *made][:SAMPLE]
     queries = [_write_query(context, number) for number, context in enumerate(contexts)]
 
     def ask(query: Mapping[str, str]) -> Variants:
@@ -85,15 +85,15 @@ def prove_frontend(
 
 def _write_query(context: Context, number: int) -> dict[str, str]:
     """Writes the query with ids, so that chance decides only a flag's own choice, and an address, as servers do."""
-    given = {
+    fields = {
         "sessionId": f"session-{number}",
         "remoteAddress": f"192.0.2.{number}",
         "appName": "proof",
         "currentTime": context.values["currentTime"],
         **context.fields,
     }
-    given.pop("environment", None)
-    return {(field if field in TOP_LEVEL else f"properties[{field}]"): text for field, text in given.items()}
+    fields.pop("environment", None)
+    return {(field if field in TOP_LEVEL else f"properties[{field}]"): text for field, text in fields.items()}
 
 
 def _evaluate_here(

@@ -60,8 +60,8 @@ class RemoteState(State):
 def _read_remote(caller: Caller, body: Body) -> RemoteState:
     """Raises NoAccess, and SourceError if the server cannot be read."""
     caller.check(Permission.ADMIN)
-    given = body["remote"]
-    source = Source(given["address"], given["token"], limits=FOR_REQUESTS)
+    remote = body["remote"]
+    source = Source(remote["address"], remote["token"], limits=FOR_REQUESTS)
     answer = read_shape(source.address, PATH, source.get(PATH, headers=SPEC), Client)
     flags = read_flags(source.address, answer)
     return RemoteState(body["environment"], make_definitions(flags), url=source.address)

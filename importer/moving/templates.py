@@ -68,11 +68,11 @@ def read_milestones(milestones: Iterable[SourceMilestone], ids: SegmentIds) -> l
             "name": each.name,
             "strategies": [
                 _read_strategy(strategy, ids)
-                for strategy in sorted(each.strategies, key=lambda one: one.sort_order)
+                for strategy in sorted(each.strategies, key=lambda each: each.sort_order)
             ],
             "transitionCondition": each.transition and {"intervalMinutes": each.transition.minutes},
         }
-        for each in sorted(milestones, key=lambda one: one.sort_order)
+        for each in sorted(milestones, key=lambda each: each.sort_order)
     ]
 
 

@@ -37,10 +37,10 @@ def compare(
     evaluate = _prepare(proof.environment, there, here, names, people)
     for start in range(0, len(names), AT_ONCE):
         part = names[start : start + AT_ONCE]
-        found = evaluate(part)
+        changes = evaluate(part)
         for name in part:
             difference = Difference(name, _find_reason(there.get(name), here.get(name)))
-            changed = found.get(name)
+            changed = changes.get(name)
             if changed is None:
                 proof.spellings.append(difference)
             else:
@@ -83,7 +83,7 @@ def _prepare(
     # The same users for all flags: what is computed of them is computed once.
     users = make_users(few, now=people.now, count=people.users)
     made = generate_contexts(few, now=people.now, limit=MADE)
-    contexts = Contexts([*people.given, *users], made=made)
+    contexts = Contexts([*people.explicit, *users], made=made)
 
     def evaluate(part: Sequence[str]) -> Mapping[str, tuple[FlagChanges, WhoChanges]]:
         who = WhoChanges(before, after, contexts, part, budget=BUDGET)
@@ -98,8 +98,8 @@ def _list_parents(side: Flags, name: str) -> list[Any]:
 
 def _make_example(who: WhoChanges, flag: FlagChanges) -> str:
     for example in who.examples(flag, limit=1):
-        given = flag.source.table.contexts[example.position].fields
-        return f"{orjson.dumps(given).decode()}: there {example.before.reason}; here {example.after.reason}"
+        fields = flag.source.table.contexts[example.position].fields
+        return f"{orjson.dumps(fields).decode()}: there {example.before.reason}; here {example.after.reason}"
     return ""
 
 
@@ -107,9 +107,9 @@ def _find_reason(there: Mapping[str, Any] | None, here: Mapping[str, Any] | None
     """Describes the difference in words: ``strategies[0].parameters.rollout is 50 there and 25 here``"""
     if there is None or here is None:
         return "is not there" if there is None else "is not here"
-    found = list(_unlike(there, here, ""))
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return "; ".join(found[:3]) + more if found else "depends on a flag that differs"
+    reasons = list(_unlike(there, here, ""))
+    more = f" and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+    return "; ".join(reasons[:3]) + more if reasons else "depends on a flag that differs"
 
 
 def _unlike(there: Any, here: Any, path: str) -> Iterator[str]:

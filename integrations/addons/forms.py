@@ -53,8 +53,8 @@ class IntegrationForm(forms.Form):
         events.choices = [(name, name) for name in offered]
         events.initial = offered
         parameters = {
-            f"{PARAMETER}{one.name}": _make_field(one, is_stored=bool(self.initial))
-            for one in provider.parameters
+            f"{PARAMETER}{parameter.name}": _make_field(parameter, is_stored=bool(self.initial))
+            for parameter in provider.parameters
         }
         self.fields = {"description": self.fields.pop("description"), **parameters, **self.fields}
 

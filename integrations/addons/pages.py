@@ -105,7 +105,11 @@ class NewIntegration(FormPage):
         return context | {"field_groups": context["form"].groups()}
 
     def get_api_body(self) -> Any:
-        parameters = {one.name: one.placeholder or "…" for one in self.provider.parameters if one.required}
+        parameters = {
+            parameter.name: parameter.placeholder or "…"
+            for parameter in self.provider.parameters
+            if parameter.required
+        }
         return {"provider": self.provider.name, "parameters": parameters, "events": ["feature-created"]}
 
 

@@ -45,18 +45,20 @@ class ListChanges(ListArguments):
     until: datetime | None = Field(None, description=WHEN)
 
 
-def list_changes(call: Call, asked: ListChanges) -> Answer:
+def list_changes(call: Call, arguments: ListChanges) -> Answer:
     criteria = EventFilter(
-        projects=[check_project(call.caller, asked.project).pk] if asked.project is not None else (),
-        environments=[check_environment(asked.environment).name] if asked.environment is not None else (),
-        features=[asked.flag] if asked.flag is not None else (),
-        person=asked.person.strip(),
-        since=_in_utc(asked.since),
-        until=_in_utc(asked.until),
+        projects=[check_project(call.caller, arguments.project).pk] if arguments.project is not None else (),
+        environments=[check_environment(arguments.environment).name]
+        if arguments.environment is not None
+        else (),
+        features=[arguments.flag] if arguments.flag is not None else (),
+        person=arguments.person.strip(),
+        since=_in_utc(arguments.since),
+        until=_in_utc(arguments.until),
     )
-    events = narrow_events(readable_events(call.caller), criteria).newest_first()[: asked.most + 1]
+    events = narrow_events(readable_events(call.caller), criteria).newest_first()[: arguments.most + 1]
     listed = [change_document(event) for event in events]
-    return {"changes": listed[: asked.most], "more": len(listed) > asked.most}
+    return {"changes": listed[: arguments.most], "more": len(listed) > arguments.most}
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
@@ -70,14 +72,14 @@ class CompareEnvironments(ListArguments):
     query: str = Field("", max_length=1_000, description="Only flags with this in name, description or tag.")
 
 
-def compare_environments(call: Call, asked: CompareEnvironments) -> Answer:
-    project = check_project(call.caller, asked.project)
-    environments = asked.first, asked.second
+def compare_environments(call: Call, arguments: CompareEnvironments) -> Answer:
+    project = check_project(call.caller, arguments.project)
+    environments = arguments.first, arguments.second
     for name in environments:
         find_project_environment(project.pk, name)
-    flags = compare_flags(project, environments, text=asked.query.strip())
+    flags = compare_flags(project, environments, text=arguments.query.strip())
     differing = select_flags(flags, show=DIFFERS, kind="")
-    listed = differing[: asked.most]
+    listed = differing[: arguments.most]
     segments = dict(Segment.objects.usable_in(project.pk).values_list("pk", "name"))
     return {
         "flags": len(flags),
@@ -114,43 +116,47 @@ class ProposeChange(WriteArguments):
     changes: list[ProposedAction] = Field(min_length=1, max_length=50)
 
 
-def propose_change(call: Call, asked: ProposeChange) -> Answer:
-    access_project(call.caller, asked.project, Permission.UPDATE_FEATURE)
-    _check_no_draft(call, asked)
-    request = perform(call, asked, lambda: _propose(call, asked))
-    address = f"{call.server}/projects/{asked.project}/change-requests/{request.pk}/"
+def propose_change(call: Call, arguments: ProposeChange) -> Answer:
+    access_project(call.caller, arguments.project, Permission.UPDATE_FEATURE)
+    _check_no_draft(call, arguments)
+    request = perform(call, arguments, lambda: _propose(call, arguments))
+    address = f"{call.server}/projects/{arguments.project}/change-requests/{request.pk}/"
     return done(
-        asked,
+        arguments,
         state=request.state,
         neededApprovals=request.required_approvals,
         impact=request.impact,
-        **({} if asked.dry_run else {"id": request.pk, "reviewAt": address}),
+        **({} if arguments.dry_run else {"id": request.pk, "reviewAt": address}),
     )
 
 
 @transactional
-def _propose(call: Call, asked: ProposeChange) -> ChangeRequest:
+def _propose(call: Call, arguments: ProposeChange) -> ChangeRequest:
     changes = [
         ProposedChange(change.feature, change.action, change.payload, path=f"changes[{index}]")
-        for index, change in enumerate(asked.changes)
+        for index, change in enumerate(arguments.changes)
     ]
-    request = add_changes(asked.project, asked.environment, changes, caller=call.caller)
+    request = add_changes(arguments.project, arguments.environment, changes, caller=call.caller)
     if not request.changes.exists():
         raise ValidationError.at("changes", "leave everything as it is")
-    set_title(asked.project, request.pk, asked.title, caller=call.caller)
+    set_title(arguments.project, request.pk, arguments.title, caller=call.caller)
     state = ChangeRequest.State.IN_REVIEW
-    return set_state(asked.project, request.pk, state, text=asked.comment, caller=call.caller)
+    return set_state(arguments.project, request.pk, state, text=arguments.comment, caller=call.caller)
 
 
-def _check_no_draft(call: Call, asked: ProposeChange) -> None:
+def _check_no_draft(call: Call, arguments: ProposeChange) -> None:
     """Raises InvalidOperation: what somebody has begun by hand is not sent along."""
     drafts = ChangeRequest.objects.filter(
-        by(call.caller), project=asked.project, environment=asked.environment, state=ChangeRequest.State.DRAFT
+        by(call.caller),
+        project=arguments.project,
+        environment=arguments.environment,
+        state=ChangeRequest.State.DRAFT,
     )
     if draft := drafts.first():
         number = pluralize(draft.changes.count(), "change")
         raise InvalidOperation(
-            f"Change request {draft.pk} is your draft for {asked.environment}, with {number}. Send or discard it first."
+            f"Change request {draft.pk} is your draft for {arguments.environment}, with {number}. Send or discard it "
+            "first."
         )
 
 

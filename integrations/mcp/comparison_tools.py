@@ -47,22 +47,26 @@ class ExplainFlag(Arguments):
     )
 
 
-def explain_flag(call: Call, asked: ExplainFlag) -> Answer:
-    fields = {key: value for key, value in asked.context.items() if key != "properties"}
-    properties = asked.context.get("properties") or {}
-    body = {"environment": asked.environment, "context": fields | {"properties": properties}, "at": asked.at}
+def explain_flag(call: Call, arguments: ExplainFlag) -> Answer:
+    fields = {key: value for key, value in arguments.context.items() if key != "properties"}
+    properties = arguments.context.get("properties") or {}
+    body = {
+        "environment": arguments.environment,
+        "context": fields | {"properties": properties},
+        "at": arguments.at,
+    }
     query = read_request(body)
-    snapshot = _read_flag(call.caller, asked.flag, query)
+    snapshot = _read_flag(call.caller, arguments.flag, query)
     now = query.at or timezone.now()
     context = Context(query.context).at(now)
-    [shares] = StateResults(snapshot, ContextTable([context])).results(asked.flag)
-    explained = explain(evaluate(snapshot, context, now=now, random=lambda: 0.0), asked.flag)
+    [shares] = StateResults(snapshot, ContextTable([context])).results(arguments.flag)
+    explained = explain(evaluate(snapshot, context, now=now, random=lambda: 0.0), arguments.flag)
     return {
-        "flag": asked.flag,
-        "environment": asked.environment,
-        **({"at": asked.at} if query.at else {}),
+        "flag": arguments.flag,
+        "environment": arguments.environment,
+        **({"at": arguments.at} if query.at else {}),
         "result": describe_shares(shares),
-        "reason": FlagReasons(snapshot, asked.flag).of(context),
+        "reason": FlagReasons(snapshot, arguments.flag).of(context),
         "enabled": explained.enabled,
         "strategies": [_make_strategy(strategy) for strategy in explained.strategies],
         **({"parents": [parent.sentence for parent in explained.parents]} if explained.parents else {}),
@@ -112,12 +116,17 @@ class WhoChanges(Arguments):
     limit: int = Field(EXAMPLES, ge=0, le=50, description="How many users to show.")
 
 
-def who_changes(call: Call, asked: WhoChanges) -> Answer:
-    flag = find_flag(call.caller, asked.flag, archived=False)
+def who_changes(call: Call, arguments: WhoChanges) -> Answer:
+    flag = find_flag(call.caller, arguments.flag, archived=False)
     counted = count_who_changes(
-        call.caller, flag, asked.environment, asked.draft, examples=asked.limit, fixed=asked.fixed
+        call.caller,
+        flag,
+        arguments.environment,
+        arguments.draft,
+        examples=arguments.limit,
+        fixed=arguments.fixed,
     )
-    return {"flag": flag.name, "environment": asked.environment, **counted}
+    return {"flag": flag.name, "environment": arguments.environment, **counted}
 
 
 def count_who_changes(
@@ -169,19 +178,19 @@ class CheckExpectations(ListArguments):
     environment: str | None = None
 
 
-def check_expectations(call: Call, asked: CheckExpectations) -> Answer:
+def check_expectations(call: Call, arguments: CheckExpectations) -> Answer:
     body: dict[str, Any] = {}
-    if asked.project is not None:
-        body["projects"] = [check_project(call.caller, asked.project).pk]
-    if asked.environment is not None:
-        body["environments"] = [check_environment(asked.environment).name]
+    if arguments.project is not None:
+        body["projects"] = [check_project(call.caller, arguments.project).pk]
+    if arguments.environment is not None:
+        body["environments"] = [check_environment(arguments.environment).name]
     checked = check_request(call.caller, body)
     failed = [check for check in checked if not check.met]
     return {
         "checked": len(checked),
         "failed": len(failed),
         "summary": summarize(checked),
-        "notMet": [_make_unmet(check) for check in failed[: asked.most]],
+        "notMet": [_make_unmet(check) for check in failed[: arguments.most]],
     }
 
 

@@ -15,12 +15,12 @@ class ConnectSdk(Arguments):
     application: str = Field("my-app", max_length=100)
 
 
-def connect_sdk(call: Call, asked: ConnectSdk) -> Answer:
+def connect_sdk(call: Call, arguments: ConnectSdk) -> Answer:
     snippets = read_snippets()
-    snippet = snippets.get(asked.language.lower())
+    snippet = snippets.get(arguments.language.lower())
     if snippet is None:
         raise ValidationError.at("language", f"must be one of {choices(snippets, limit=50)}")
-    code = render_text(snippet, url=call.server, flag=asked.flag, application=asked.application)
+    code = render_text(snippet, url=call.server, flag=arguments.flag, application=arguments.application)
     return {
         "language": snippet.label,
         "install": f"{snippet.tool} {snippet.install}".strip(),

@@ -57,17 +57,17 @@ class FindFlags(ListArguments):
     )
 
 
-def find_flags(call: Call, asked: FindFlags) -> Answer:
+def find_flags(call: Call, arguments: FindFlags) -> Answer:
     parameters = {
-        "query": asked.query,
-        "limit": str(asked.most),
+        "query": arguments.query,
+        "limit": str(arguments.most),
         "sortBy": "name",
         "sortOrder": "asc",
-        **ONLY.get(asked.only or "", {}),
+        **ONLY.get(arguments.only or "", {}),
     }
-    if asked.project is not None:
-        check_project(call.caller, asked.project)
-        parameters["project"] = f"IS:{asked.project}"
+    if arguments.project is not None:
+        check_project(call.caller, arguments.project)
+        parameters["project"] = f"IS:{arguments.project}"
     search = FlagFilter(QueryDict(urlencode(parameters)), Flag.objects.readable_by(call.caller))
     flags, total = search.page(call.caller.id)
     summaries = list_flag_summaries(flags, caller=call.caller)
@@ -93,8 +93,8 @@ class GetFlag(ListArguments):
     flag: str = Field(description="Its name.")
 
 
-def get_flag(call: Call, asked: GetFlag) -> Answer:
-    flag = find_flag(call.caller, asked.flag)
+def get_flag(call: Call, arguments: GetFlag) -> Answer:
+    flag = find_flag(call.caller, arguments.flag)
     document = read_flag_document(flag, caller=call.caller)
     events = narrow_events(readable_events(call.caller), EventFilter(features=[flag.name])).newest_first()
     return {
@@ -117,9 +117,9 @@ def get_flag(call: Call, asked: GetFlag) -> Answer:
                 "lastUsedAt": iso(user.last_used_at),
                 "sdks": user.sdks,
             }
-            for user in list_using_applications(flag)[: asked.most]
+            for user in list_using_applications(flag)[: arguments.most]
         ],
-        "changes": [change_document(event) for event in events[: asked.limit or FEW // 2]],
+        "changes": [change_document(event) for event in events[: arguments.limit or FEW // 2]],
     }
 
 
@@ -164,10 +164,10 @@ class CreateFlag(WriteArguments):
     description: str = Field("", max_length=10_000)
 
 
-def create(call: Call, asked: CreateFlag) -> Answer:
-    new = NewFlag(name=asked.name, type=asked.type, description=asked.description)
-    flag = perform(call, asked, lambda: create_flag(asked.project, new, caller=call.caller))
-    return done(asked, flag=make_metadata_answer(flag), state="off in every environment")
+def create(call: Call, arguments: CreateFlag) -> Answer:
+    new = NewFlag(name=arguments.name, type=arguments.type, description=arguments.description)
+    flag = perform(call, arguments, lambda: create_flag(arguments.project, new, caller=call.caller))
+    return done(arguments, flag=make_metadata_answer(flag), state="off in every environment")
 
 
 class TurnOff(WriteArguments):
@@ -175,16 +175,16 @@ class TurnOff(WriteArguments):
     environment: str
 
 
-def turn_off(call: Call, asked: TurnOff) -> Answer:
-    flag = find_flag(call.caller, asked.flag, archived=False)
-    find_project_environment(flag.project_id, asked.environment)
-    effect = _measure(call.caller, flag, asked.environment) if asked.dry_run else {}
+def turn_off(call: Call, arguments: TurnOff) -> Answer:
+    flag = find_flag(call.caller, arguments.flag, archived=False)
+    find_project_environment(flag.project_id, arguments.environment)
+    effect = _measure(call.caller, flag, arguments.environment) if arguments.dry_run else {}
     was_on = perform(
         call,
-        asked,
-        lambda: disable_flag(flag.project_id, flag.name, asked.environment, caller=call.caller),
+        arguments,
+        lambda: disable_flag(flag.project_id, flag.name, arguments.environment, caller=call.caller),
     )
-    return done(asked, flag=flag.name, environment=asked.environment, wasOn=was_on, **effect)
+    return done(arguments, flag=flag.name, environment=arguments.environment, wasOn=was_on, **effect)
 
 
 def _measure(caller: Caller, flag: Flag, environment: str) -> Answer:

@@ -16,14 +16,14 @@ class FindStaleFlags(ListArguments):
     project: str | None = Field(None, description="Id of a project; without it, all that you may read.")
 
 
-def find_stale_flags(call: Call, asked: FindStaleFlags) -> Answer:
+def find_stale_flags(call: Call, arguments: FindStaleFlags) -> Answer:
     now = timezone.now()
     flags = Flag.objects.readable_by(call.caller)
-    if asked.project is not None:
-        flags = flags.filter(project=check_project(call.caller, asked.project))
+    if arguments.project is not None:
+        flags = flags.filter(project=check_project(call.caller, arguments.project))
     reasons = list_reasons(now)
     candidates = find_candidates(flags, reasons)
-    proofs = prove_flags(list(candidates[: asked.limit or FEW]), reasons, now=now, caller=call.caller)
+    proofs = prove_flags(list(candidates[: arguments.limit or FEW]), reasons, now=now, caller=call.caller)
     return {
         "total": candidates.count(),
         "flags": [

@@ -82,7 +82,7 @@ def make_comparison_document(
         "people": who.affected,
         "counts": {change.value: counts[change] for change in Change},
         "flags": [_make_flag_document(flag.for_users) for flag in who.flags],
-        "examples": [_make_example_document(*found, saved) for found in islice(examples, limit)],
+        "examples": [_make_example_document(*example, saved) for example in islice(examples, limit)],
     }
 
 

@@ -73,15 +73,15 @@ class DraftBody(StrictSerializer):
 
 @dataclass(frozen=True)
 class DraftState(State):
-    """The state that saving a draft would store. ``given`` is a draft that has yet to be read."""
+    """The state that saving a draft would store. ``body`` is a draft that has yet to be read."""
 
     draft: Draft = field(default_factory=Draft)
-    given: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | None = None
 
     def within(self, scope: Scope, path: str) -> State:
-        if self.given is None:
+        if self.body is None:
             return self
-        draft = DraftReader(self.environment, path, scope.projects).read(self.given)
+        draft = DraftReader(self.environment, path, scope.projects).read(self.body)
         return DraftState(self.environment, draft)
 
     def prepare(self, stored: StoredFlags) -> None:
@@ -270,7 +270,7 @@ def _make_field() -> DraftBody:
 
 
 def _read_draft(caller: Caller, body: Body) -> State:
-    return DraftState(body["environment"], given=body["draft"])
+    return DraftState(body["environment"], body=body["draft"])
 
 
 DRAFT = StateKind(

@@ -267,8 +267,8 @@ class StateResults:
 def _combine(some: dict[Met, Mask], others: dict[Met, Mask]) -> dict[Met, Mask]:
     combined: dict[Met, Mask] = defaultdict(int)
     for some_met, where in some.items():
-        for other_met, there in others.items():
-            if part := where & there:
+        for other_met, other_where in others.items():
+            if part := where & other_where:
                 combined[combine_met(some_met, other_met)] |= part
     return combined
 

@@ -75,10 +75,10 @@ class Tables:
         return comparison
 
     def _make_table(self, named: NamedValues | None) -> ContextTable:
-        given, generated, made = self._contexts.explicit, self._contexts.generated, self._contexts.made
+        explicit, generated, made = self._contexts.explicit, self._contexts.generated, self._contexts.made
         if named is None or generated is None:
-            return ContextTable([*given, *made])
-        return UserTable(given, FlagUsers(generated, named), made, shared=self._shared)
+            return ContextTable([*explicit, *made])
+        return UserTable(explicit, FlagUsers(generated, named), made, shared=self._shared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,11 +51,11 @@ class ChangeRequestViewSet(InProjectViewSet):
         "revert": None,
     }
 
-    def found(self, project_id: str, request_id: str) -> ChangeRequest:
+    def find_request(self, project_id: str, request_id: str) -> ChangeRequest:
         return access_request(project_id, path_id(request_id, "Change request"), self.caller)
 
     def documents(self, requests: Any) -> list[dict[str, Any]]:
-        return [request_document(found) for found in requests[:MAX_LISTED]]
+        return [request_document(request) for request in requests[:MAX_LISTED]]
 
     @extend_schema(operation_id="getProjectChangeRequests", responses={200: ChangeRequestRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str) -> Response:
@@ -159,7 +159,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @extend_schema(operation_id="getChangeRequest", responses={200: ChangeRequestRecord})
     def retrieve(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Get a change request."""
-        return Response(request_document(self.found(project_id, request_id)))
+        return Response(request_document(self.find_request(project_id, request_id)))
 
     @extend_schema(operation_id="deleteChangeRequest", responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
@@ -207,7 +207,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=True, url_path="approvers")
     def approvers(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """List the people who are asked for a review."""
-        return _reviewers(self.found(project_id, request_id).reviewers.order_by("username"))
+        return _reviewers(self.find_request(project_id, request_id).reviewers.order_by("username"))
 
     @extend_schema(operation_id="setRequestedApprovers", request=ReviewersBody, responses={204: None})
     @approvers.mapping.put

@@ -95,21 +95,23 @@ def judge(request: ChangeRequest, impact: Mapping[str, Any] | None) -> list[Verd
     if link is None or link.required_approvals is None:
         return []
     if impact is None:
-        asked = [link.required_approvals, *(rule["requiredApprovals"] for rule in link.approval_rules)]
-        why = "Who changes cannot be measured, so the strictest rule counts." if len(asked) > 1 else ""
-        return [Verdict(0, "everything", max(asked), True, why)]
+        numbers = [link.required_approvals, *(rule["requiredApprovals"] for rule in link.approval_rules)]
+        why = "Who changes cannot be measured, so the strictest rule counts." if len(numbers) > 1 else ""
+        return [Verdict(0, "everything", max(numbers), True, why)]
     return list(_verdicts(link, _Facts(request, impact)))
 
 
 def _verdicts(link: ProjectEnvironment, facts: _Facts) -> Iterator[Verdict]:
-    found = False
+    is_decided = False
     for number, rule in enumerate(link.approval_rules, 1):
-        holds, why = (False, "Not reached.") if found else _CHECKS[rule["condition"]](facts, rule)
-        found = found or holds
+        holds, why = (False, "Not reached.") if is_decided else _CHECKS[rule["condition"]](facts, rule)
+        is_decided = is_decided or holds
         yield Verdict(number, describe_rule(rule), rule["requiredApprovals"], holds, why)
     words = "everything else" if link.approval_rules else "everything"
     needed = link.required_approvals or 0
-    yield Verdict(len(link.approval_rules) + 1, words, needed, not found, "Not reached." if found else "")
+    yield Verdict(
+        len(link.approval_rules) + 1, words, needed, not is_decided, "Not reached." if is_decided else ""
+    )
 
 
 def count_needed(request: ChangeRequest, impact: Mapping[str, Any] | None) -> int:

@@ -62,8 +62,8 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
         `approverGroups` may approve. Left out, both stay.
         """
         policy = self.validated(PolicyBody)
-        given = policy["requiredApprovals"]
-        approvals = (1 if given is None else given) if policy["changeRequestsEnabled"] else None
+        number = policy["requiredApprovals"]
+        approvals = (1 if number is None else number) if policy["changeRequestsEnabled"] else None
         set_policy(
             project_id,
             environment,

@@ -180,8 +180,8 @@ def _draft_for_update(project_id: str, environment: str, caller: Caller) -> Chan
     mine = ChangeRequest.objects.select_for_update(of=("self",)).filter(
         project=project_id, environment=environment, state=State.DRAFT
     )
-    found = mine.filter(author=caller.user, author_name=caller.name).first()
-    return found or _create(project_id, environment, State.DRAFT, caller)
+    draft = mine.filter(author=caller.user, author_name=caller.name).first()
+    return draft or _create(project_id, environment, State.DRAFT, caller)
 
 
 def _create(project_id: str, environment: str, state: State, caller: Caller) -> ChangeRequest:

@@ -33,15 +33,15 @@ class RequestPage(ConsolePage):
     template_name = "releases/request.html"
 
     def get_title(self) -> str:
-        return name_request(self.found)
+        return name_request(self.change_request)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
-        requests = ("Requests", project_url(self.found.project_id, "change-requests"))
-        return (*get_project_breadcrumbs(self.found.project), requests)
+        requests = ("Requests", project_url(self.change_request.project_id, "change-requests"))
+        return (*get_project_breadcrumbs(self.change_request.project), requests)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         number = path_id(self.kwargs["request_id"], "Change request")
-        self.found = request = access_request(self.kwargs["project_id"], number, self.caller)
+        self.change_request = request = access_request(self.kwargs["project_id"], number, self.caller)
         prefetch_related_objects([request], "reviews__author", "comments__author")
         steps = list_possible_states(request, self.caller)
         return super().get_context_data(
@@ -113,7 +113,7 @@ class RequestPage(ConsolePage):
         return any(self.caller.can(permission, **here) for permission in POLICY_PERMISSIONS)
 
     def get_curl(self) -> str:
-        path = f"{api_path(self.found.project_id)}/change-requests/{self.found.pk}"
+        path = f"{api_path(self.change_request.project_id)}/change-requests/{self.change_request.pk}"
         return curl_for(self.request, "GET", path)
 
 

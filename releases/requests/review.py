@@ -70,21 +70,21 @@ def explain_refusal(request: ChangeRequest, impact: dict[str, Any] | None) -> st
     """Explains why a request with this impact is not what was approved, or needs more approvals; "" if it is."""
     if reasons := find_moved(request, impact)[1]:
         return f"It no longer changes what was approved. {' '.join(reasons)}"
-    given, needed = count_approvals(request), count_needed(request, impact)
-    return "" if given >= needed else f"It needs {pluralize(needed, 'approval')} now and has {given}."
+    number, needed = count_approvals(request), count_needed(request, impact)
+    return "" if number >= needed else f"It needs {pluralize(needed, 'approval')} now and has {number}."
 
 
 def _ask_for_more(
     request: ChangeRequest, impact: dict[str, Any] | None, caller: Caller, done: str
 ) -> Conflict | None:
     """Has a request reviewed further that another rule holds for now. Returns why, else None."""
-    given, needed = count_approvals(request), count_needed(request, impact)
-    if given >= needed:
+    number, needed = count_approvals(request), count_needed(request, impact)
+    if number >= needed:
         return None
     request.impact = impact
     begin_review(request, caller)
     return Conflict(
-        f"Change request {request.pk} was not {done}: it needs {pluralize(needed, 'approval')} now and has {given}."
+        f"Change request {request.pk} was not {done}: it needs {pluralize(needed, 'approval')} now and has {number}."
     )
 
 

@@ -74,7 +74,7 @@ class ChangeRequestSearchViewSet(ViewSet):
         requests = visible_requests(self.caller).prefetch_related(None).prefetch_related("changes")
         search = ChangeRequestFilter(request.query_params, requests)
         search.check()
-        found = list(search.cut_page(search.qs.distinct()))
+        page = list(search.cut_page(search.qs.distinct()))
         return Response(
-            {"changeRequests": [found_document(one) for one in found], "total": search.qs.distinct().count()}
+            {"changeRequests": [found_document(row) for row in page], "total": search.qs.distinct().count()}
         )

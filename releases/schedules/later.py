@@ -46,7 +46,7 @@ class Postponed(Refusal):
     def unite(self, refusals: Sequence[Refusal]) -> Refusal:
         """Unites them with those of other projects. Those that need a request come first."""
         others = [refusal for refusal in refusals if not isinstance(refusal, Postponed)]
-        places = [place for one in refusals if isinstance(one, Postponed) for place in one.places]
+        places = [place for refusal in refusals if isinstance(refusal, Postponed) for place in refusal.places]
         return others[0] if others else Postponed(places)
 
     def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:

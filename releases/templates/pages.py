@@ -62,16 +62,16 @@ class TemplatePage(ConsolePage):
     template_name = "plans/template.html"
 
     def get_title(self) -> str:
-        return self.found.name
+        return self.template.name
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES,)
 
     def find(self) -> None:
-        self.found = find_template(self.caller, self.kwargs["template_id"])
+        self.template = find_template(self.caller, self.kwargs["template_id"])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        template = self.found
+        template = self.template
         own = template.project_id and self.caller.can(OWN, project=template.project_id)
         milestones = list(template.milestones.all())
         keys = {key for each in milestones for strategy in each.strategies for key in strategy["segments"]}

@@ -100,9 +100,9 @@ class StrategyPlanner:
         )
         document: Document = {**planned, "id": values.get("id") or make_ulid(), "sortOrder": place}
         if not self._completes:  # what was not given is completed for the flag of a plan
-            given = values.get("parameters") or {}
+            texts = values.get("parameters") or {}
             document["parameters"] = {
-                key: text for key, text in document["parameters"].items() if given.get(key)
+                key: text for key, text in document["parameters"].items() if texts.get(key)
             }
         return document, problems
 

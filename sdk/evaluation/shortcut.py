@@ -200,8 +200,8 @@ class ContextAnswers:
             log.exception("A context could not be evaluated in the event loop")
             return None
         if answer is not None and answer.is_lasting and self._recall is not None:
-            asked = request.query or request.body
-            _etags.put(self._make_question(prepared, caller, request), answer.etag, QUESTION + len(asked))
+            text = request.query or request.body
+            _etags.put(self._make_question(prepared, caller, request), answer.etag, QUESTION + len(text))
         return answer
 
     def _make_ready(self, caller: Caller, answer: Answer, request_id: str) -> Ready | None:
