@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 
 from flagadmin.core.errors import pluralize
 from groups.models import Grant, Group, Role, User
+from groups.models.people import UserQuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ def count_holders(role: Role) -> RoleUse:
 
 
 def _list_root_holders(role: Role) -> Iterator[Holder]:
-    for user in role.users.only("id", "name", "username", "is_service"):
-        yield Holder(user.display_name, _describe_kind(user.is_service), user.pk, None, None)
+    for pk, name, username, is_service in role.users.values_list("id", "name", "username", "is_service"):
+        yield Holder(name or username, _describe_kind(is_service), pk, None, None)
     for pk, name in role.groups.values_list("id", "name"):
         yield Holder(name, "group", pk, None, None)
 
@@ -120,12 +121,12 @@ class Reach:
 
 
 def measure_reach(role: Role) -> Reach:
-    accounts = _find_holders(Role.objects.filter(pk=role.pk))
-    other_holders = _find_holders(Role.objects.exclude(pk=role.pk))
+    accounts = find_holders(Role.objects.filter(pk=role.pk))
+    other_holders = find_holders(Role.objects.exclude(pk=role.pk))
     return Reach(accounts.count(), accounts.exclude(pk__in=other_holders.values("pk")).count())
 
 
-def _find_holders(roles: QuerySet[Role]) -> QuerySet[User]:
+def find_holders(roles: QuerySet[Role]) -> UserQuerySet:
     """The accounts that hold one of these roles anywhere, directly or through a group."""
     ids = roles.values("pk")
     grants = Grant.objects.filter(role__in=ids)

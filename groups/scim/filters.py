@@ -1,12 +1,13 @@
 """Filters of SCIM as conditions of queries."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Q
 from django.db.models.functions import Lower
 from django.db.models.lookups import Exact
+from pydantic import TypeAdapter, ValidationError
 from scim2_models import ScimFilter
 from scim2_models.path import (
     AttrPath,
@@ -20,6 +21,7 @@ from scim2_models.path import (
     ValuePath,
 )
 
+from groups.scim.documents import WORK
 from groups.scim.errors import ScimRefused
 
 NOTHING, EVERYTHING = Q(pk__in=[]), ~Q(pk__in=[])
@@ -62,8 +64,9 @@ GROUP_COLUMNS = {
     "members.value": Column("memberships__user", int),
     "meta.created": Column("created_at", datetime),
 }
-_OF_EVERY_EMAIL = {"type", "primary"}
-"""Filters that every address meets: each account has one, which is for work and the primary one."""
+_OF_EVERY_EMAIL = {"type": WORK, "primary": "true"}
+"""Each account has one address, which is for work and the primary one."""
+_READERS: dict[type, TypeAdapter[Any]] = {bool: TypeAdapter(bool), datetime: TypeAdapter(datetime)}
 
 
 def make_condition(scim_filter: ScimFilter[Any], columns: Mapping[str, Column]) -> Q:
@@ -78,8 +81,9 @@ class _Conditions(FilterVisitor[Q]):
         self._columns, self._outer = columns, outer
 
     def visit_comparison(self, node: Comparison) -> Q:
-        if self._outer == "emails" and node.attr_path.attr.lower() in _OF_EVERY_EMAIL:
-            return EVERYTHING
+        if self._outer == "emails" and (value := _OF_EVERY_EMAIL.get(node.attr_path.attr.lower())):
+            is_equal = str(node.value).lower() == value
+            return EVERYTHING if is_equal is (node.op is not CompareOperator.ne) else NOTHING
         column = self._find(node.attr_path)
         if node.op is CompareOperator.ne:
             return ~_compare(column, CompareOperator.eq, node.value)
@@ -120,13 +124,22 @@ def _compare(column: Column, operator: CompareOperator, value: Any) -> Q:
         return NOTHING
     if column.kind is not str:
         lookup = "exact" if operator is CompareOperator.eq else _LOOKUPS[operator]
-        return Q(**{f"{column.name}__{lookup}": value})
+        return Q(**{f"{column.name}__{lookup}": _read_value(column, value)})
     if operator is CompareOperator.eq:
         # Lower case, as the unique indexes have it: iexact compares upper case, without an index.
         exact = Q(**{column.name: value})
         return exact if column.is_exact else Q(Exact(Lower(column.name), str(value).lower()))
     letter = "" if column.is_exact or operator not in (_TEXT) else "i"
     return Q(**{f"{column.name}__{letter}{_LOOKUPS[operator]}": value})
+
+
+def _read_value(column: Column, value: Any) -> Any:
+    """A truth value may come as a text, as Entra sends it. Raises ScimRefused."""
+    try:
+        read = _READERS[column.kind].validate_python(value)
+    except ValidationError:
+        raise ScimRefused(f"{value!r:.100} is no value of this attribute.", "invalidFilter") from None
+    return read.replace(tzinfo=UTC) if isinstance(read, datetime) and read.tzinfo is None else read
 
 
 def _can_be_stored(value: Any) -> bool:

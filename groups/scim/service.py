@@ -56,6 +56,10 @@ def _read(kind: Any, body: Any, context: Context) -> Any:
 
 
 def _refuse(error: Exception) -> ScimRefused:
+    if isinstance(
+        error.__cause__, ValidationError
+    ):  # of what a PATCH would leave: its own text is pydantic's
+        error = error.__cause__
     if isinstance(error, SCIMException):
         return ScimRefused(error.detail or str(error), error.scim_type or "invalidValue")
     assert isinstance(error, ValidationError)
@@ -86,7 +90,8 @@ def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], query
     """The request, the number of rows, and those of the page."""
     request = _read(SEARCHES[kind], dict(query), Context.SEARCH_REQUEST)
     if request.filter is not None:
-        rows = rows.filter(make_condition(request.filter, columns))
+        # A subquery, as a condition on members has a row for each of them.
+        rows = rows.filter(pk__in=rows.filter(make_condition(request.filter, columns)).values("pk"))
     request.start_index = min(request.start_index or 1, MAX_OFFSET)
     start = request.start_index - 1
     size = FEW if request.count is None else min(request.count, MAX_RESULTS)

@@ -59,7 +59,9 @@ def read_members(value: Any) -> set[int]:
     members = value if isinstance(value, list) else [value]
     ids = set()
     for member in members:
-        text = member.get("value") if isinstance(member, dict) else getattr(member, "value", member)
+        if isinstance(member, dict):  # names of attributes have no case
+            member = next((value for name, value in member.items() if name.lower() == "value"), None)
+        text = getattr(member, "value", member)
         if not (isinstance(text, str) and is_id(text)):
             raise ScimRefused(f"{text!r:.100} is not the id of a user.", "invalidValue")
         ids.add(int(text))

@@ -16,6 +16,7 @@ from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request
+from releases.requests.approvals import list_approvers
 from releases.requests.documents import request_document
 from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, read_requests
 from releases.requests.revert import revert_request
@@ -154,7 +155,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def available_reviewers(self, request: ApiRequest, project_id: str, environment: str) -> Response:
         """List the people who may approve changes of the environment."""
         find_project_environment(project_id, environment)
-        return _reviewers(details.available_reviewers(project_id, environment))
+        return _reviewers(list_approvers(project_id, environment))
 
     @extend_schema(operation_id="getChangeRequest", responses={200: ChangeRequestRecord})
     def retrieve(self, request: ApiRequest, project_id: str, request_id: str) -> Response:

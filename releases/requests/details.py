@@ -8,10 +8,9 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import ValidationError, check_problems
 from flagadmin.core.http.fields import MAX_TEXT_LENGTH
 from groups.access import Caller
-from groups.models import User
 from releases.models import ChangeRequest, Comment
 from releases.requests.access import access_own_for_update, access_request_for_update
-from releases.requests.approvals import may_approve
+from releases.requests.approvals import list_approvers
 from releases.requests.events import list_reviewers, record_event
 
 MAX_REVIEWERS = 10
@@ -33,7 +32,7 @@ def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, calle
     wanted = sorted(set(ids))
     if len(wanted) > MAX_REVIEWERS:
         raise ValidationError.at("reviewers", f"must be at most {MAX_REVIEWERS}, not {len(wanted)}")
-    known = {user.pk: user.username for user in available_reviewers(project_id, request.environment_id)}
+    known = {user.pk: user.username for user in list_approvers(project_id, request.environment_id)}
     if unknown := [pk for pk in wanted if pk not in known]:
         raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
     before = list_reviewers(request)
@@ -54,12 +53,6 @@ def _record_update(
 ) -> None:
     if after != before:
         record_event(event, request, caller, before={field: before}, after={field: after})
-
-
-def available_reviewers(project_id: str, environment: str) -> list[User]:
-    """The people who may approve changes of the environment, by name."""
-    people = User.objects.people().filter(is_active=True).order_by("username")
-    return [user for user in people if may_approve(project_id, environment, Caller(user=user))]
 
 
 @transactional

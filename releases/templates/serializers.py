@@ -50,7 +50,7 @@ class MilestoneBody(Body):
         required=False,
         min_value=0,
         max_value=1000,
-        help_text="Its place. Without it, they are in their order.",
+        help_text="Its place. Without it, its place in the list.",
     )
     strategies = MilestoneStrategyBody(many=True, required=False)
     transitionCondition = TransitionBody(
@@ -71,9 +71,10 @@ class TemplateBody(Body):
 
 
 def sort_by_place(values: dict, name: str) -> dict:
-    """Sorts a list of the body by the `sortOrder` of its members."""
+    """Sorts a list of the body by the `sortOrder` of its members; without one, a member is where it is in the list."""
     if listed := values.get(name):
-        values[name] = sorted(listed, key=lambda each: each.get("sortOrder") or 0)
+        places = sorted(enumerate(listed), key=lambda entry: entry[1].get("sortOrder", entry[0]))
+        values[name] = [member for _, member in places]
     return values
 
 

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from groups.models import User
+from groups.permissions import BuiltIn
 from playground.models import SavedContext
 from projects.models import Flag, FlagEnvironment, FlagTag, ProjectEnvironment, Strategy, TagType
 from releases.models import ChangeRequest
+from releases.requests.approvals import list_approvers
 from tests.support.cast import client, make_group, make_token, make_user
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -116,6 +119,16 @@ def test_a_rule_that_holds_by_now_asks_for_more(api, cart):
     assert "it needs 2 approvals now and has 1." in refused.json()["message"]
     shown = api["owner"].get(f"{SHOP}/change-requests/{made['id']}").json()
     assert (shown["state"], shown["minApprovals"], len(shown["approvals"])) == ("In review", 2, 1)
+
+
+def test_who_may_approve_takes_as_many_queries_for_many_people(
+    people: Any, cart: Flag, django_assert_num_queries: Any
+) -> None:
+    User.objects.bulk_create([User(username=f"user-{n}", root_role_id=BuiltIn.ADMIN) for n in range(20)])
+    User.objects.create(username="left", root_role_id=BuiltIn.ADMIN, is_active=False)
+    with django_assert_num_queries(3):
+        approvers = [user.username for user in list_approvers("shop", "production")]
+    assert approvers == sorted(["admin", *(f"user-{n}" for n in range(20))])
 
 
 def test_only_members_of_named_groups_approve(api, browse, cart):

@@ -7,6 +7,7 @@ import pytest
 
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission, User
 from groups.permissions import BuiltIn, Permission
+from groups.roles.holders import read_holders
 from groups.roles.subjects import NOT_USED, SUBJECTS
 from tests.support.page_text import page_text
 
@@ -159,6 +160,13 @@ def test_permissions_of_features_that_do_not_exist_here_are_kept_and_named(brows
         ("PROJECT_SETTINGS_READ", None),
         ("PROJECT_CHANGE_REQUEST_READ", None),
     }
+
+
+def test_holders_of_a_root_role_take_as_many_queries_for_many(db, django_assert_num_queries):
+    viewer = Role.objects.get(pk=BuiltIn.VIEWER)
+    User.objects.bulk_create([User(username=f"user-{n}", root_role=viewer) for n in range(20)])
+    with django_assert_num_queries(3):
+        assert len(read_holders(viewer)) == 20
 
 
 def test_holders_are_listed_with_where_and_since(browse, people, shop, deployer):

@@ -169,7 +169,17 @@ def test_member_operations_that_are_refused_change_nothing(provider, operation, 
 
 
 @pytest.mark.parametrize(
-    "text", ["userName eq", "nope eq 1", "userName", 'userName eq "a" and', "(" * 200, 'title eq "x"']
+    "text",
+    [
+        "userName eq",
+        "nope eq 1",
+        "userName",
+        'userName eq "a" and',
+        "(" * 200,
+        'title eq "x"',
+        'active eq "maybe"',
+        'meta.created eq "never"',
+    ],
 )
 def test_filters_that_are_refused(provider, text):
     assert provider.send("get", USERS, filter=text, status=400)["scimType"] == "invalidFilter"
@@ -188,6 +198,11 @@ def test_filters_that_are_refused(provider, text):
         ('emails[type eq "work" and value eq "A@b.org"]', ["aisha"]),
         ('emails.value co "@b"', ["aisha"]),
         ("active eq false", ["ken"]),
+        ('active eq "true"', ["aisha"]),
+        ('active ne "True"', ["ken"]),
+        ('emails[type eq "home"].value eq "a@b.org"', []),
+        ('emails[primary eq true and value eq "a@b.org"]', ["aisha"]),
+        ('meta.created gt "2020-01-01T00:00:00"', ["aisha", "ken"]),
         ('meta.created gt "2020-01-01T00:00:00Z"', ["aisha", "ken"]),
         ('id eq "99999999999999999999"', []),
         ('userName co "%"', []),
@@ -199,6 +214,35 @@ def test_filters(provider, text, names):
     make_user("aisha", name="Aisha Khan", email="a@b.org")
     make_user("ken", external_id="e", is_active=False)
     assert [found["userName"] for found in provider.find(USERS, text)] == names
+
+
+def test_a_group_is_found_once_however_many_members_meet_the_filter(provider):
+    aisha, ken = make_user("aisha"), make_user("ken")
+    make_group("Team", aisha, ken)
+    for text in ("members pr", f'members eq "{aisha.pk}" or members eq "{ken.pk}"'):
+        assert [group["displayName"] for group in provider.find(GROUPS, text)] == ["Team"]
+
+
+def test_a_moment_as_a_number_is_no_failure(provider):
+    assert provider.find(USERS, "meta.created eq 5") == []
+
+
+def test_names_of_a_members_attributes_have_no_case(provider):
+    group, aisha = make_group("Team"), make_user("aisha")
+    provider.patch(
+        f"{GROUPS}/{group.pk}",
+        {"op": "Add", "path": "Members", "value": [{"Value": str(aisha.pk)}]},
+        status=204,
+    )
+    assert Group.objects.get(name="Team").member_ids() == {aisha.pk}
+
+
+def test_what_a_patch_would_leave_is_refused_in_one_sentence(provider):
+    aisha = make_user("aisha")
+    refused = provider.patch(
+        f"{USERS}/{aisha.pk}", {"op": "replace", "path": "active", "value": "maybe"}, status=400
+    )
+    assert refused["detail"] == "active: Input should be a valid boolean, unable to interpret input"
 
 
 @pytest.mark.parametrize("key", ["0", "abc", "-1", "9" * 30, "1 OR 1=1", "%27"])

@@ -51,6 +51,12 @@ def test_a_template_is_created_read_changed_and_deleted(api, shop):
     ]
 
 
+def test_a_milestone_without_a_place_is_where_it_is_in_the_list(api, shop):
+    milestones = [{"name": "First", "sortOrder": 0}, {"name": "Second", "sortOrder": 1}, {"name": "Third"}]
+    made = create(api["editor"], milestones=milestones).json()
+    assert [milestone["name"] for milestone in made["milestones"]] == ["First", "Second", "Third"]
+
+
 def test_milestones_and_strategies_are_edited_one_by_one(api, shop):
     made = create(api["editor"]).json()
     milestones = f"{GLOBAL}/{made['id']}/milestones"
