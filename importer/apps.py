@@ -9,7 +9,7 @@ class ImporterConfig(AppConfig):
 
     def ready(self) -> None:
         from importer.comparable import IMPORT
-        from importer.moving.remote_state import REMOTE
+        from importer.moving.proving.remote_state import REMOTE
         from playground.comparison import kinds
 
         kinds.register(IMPORT)

@@ -12,10 +12,10 @@ import orjson
 
 from flagadmin.core.db.transactions import consistent_reads
 from groups.models import ApiToken
-from importer.moving.reading import read_version
+from importer.moving.reading.read import read_version
+from importer.moving.reading.shapes import Overview, Shape, read_shape
+from importer.moving.reading.source import Source
 from importer.moving.report import Kind, Line, Report
-from importer.moving.shapes import Overview, Shape, read_shape
-from importer.moving.source import Source
 from playground.engine.context import TOP_LEVEL
 from projects.context_fields.documents import make_context_field_document
 from projects.export import export_flags

@@ -13,10 +13,10 @@ from flagadmin.core.db.statements import execute
 from flagadmin.core.errors import AppError, Conflict
 from importer.models import InstallationMove
 from importer.moving.leave_out import read_choices
-from importer.moving.prove import prove
+from importer.moving.proving.prove import prove
+from importer.moving.reading.source import Source
 from importer.moving.report import strip_controls
 from importer.moving.run import WantedMove, move_from
-from importer.moving.source import Source
 
 logger = logging.getLogger(__name__)
 BEAT = 1.0  # seconds

@@ -8,10 +8,10 @@ from typing import Any
 from django.db import OperationalError, connection
 
 from flagadmin.core.errors import AppError
-from importer.moving.proof import TokenProof
+from importer.moving.proving.proof import TokenProof
+from importer.moving.reading.shapes import Shape, read_shape
+from importer.moving.reading.source import Source
 from importer.moving.report import Report
-from importer.moving.shapes import Shape, read_shape
-from importer.moving.source import Source
 
 EVENTS = "/api/admin/search/events?limit=100"
 OUR_OWN = {"features-exported"}

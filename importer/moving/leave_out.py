@@ -4,8 +4,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from typing import Any, NamedTuple
 
 from flagadmin.core.errors import Problem, check_problems, choices
-from importer.moving.answers import Flags
-from importer.moving.installation import Installation, SourceProject
+from importer.moving.proving.answers import Flags
+from importer.moving.reading.installation import Installation, SourceProject
 from importer.moving.report import Kind, Line
 from importer.plan.exclude import FLAG_KEYS, name_flag
 from projects.models import Flag, Segment, StrategyType

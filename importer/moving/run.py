@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from importer.moving.database import open_database
-from importer.moving.installation import Installation
 from importer.moving.leave_out import Choice, leave_out
-from importer.moving.move import move
-from importer.moving.read_hidden import add_hidden, list_projects
-from importer.moving.reading import read_installation
+from importer.moving.reading.database import open_database
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.read import read_installation
+from importer.moving.reading.read_hidden import add_hidden, list_projects
+from importer.moving.reading.source import Source
 from importer.moving.report import Report
-from importer.moving.source import Source
+from importer.moving.writing.move import move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

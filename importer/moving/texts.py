@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from importer.moving.proof import TokenProof
+from importer.moving.proving.proof import TokenProof
 from importer.moving.report import Report, name_some_flags
 
 SHOWN = 50

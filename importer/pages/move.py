@@ -21,9 +21,9 @@ from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import background
 from importer.moving.leave_out import LISTS, read_choices
-from importer.moving.proof_people import MAX_USERS, read_users
+from importer.moving.proving.proof_people import MAX_USERS, read_users
+from importer.moving.reading.source import FOR_PAGES, Source, SourceError
 from importer.moving.report import Kind, Report
-from importer.moving.source import FOR_PAGES, Source, SourceError
 
 TITLE = "Move from Unleash"
 MOVE = (TITLE, reverse_lazy("move"))

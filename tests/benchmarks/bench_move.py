@@ -57,10 +57,10 @@ def evaluate(users: int) -> None:
     """Compares flags of one token that are all written otherwise."""
     from django.utils import timezone
 
-    from importer.moving.answers import Client, read_flags
-    from importer.moving.proof import TokenProof
-    from importer.moving.proof_people import People
-    from importer.moving.unlike_flags import compare
+    from importer.moving.proving.answers import Client, read_flags
+    from importer.moving.proving.proof import TokenProof
+    from importer.moving.proving.proof_people import People
+    from importer.moving.proving.unlike_flags import compare
     from tests.support.generated_unleash import make_recording
 
     recording = make_recording(PROJECTS * (EVALUATED + 1), PROJECTS)

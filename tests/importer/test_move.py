@@ -15,8 +15,10 @@ from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
-from importer.moving import exports, follow, move, source
-from importer.moving.source import Source, SourceError
+from importer.moving import follow
+from importer.moving.reading import exports, source
+from importer.moving.reading.source import Source, SourceError
+from importer.moving.writing import move
 from projects.flags.archive.actions import archive_flags, delete_flags
 from projects.models import Environment, Flag, Project, ProjectEnvironment, Segment, Strategy
 from projects.projects.actions import update_project

@@ -6,7 +6,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from importer.moving import source
+from importer.moving.reading import source
 from projects.models import Flag, Project, Segment
 from tests.support.paths import ROOT
 from tests.support.recorded_unleash import ADMIN, path_of, replayed, send

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from groups.access import Caller
-from importer.moving import source
+from importer.moving.reading import source
 from projects.models import (
     ContextField,
     Flag,

@@ -20,8 +20,8 @@ from groups.login.hashers import CuttingBcryptHasher
 from groups.models import ApiToken, Grant, Group, Role, User
 from importer.apply.undo import undo_import
 from importer.models import ImportRun, SourceEvent
-from importer.moving import source
-from importer.moving.left import STAYS
+from importer.moving.reading import source
+from importer.moving.reading.left import STAYS
 from projects.models import (
     Application,
     FavoriteFlag,

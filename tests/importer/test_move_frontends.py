@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from yggdrasil_engine.engine import UnleashEngine
 
-from importer.moving import source
+from importer.moving.reading import source
 from projects.models import Strategy
 from tests.support.generated_unleash import make_recording
 from tests.support.moving import run_step

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, User
 from importer.models import ImportRun
-from importer.moving import source
+from importer.moving.reading import source
 from projects.models import Environment, Flag, Project, Segment
 from tests.support.generated_unleash import make_recording
 from tests.support.live_server import wait_until

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from importer.moving import source
+from importer.moving.reading import source
 from projects.models import ContextField, Dependency, Flag, Project, ProjectEnvironment, Segment
 from releases.models import ReleaseTemplate
 from tests.support.generated_unleash import make_recording

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from importer.moving.left import MOVED, NAMED, STAYS
+from importer.moving.reading.left import MOVED, NAMED, STAYS
 from tests.support.paths import ROOT
 
 RECORDING = json.loads(gzip.decompress((ROOT / "tests" / "vectors" / "moving.json.gz").read_bytes()))

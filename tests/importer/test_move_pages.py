@@ -10,7 +10,8 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from importer.models import InstallationMove, SourceEvent
-from importer.moving import background, source
+from importer.moving import background
+from importer.moving.reading import source
 from projects.flags.archive.actions import archive_flags
 from projects.models import Flag, Project, Strategy
 from tests.support.generated_unleash import make_recording

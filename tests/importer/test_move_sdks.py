@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from yggdrasil_engine.engine import UnleashEngine
 
-from importer.moving import source
+from importer.moving.reading import source
 from tests.support.live_server import PATIENT, started
 from tests.support.node_packages import installed
 from tests.support.paths import ROOT

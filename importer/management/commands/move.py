@@ -18,14 +18,14 @@ from flagadmin.core.errors import AppError, ValidationError
 from importer.management.files import read_bytes, write_bytes
 from importer.moving.back import move_back, read_bodies, write_files
 from importer.moving.follow import Round, follow
-from importer.moving.installation import Installation
 from importer.moving.leave_out import LISTS, Choice, read_choices
-from importer.moving.proof import TokenProof
-from importer.moving.proof_people import MAX_USERS
-from importer.moving.prove import prove
+from importer.moving.proving.proof import TokenProof
+from importer.moving.proving.proof_people import MAX_USERS
+from importer.moving.proving.prove import prove
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.source import Source
 from importer.moving.report import Report, strip_controls
 from importer.moving.run import WantedMove, move_from
-from importer.moving.source import Source
 from importer.moving.texts import count_lines, describe_proof, summarize_proofs
 
 MAX_SUGGESTED = 20

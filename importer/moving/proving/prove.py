@@ -9,16 +9,16 @@ from django.utils import timezone
 
 from groups.models import ApiToken
 from groups.tokens import hash_secret
-from importer.moving.answers import PATH, SPEC, Client, read_flags, read_flags_here
 from importer.moving.leave_out import Choice, MissingParts
-from importer.moving.proof import TokenProof
-from importer.moving.proof_people import People, read_users
-from importer.moving.prove_frontend import prove_frontend
-from importer.moving.reading import read_tokens, read_version
-from importer.moving.shapes import SourceToken, read_shape
-from importer.moving.source import Source, UnexpectedStatus
-from importer.moving.tokens import Malformed, NewToken, read_token
-from importer.moving.unlike_flags import compare
+from importer.moving.proving.answers import PATH, SPEC, Client, read_flags, read_flags_here
+from importer.moving.proving.proof import TokenProof
+from importer.moving.proving.proof_people import People, read_users
+from importer.moving.proving.prove_frontend import prove_frontend
+from importer.moving.proving.unlike_flags import compare
+from importer.moving.reading.read import read_tokens, read_version
+from importer.moving.reading.shapes import SourceToken, read_shape
+from importer.moving.reading.source import Source, UnexpectedStatus
+from importer.moving.writing.tokens import Malformed, NewToken, read_token
 from playground.comparison.given_contexts import MAX_CONTEXTS, read_explicit
 from playground.models import SavedContext
 from projects.tokens.actions import read_scope

@@ -9,11 +9,11 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from groups.models import ApiToken, StartUpKey, User
 from groups.tokens import PERSONAL, hash_secret, make_visible_prefix
-from importer.moving.hidden import FavoriteRow, Hidden, PersonalTokenRow
-from importer.moving.installation import Installation
-from importer.moving.keeping import SYSTEM
-from importer.moving.people import find_accounts
+from importer.moving.reading.hidden import FavoriteRow, Hidden, PersonalTokenRow
+from importer.moving.reading.installation import Installation
 from importer.moving.report import Kind, Line
+from importer.moving.writing.keeping import SYSTEM
+from importer.moving.writing.people import find_accounts
 from projects.models import FavoriteFlag, FavoriteProject, Flag, Project
 
 

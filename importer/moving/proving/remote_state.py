@@ -8,9 +8,9 @@ from rest_framework import serializers
 from flagadmin.core.http.fields import Body as RequestBody
 from groups.access import Caller
 from groups.permissions import Permission
-from importer.moving.answers import PATH, SPEC, Client, make_definitions, read_flags
-from importer.moving.shapes import read_shape
-from importer.moving.source import FOR_REQUESTS, Source
+from importer.moving.proving.answers import PATH, SPEC, Client, make_definitions, read_flags
+from importer.moving.reading.shapes import read_shape
+from importer.moving.reading.source import FOR_REQUESTS, Source
 from playground.comparison.kinds import Body, StateKind
 from playground.comparison.states import Scope, State, StoredFlags
 from playground.engine.snapshot import Snapshot

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from importer.moving.edits import Edits
-from importer.moving.installation import Installation
-from importer.moving.keeping import SYSTEM, keep, try_alone
-from importer.moving.release_shapes import MilestoneStrategy, SourceMilestone, SourceTemplate
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.release_shapes import MilestoneStrategy, SourceMilestone, SourceTemplate
 from importer.moving.report import Kind, Line
-from importer.moving.shared import SegmentIds
+from importer.moving.writing.edits import Edits
+from importer.moving.writing.keeping import SYSTEM, keep, try_alone
+from importer.moving.writing.shared import SegmentIds
 from projects.models import Project
 from releases.models import ReleaseTemplate
 from releases.templates.actions import create_template, read_document, update_template

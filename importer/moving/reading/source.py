@@ -15,7 +15,7 @@ from flagadmin.core.http.bounded_answers import bound, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.outside import Refused
 from flagadmin.core.http.retry_after import read_retry_after
-from importer.moving.checked_connections import checked_session
+from importer.moving.reading.checked_connections import checked_session
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from importer.moving.database import SourceDatabase
-from importer.moving.shapes import Shape
+from importer.moving.reading.database import SourceDatabase
+from importer.moving.reading.shapes import Shape
 
 
 class ProjectRow(Shape):

@@ -7,12 +7,12 @@ from groups.login.passwords import adopt_password
 from groups.models import Role, User
 from groups.people.actions import NewAccount, create_account
 from groups.permissions import BuiltIn
-from importer.moving.edits import Edits
-from importer.moving.hidden import Hidden, UserRow
-from importer.moving.installation import Installation
-from importer.moving.keeping import DELETED, SYSTEM, try_alone
+from importer.moving.reading.hidden import Hidden, UserRow
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.shapes import SourcePerson
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import SourcePerson
+from importer.moving.writing.edits import Edits
+from importer.moving.writing.keeping import DELETED, SYSTEM, try_alone
 
 ROOT_ROLES = (BuiltIn.ADMIN, BuiltIn.EDITOR, BuiltIn.VIEWER)
 """Built-in roles have the same ids there."""

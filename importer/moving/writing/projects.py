@@ -12,9 +12,12 @@ from flagadmin.core.errors import Problem, ValidationError
 from importer.apply.execute import import_body
 from importer.body.schemas import Body, read_body
 from importer.models import ImportRun
-from importer.moving.edits import Edits
-from importer.moving.installation import Installation, SourceProject
-from importer.moving.keeping import (
+from importer.moving.leave_out import FLAG, Choice
+from importer.moving.reading.installation import Installation, SourceProject
+from importer.moving.reading.shapes import Overview, UsedEnvironment
+from importer.moving.report import Kind, Line
+from importer.moving.writing.edits import Edits
+from importer.moving.writing.keeping import (
     DELETED,
     SYSTEM,
     Refused,
@@ -23,10 +26,7 @@ from importer.moving.keeping import (
     shown,
     try_alone,
 )
-from importer.moving.leave_out import FLAG, Choice
-from importer.moving.report import Kind, Line
-from importer.moving.shapes import Overview, UsedEnvironment
-from importer.moving.shared import SegmentIds, move_field, move_segment
+from importer.moving.writing.shared import SegmentIds, move_field, move_segment
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags, name_flag
 from importer.plan.import_plan import Action, FlagPlan, Plan

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-from importer.moving.exports import read_project
-from importer.moving.installation import Installation
-from importer.moving.left import note_left, note_missing
-from importer.moving.read_releases import read_releases
-from importer.moving.report import Kind, Line
-from importer.moving.shapes import (
+from importer.moving.reading.exports import read_project
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.left import note_left, note_missing
+from importer.moving.reading.read_releases import read_releases
+from importer.moving.reading.shapes import (
     MAJORS,
     TRIED,
     EventList,
@@ -26,7 +25,8 @@ from importer.moving.shapes import (
     read_list,
     read_shape,
 )
-from importer.moving.source import Source, SourceError
+from importer.moving.reading.source import Source, SourceError
+from importer.moving.report import Kind, Line
 from projects.models import StrategyType
 
 STATISTICS = "/api/admin/instance-admin/statistics"

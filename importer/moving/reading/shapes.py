@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from importer.moving.source import Source, SourceError
+from importer.moving.reading.source import Source, SourceError
 from projects.text_values import format_scalar, is_scalar
 
 V = TypeVar("V")

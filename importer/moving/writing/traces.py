@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from flagadmin.core.db.statements import execute
 from importer.models import SourceEvent
-from importer.moving.database import SourceDatabase
-from importer.moving.installation import Installation
+from importer.moving.reading.database import SourceDatabase
+from importer.moving.reading.installation import Installation
 from importer.moving.report import Kind, Line
 from projects.applications.usage_report import HOURS_KEPT
 from projects.models import LifecycleStage

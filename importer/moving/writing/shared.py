@@ -5,12 +5,9 @@ from functools import partial
 from typing import Any
 
 from flagadmin.core.errors import ValidationError, choices
-from importer.moving.edits import Edits
-from importer.moving.installation import Installation
-from importer.moving.keeping import DELETED, SYSTEM, keep, try_alone
 from importer.moving.leave_out import Choice
-from importer.moving.report import Kind, Line
-from importer.moving.shapes import (
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.shapes import (
     SourceEnvironment,
     SourceField,
     SourceFlagType,
@@ -19,6 +16,9 @@ from importer.moving.shapes import (
     SourceTag,
     SourceTagType,
 )
+from importer.moving.report import Kind, Line
+from importer.moving.writing.edits import Edits
+from importer.moving.writing.keeping import DELETED, SYSTEM, keep, try_alone
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.context_fields.documents import make_context_field_document
 from projects.environments.actions import create_environment, update_environment

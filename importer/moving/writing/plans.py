@@ -5,13 +5,13 @@ from functools import partial
 
 from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import ValidationError
-from importer.moving.edits import Edits
-from importer.moving.installation import Installation
-from importer.moving.keeping import DELETED, EDITED, SYSTEM, change_line, describe_changes, try_alone
-from importer.moving.release_shapes import SourcePlan
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.release_shapes import SourcePlan
 from importer.moving.report import Kind, Line
-from importer.moving.shared import SegmentIds
-from importer.moving.templates import read_milestones
+from importer.moving.writing.edits import Edits
+from importer.moving.writing.keeping import DELETED, EDITED, SYSTEM, change_line, describe_changes, try_alone
+from importer.moving.writing.shared import SegmentIds
+from importer.moving.writing.templates import read_milestones
 from projects.models import Flag, ProjectEnvironment
 from releases.models import ReleasePlan, ReleaseTemplate
 from releases.plans.access import FlagPath

@@ -5,7 +5,7 @@ from datetime import datetime
 from io import BytesIO
 
 from flagadmin.core.errors import ValidationError
-from importer.moving.keeping import SYSTEM
+from importer.moving.writing.keeping import SYSTEM
 from playground.engine.context import Context, format_time
 from playground.queries import list_known_fields
 from playground.user_runs.file import UserFile

@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS
 from pydantic import Field
 
 from groups.models import ApiToken
-from importer.moving.shapes import Constraint, Shape, Text, read_shape
+from importer.moving.reading.shapes import Constraint, Shape, Text, read_shape
 from playground.engine.operators import OPERATORS
 from projects.definitions import Definitions
 from sdk.features.cache import FeaturesQuery, get_answer

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from importer.moving.hidden import Hidden
-from importer.moving.release_shapes import SourcePlan, SourceTemplate
-from importer.moving.report import Kind, Line
-from importer.moving.shapes import (
+from importer.moving.reading.hidden import Hidden
+from importer.moving.reading.release_shapes import SourcePlan, SourceTemplate
+from importer.moving.reading.shapes import (
     Overview,
     SourceEnvironment,
     SourceField,
@@ -19,6 +18,7 @@ from importer.moving.shapes import (
     SourceTagType,
     SourceToken,
 )
+from importer.moving.report import Kind, Line
 
 HISTORY = "history"
 

@@ -9,8 +9,8 @@ from psycopg import sql
 from psycopg.rows import dict_row
 from pydantic import BaseModel
 
-from importer.moving.shapes import read_shape
-from importer.moving.source import SourceError
+from importer.moving.reading.shapes import read_shape
+from importer.moving.reading.source import SourceError
 
 V = TypeVar("V", bound=BaseModel)
 CONNECT_SECONDS = 10

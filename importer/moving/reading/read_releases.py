@@ -6,18 +6,18 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from importer.moving.database import SourceDatabase
-from importer.moving.hidden import MilestoneSegmentRow
-from importer.moving.installation import Installation
-from importer.moving.release_shapes import (
+from importer.moving.reading.database import SourceDatabase
+from importer.moving.reading.hidden import MilestoneSegmentRow
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.release_shapes import (
     MilestoneStrategy,
     ReleaseRow,
     SourceMilestone,
     SourcePlan,
     SourceTemplate,
 )
-from importer.moving.shapes import Shape, read_list, read_shape
-from importer.moving.source import Source
+from importer.moving.reading.shapes import Shape, read_list, read_shape
+from importer.moving.reading.source import Source
 
 TEMPLATES = "/api/admin/release-plan-templates"
 ADDED = "/api/admin/search/events?type=IS:release-plan-added&limit=1000&offset="

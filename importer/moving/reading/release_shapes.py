@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from importer.moving.shapes import Constraint, Shape, Text
+from importer.moving.reading.shapes import Constraint, Shape, Text
 
 
 class MilestoneStrategy(Shape):

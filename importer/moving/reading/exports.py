@@ -6,9 +6,8 @@ from urllib.parse import quote
 
 from importer.body.schema_errors import list_members
 from importer.body.schemas import Data
-from importer.moving.installation import Installation, SourceProject
-from importer.moving.report import Kind, Line
-from importer.moving.shapes import (
+from importer.moving.reading.installation import Installation, SourceProject
+from importer.moving.reading.shapes import (
     Export,
     FlagDetails,
     FlagList,
@@ -19,7 +18,8 @@ from importer.moving.shapes import (
     SourceFlag,
     read_shape,
 )
-from importer.moving.source import Source, SourceError
+from importer.moving.reading.source import Source, SourceError
+from importer.moving.report import Kind, Line
 
 NAMES_AT_ONCE = 1_000  # flags of one export
 PAGE = 100  # flags of one page of a search, which may be asked for only 15 times a minute

@@ -12,11 +12,11 @@ import orjson
 from django.db import DEFAULT_DB_ALIAS
 
 from groups.models import ApiToken
-from importer.moving.answers import make_definitions, read_flags_here
-from importer.moving.proof import Difference, TokenProof
-from importer.moving.proof_people import People
-from importer.moving.shapes import Shape, SourceToken, read_shape
-from importer.moving.source import Source
+from importer.moving.proving.answers import make_definitions, read_flags_here
+from importer.moving.proving.proof import Difference, TokenProof
+from importer.moving.proving.proof_people import People
+from importer.moving.reading.shapes import Shape, SourceToken, read_shape
+from importer.moving.reading.source import Source
 from playground.comparison.users import make_users
 from playground.engine.context import TOP_LEVEL, Context
 from playground.response.frontend import render_toggles

@@ -11,12 +11,12 @@ from groups.models import Grant, Group, Role, User
 from groups.models.roles import HeldPermission
 from groups.permissions import BuiltIn, Permission, Scope
 from groups.roles.actions import create_role, update_role
-from importer.moving.edits import Edits
-from importer.moving.hidden import GroupRow, Hidden, RoleRow
-from importer.moving.installation import Installation
-from importer.moving.keeping import DELETED, EDITED, SYSTEM, keep
-from importer.moving.people import ROOT_ROLES, find_accounts
+from importer.moving.reading.hidden import GroupRow, Hidden, RoleRow
+from importer.moving.reading.installation import Installation
 from importer.moving.report import Kind, Line
+from importer.moving.writing.edits import Edits
+from importer.moving.writing.keeping import DELETED, EDITED, SYSTEM, keep
+from importer.moving.writing.people import ROOT_ROLES, find_accounts
 from projects.members.actions import Holders, add_roles
 from projects.models import Environment, Project
 

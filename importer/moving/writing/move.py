@@ -18,20 +18,20 @@ from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_with_retries, transactional
 from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http.logs import request_id
-from importer.moving.access import find_roles, move_access, move_groups, move_roles
-from importer.moving.edits import Edits, comment_on_move, read_edits
-from importer.moving.installation import Installation
-from importer.moving.keeping import SYSTEM, Refused
 from importer.moving.leave_out import Choice
-from importer.moving.own_things import move_own_things
-from importer.moving.people import move_people
-from importer.moving.plans import move_plans
-from importer.moving.projects import ProjectMove
+from importer.moving.reading.installation import Installation
 from importer.moving.report import Kind, Line, Report
-from importer.moving.shared import move_shared, move_tags
-from importer.moving.templates import move_templates
-from importer.moving.tokens import move_tokens
-from importer.moving.traces import move_listed_dates, move_traces
+from importer.moving.writing.access import find_roles, move_access, move_groups, move_roles
+from importer.moving.writing.edits import Edits, comment_on_move, read_edits
+from importer.moving.writing.keeping import SYSTEM, Refused
+from importer.moving.writing.own_things import move_own_things
+from importer.moving.writing.people import move_people
+from importer.moving.writing.plans import move_plans
+from importer.moving.writing.projects import ProjectMove
+from importer.moving.writing.shared import move_shared, move_tags
+from importer.moving.writing.templates import move_templates
+from importer.moving.writing.tokens import move_tokens
+from importer.moving.writing.traces import move_listed_dates, move_traces
 from projects.access import lock_projects
 
 

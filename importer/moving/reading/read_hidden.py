@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
-from importer.moving.database import SourceDatabase
-from importer.moving.hidden import (
+from importer.moving.reading.database import SourceDatabase
+from importer.moving.reading.hidden import (
     FavoriteRow,
     GroupRow,
     GroupUserRow,
@@ -16,10 +16,10 @@ from importer.moving.hidden import (
     TokenRow,
     UserRow,
 )
-from importer.moving.installation import HISTORY, Installation
-from importer.moving.left import GIVEN_ANEW, note_tables
-from importer.moving.read_releases import add_releases
-from importer.moving.shapes import SourcePerson
+from importer.moving.reading.installation import HISTORY, Installation
+from importer.moving.reading.left import GIVEN_ANEW, note_tables
+from importer.moving.reading.read_releases import add_releases
+from importer.moving.reading.shapes import SourcePerson
 
 
 def list_projects(database: SourceDatabase) -> list[str]:

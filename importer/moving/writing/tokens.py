@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from groups.models import ApiToken, StartUpKey
 from groups.tokens import hash_secret
-from importer.moving.installation import Installation
-from importer.moving.keeping import SYSTEM
+from importer.moving.reading.installation import Installation
+from importer.moving.reading.shapes import SourceToken
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import SourceToken
+from importer.moving.writing.keeping import SYSTEM
 from projects.tokens.actions import NewToken, make_scope_document, store_token
 from projects.tokens.pending import Places
 from projects.tokens.start_up_values import KINDS, Malformed, read_tokens

@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from importer.moving.answers import Flags, make_definitions
-from importer.moving.proof import Difference, TokenProof
-from importer.moving.proof_people import People
+from importer.moving.proving.answers import Flags, make_definitions
+from importer.moving.proving.proof import Difference, TokenProof
+from importer.moving.proving.proof_people import People
 from playground.comparison.budget import Budget
 from playground.comparison.compare import COUNTED, Change
 from playground.comparison.contexts import generate_contexts

@@ -1,10 +1,10 @@
 """Lists what a move leaves behind: nothing stays there without a line in the report."""
 
-from importer.moving.database import SourceDatabase
-from importer.moving.installation import HISTORY, Installation
+from importer.moving.reading.database import SourceDatabase
+from importer.moving.reading.installation import HISTORY, Installation
+from importer.moving.reading.shapes import SourceAddon, SourceSettings, Statistics, read_list
+from importer.moving.reading.source import Source
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import SourceAddon, SourceSettings, Statistics, read_list
-from importer.moving.source import Source
 
 MOVED = {
     "api_token_project",
