@@ -14,10 +14,10 @@ class IntegrationsConfig(AppConfig):
 
         from flagadmin.core.http.error_responses import register_error_format
         from flagadmin.core.server import background_tasks
-        from integrations import sender
         from integrations.audit_log import retention, write
+        from integrations.deliveries import sender
+        from integrations.deliveries.outbox import read_settled_id
         from integrations.mcp.protocol import make_error_document
-        from integrations.outbox import read_settled_id
         from integrations.signals.receive import delete_old_signals
         from projects.history import settled
 

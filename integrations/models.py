@@ -109,7 +109,7 @@ class Delivery(models.Model):
 
 
 class Relay(models.Model):
-    """The position up to which the audit log has been read. One row. See `integrations.outbox`.
+    """The position up to which the audit log has been read. One row. See `integrations.deliveries.outbox`.
 
     All events up to `settled_id` have been read. So will be those up to `mark_id`, once all transactions before
     `mark_xid` have ended.

@@ -12,7 +12,7 @@ from flagadmin.demo.clock import at
 from groups.access import Caller
 from groups.models import User
 from integrations.addons.actions import create_integration
-from integrations.messages import make_event_document
+from integrations.messages.message import make_event_document
 from integrations.models import Delivery, Integration, Signal, SignalSource
 from integrations.providers import MASK
 from integrations.signals.actions import create_source, save_rule

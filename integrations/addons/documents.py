@@ -4,7 +4,7 @@ from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.timestamps import iso
-from integrations.messages import make_event_document
+from integrations.messages.message import make_event_document
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
 

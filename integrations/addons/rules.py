@@ -8,8 +8,8 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from django.core.validators import validate_email
 
 from flagadmin.core.errors import Problem
-from integrations.chat import split_names
-from integrations.mustache import TemplateError, parse
+from integrations.messages.chat import split_names
+from integrations.messages.mustache import TemplateError, parse
 from integrations.providers import DEPRECATED, PROVIDERS, Parameter
 
 _IN_HEADERS = frozenset({"contentType", "authorization", "apiKey", "licenseKey", "accessToken"})

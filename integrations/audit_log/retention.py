@@ -16,8 +16,8 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import MaintenanceMode
 from groups.access import Caller
+from integrations.deliveries.outbox import read_settled_id
 from integrations.models import Delivery, WrittenLog
-from integrations.outbox import read_settled_id
 
 log = logging.getLogger("flagadmin.integrations")
 

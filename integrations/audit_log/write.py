@@ -19,8 +19,8 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_row
+from integrations.deliveries.outbox import read_settled_id
 from integrations.models import WrittenLog
-from integrations.outbox import read_settled_id
 from projects.history.serializers import make_event_record
 
 log = logging.getLogger("flagadmin.integrations")

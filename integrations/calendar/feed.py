@@ -9,8 +9,8 @@ from icalendar import Calendar, Event
 
 from flagadmin import __version__
 from groups.access import Caller
+from integrations.messages.wordings import absolute
 from integrations.models import CalendarFeed
-from integrations.wordings import absolute
 from projects.console import flag_url
 from projects.models import Flag, FlagType, Project
 from releases.models import Schedule

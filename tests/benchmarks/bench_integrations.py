@@ -105,10 +105,10 @@ def measure_changes() -> None:
 def measure_deliveries(url: str, integrations: int, events: int) -> None:
     from django.conf import settings
 
-    from integrations import sender
-    from integrations.connections import Connection
+    from integrations.deliveries import sender
+    from integrations.deliveries.connections import Connection
+    from integrations.deliveries.outbox import relay
     from integrations.models import Delivery
-    from integrations.outbox import relay
     from tests.support.receiver import LOOPBACK, make_integration
 
     settings.INTEGRATION_NETWORKS = LOOPBACK

@@ -20,8 +20,8 @@ from groups.access import Caller
 from integrations.audit_log import write
 from integrations.audit_log.retention import REMOVABLE, prune
 from integrations.audit_log.write import write_batch
+from integrations.deliveries.outbox import read_settled_id, relay
 from integrations.models import Delivery, WrittenLog
-from integrations.outbox import read_settled_id, relay
 from projects.history.rewind import TYPES
 from tests.support.live_server import wait_until
 from tests.support.receiver import make_integration

@@ -15,11 +15,11 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
-from integrations import sender
 from integrations.addons.actions import make_signing_key, send_again, send_test
-from integrations.connections import TIMEOUT, overdue
+from integrations.deliveries import sender
+from integrations.deliveries.connections import TIMEOUT, overdue
+from integrations.deliveries.outbox import relay, settle
 from integrations.models import Delivery, Integration, Relay
-from integrations.outbox import relay, settle
 from tests.support.receiver import deliver, later, make_integration, receiver
 
 __all__ = ["receiver"]

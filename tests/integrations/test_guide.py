@@ -5,10 +5,10 @@ from typing import Any
 
 import yaml
 
-from integrations.attempts import make_test_event
-from integrations.messages import Message
+from integrations.deliveries.attempts import make_test_event
+from integrations.messages.message import Message
+from integrations.messages.outgoing import make_webhook
 from integrations.models import Delivery, Integration, SignalRule, SignalSource
-from integrations.outgoing import make_webhook
 from projects.flags.actions import NewFlag, create_flag
 from tests.documentation.blocks import blocks
 from tests.support.cast import make_project

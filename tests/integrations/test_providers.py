@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from integrations.builders import make_request
-from integrations.messages import Message
-from integrations.mustache import TemplateError, render
+from integrations.messages.builders import make_request
+from integrations.messages.message import Message
+from integrations.messages.mustache import TemplateError, render
+from integrations.messages.wordings import markdown
 from integrations.providers import PROVIDERS
-from integrations.wordings import markdown
 
 PAGE = "https://flags.example.com/projects/default"
 FLAG = f"[hook-flag]({PAGE}/features/hook-flag/)"

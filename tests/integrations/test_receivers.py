@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from flagadmin.core.http.outside import Refused
-from integrations import connections, sender
-from integrations.connections import Connection, overdue
+from integrations.deliveries import connections, sender
+from integrations.deliveries.connections import Connection, overdue
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag
 from tests.support.receiver import deliver, make_integration, receiver
@@ -212,7 +212,7 @@ def test_a_redirect_to_a_private_address_is_not_followed(receiver, shop, callers
 @pytest.mark.django_db(transaction=True)
 def test_an_event_that_cannot_be_written_is_tried_again_and_given_up(receiver, shop, callers, monkeypatch):
     integration = make_integration(f"{receiver.url}/hook")
-    monkeypatch.setattr("integrations.attempts.make_request", lambda *args: 1 / 0)
+    monkeypatch.setattr("integrations.deliveries.attempts.make_request", lambda *args: 1 / 0)
     create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
     deliver()
     waiting = integration.deliveries.get()

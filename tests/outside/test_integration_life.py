@@ -33,7 +33,7 @@ def test_a_life_differs_in_nothing_but_what_is_listed(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flagadmin.core.server.background_tasks.public_url", UNLEASH)
-    monkeypatch.setattr("integrations.attempts.FIRST_DELAY", 0.0)
+    monkeypatch.setattr("integrations.deliveries.attempts.FIRST_DELAY", 0.0)
     _restart_numbering()
     receiver.answer = lambda path, count: (STATUSES.get(path, 200), {"Location": "/"}, b"")
     found = sorted(set(_live(receiver)) | set(_arrived(receiver)))

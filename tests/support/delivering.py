@@ -36,7 +36,7 @@ def send(database: str) -> None:
     use_database(database)
     from django.conf import settings
 
-    from integrations import sender
+    from integrations.deliveries import sender
     from tests.support.receiver import LOOPBACK
 
     settings.INTEGRATION_NETWORKS = LOOPBACK

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from integrations import sender
+from integrations.deliveries import sender
+from integrations.deliveries.outbox import relay
 from integrations.models import Integration
-from integrations.outbox import relay
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 

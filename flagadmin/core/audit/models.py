@@ -99,7 +99,8 @@ class AuditEvent(models.Model):
                 "RAISE EXCEPTION 'audit events are append-only'; END IF; RETURN NULL;",
             ),
             # projects.revision notes changes of transactions that record no event. The transaction gets its id before
-            # its events get theirs: whoever reads them in the order of commits relies on it (integrations.outbox).
+            # its events get theirs: whoever reads them in the order of commits relies on it
+            # (integrations.deliveries.outbox).
             pgtrigger.Trigger(
                 name="audited",
                 level=pgtrigger.Statement,

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from integrations.chat import make_mail, make_slack_app, make_slack_webhook, make_teams
-from integrations.messages import Message
-from integrations.outgoing import (
+from integrations.messages.chat import make_mail, make_slack_app, make_slack_webhook, make_teams
+from integrations.messages.message import Message
+from integrations.messages.outgoing import (
     Builder,
     Mail,
     Outgoing,

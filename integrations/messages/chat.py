@@ -6,11 +6,11 @@ from typing import Any
 
 import orjson
 
-from integrations.connections import Answer
-from integrations.messages import Message
-from integrations.outgoing import JSON, Mail, Outgoing
+from integrations.deliveries.connections import Answer
+from integrations.messages.message import Message
+from integrations.messages.outgoing import JSON, Mail, Outgoing
+from integrations.messages.wordings import Link, defuse, links, plain_text
 from integrations.providers import MASK
-from integrations.wordings import Link, defuse, links, plain_text
 
 SLACK_URL = "https://slack.com/api/chat.postMessage"
 SLACK_TAG = "slack"

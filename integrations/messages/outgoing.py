@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from integrations.connections import Answer
-from integrations.messages import Message
-from integrations.mustache import TemplateError, render
+from integrations.deliveries.connections import Answer
+from integrations.messages.message import Message
+from integrations.messages.mustache import TemplateError, render
 from integrations.providers import MASK
 
 DATADOG_URL = "https://api.datadoghq.com/api/v1/events"

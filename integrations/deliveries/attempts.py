@@ -20,12 +20,12 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.outside import Refused
 from flagadmin.core.http.retry_after import read_retry_after
 from flagadmin.core.server import background_tasks
-from integrations.builders import make_request
-from integrations.connections import TIMEOUT, Answer, Connection
-from integrations.effects import Effect, find_effect, list_production_names
-from integrations.messages import Message, Tags
+from integrations.deliveries.connections import TIMEOUT, Answer, Connection
+from integrations.messages.builders import make_request
+from integrations.messages.effects import Effect, find_effect, list_production_names
+from integrations.messages.message import Message, Tags
+from integrations.messages.outgoing import Mail, Outgoing, list_valid_keys, sign
 from integrations.models import Delivery, Integration, SecretKeyChanged
-from integrations.outgoing import Mail, Outgoing, list_valid_keys, sign
 from integrations.providers import PROVIDERS
 from projects.history.queries import leave_out_projects
 

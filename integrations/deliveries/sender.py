@@ -18,11 +18,11 @@ from psycopg.types.json import Jsonb
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_rows
-from integrations.attempts import Events, send_one
-from integrations.connections import Connection, overdue
-from integrations.messages import Tags
+from integrations.deliveries.attempts import Events, send_one
+from integrations.deliveries.connections import Connection, overdue
+from integrations.deliveries.outbox import relay
+from integrations.messages.message import Tags
 from integrations.models import Delivery, Integration
-from integrations.outbox import relay
 from projects.models import FlagTag
 
 log = logging.getLogger("flagadmin.integrations")

@@ -7,8 +7,8 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.timestamps import iso
-from integrations.effects import Effect
-from integrations.wordings import markdown
+from integrations.messages.effects import Effect
+from integrations.messages.wordings import markdown
 
 Tags = list[dict[str, str]]
 
