@@ -133,8 +133,9 @@ class Copy:
             self._changes[flags.scope] = Changes(flags.version, texts)
         else:
             changes.advance(flags.version, texts)
-        if flags.scope in self._flags and self._flags[flags.scope].is_prepared:
-            await asyncio.to_thread(flags.prepare)
+        before = self._flags.get(flags.scope)
+        if before is not None and before.is_prepared:
+            await asyncio.to_thread(flags.prepare, before)
         self._flags[flags.scope] = flags
         self.when_changed()
 

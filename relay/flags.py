@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from playground.response.snapshot import compile_playground
+from flagadmin.core.server.memory import collector_paused
+from playground.response.snapshot import ResponseSnapshot, compile_playground
 from relay.tokens import Scope
 from relay.upstream import UpstreamFailed
 from sdk.evaluation.prepared import Prepared
@@ -37,6 +38,7 @@ class Flags:
         self.fetched_at = fetched_at
         self._body = body
         self._inlined: Body | None = None
+        self._compiled: ResponseSnapshot | None = None
         self._prepared: Prepared | None = None
 
     @property
@@ -85,18 +87,54 @@ class Flags:
     def is_prepared(self) -> bool:
         return self._prepared is not None
 
-    def prepare(self) -> Prepared:
-        """Prepares the evaluation. Compiles the flags the first time: some milliseconds for a hundred of them."""
+    def prepare(self, before: Flags | None = None) -> Prepared:
+        """Prepares the evaluation. Compiles the flags the first time: some milliseconds for a hundred of them.
+
+        Of the flags `before`, in the same scope, those that have not changed are taken over.
+        """
         if self._prepared is None:
-            features = [_as_stored(flag) for flag in self.features]
-            segments = {segment["id"]: segment for segment in self.segments}
-            environment = self.scope[0]
-            compiled = compile_playground(features, segments, environment=environment)
+            self._compiled = self._compile(before)
             digest = hashlib.blake2b(self._body.body, digest_size=7).digest()
-            prepared = Prepared(compiled, {repr(self.scope): int.from_bytes(digest, "big")})
+            prepared = Prepared(self._compiled, {repr(self.scope): int.from_bytes(digest, "big")})
             _ = prepared.toggles, prepared.snapshot.batch
             self._prepared = prepared
         return self._prepared
+
+    @collector_paused
+    def _compile(self, before: Flags | None) -> ResponseSnapshot:
+        segments = {segment["id"]: segment for segment in self.segments}
+        earlier = before._compiled if before is not None else None
+        # A compiled segment that has gone would stay.
+        if before is None or earlier is None or earlier.snapshot.is_worn or before._has_others(segments):
+            return compile_playground(
+                [_as_stored(flag) for flag in self.features], segments, environment=self.scope[0]
+            )
+        changed = self._find_changed(before)
+        return compile_playground(
+            [_as_stored(flag) for flag in self.features if flag["name"] in changed],
+            segments,
+            environment=self.scope[0],
+            earlier=earlier,
+            unchanged=earlier.snapshot.sizes,
+            replaced=changed,
+        )
+
+    def _has_others(self, segments: Collection[int]) -> bool:
+        return any(segment["id"] not in segments for segment in self.segments)
+
+    def _find_changed(self, before: Flags) -> set[str]:
+        """The names of flags that are others than before, or not in both, or of which a segment is another."""
+        known_segments = {segment["id"]: segment for segment in before.segments}
+        segments = {
+            segment["id"] for segment in self.segments if known_segments.get(segment["id"]) != segment
+        }
+        known = {flag["name"]: flag for flag in before.features}
+        same = {
+            flag["name"]
+            for flag in self.features
+            if known.get(flag["name"]) == flag and (not segments or segments.isdisjoint(_list_segments(flag)))
+        }
+        return (known.keys() | {flag["name"] for flag in self.features}) - same
 
     def narrowed(self, projects: tuple[str, ...]) -> Flags:
         """The part that a token of only these projects can read."""
@@ -112,6 +150,7 @@ class Flags:
         return Flags(scope, document, make_body(document), self.version, self.fetched_at)
 
 
+@collector_paused
 def read_flags(
     scope: Scope, content: bytes, etag: str, *, before: Flags | None, fetched_at: float | None = None
 ) -> Flags:
