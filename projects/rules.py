@@ -1,7 +1,7 @@
 """Validation rules for several models: names, colors, lists of objects. They yield every problem found."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from flagadmin.core.errors import Problem
@@ -10,9 +10,16 @@ from projects.flags.name_rules import find_name_problem
 COLOR = re.compile(r"#[0-9A-Fa-f]{6}\Z")
 
 
-def name_problems(name: str, path: str = "name", *, shortest: int = 1) -> Iterator[Problem]:
-    """Rules for a name that is used in URLs: letters, digits and ``- . _ ~``, which need no escaping."""
-    if problem := find_name_problem(name):
+def name_problems(
+    name: str, path: str = "name", *, shortest: int = 1, reserved: Collection[str] = ()
+) -> Iterator[Problem]:
+    """Rules for a name that is used in URLs: letters, digits and ``- . _ ~``, which need no escaping.
+
+    ``reserved``: what URLs have in place of a name.
+    """
+    if name in reserved:
+        yield Problem(path, f"{name} is reserved and cannot be used")
+    elif problem := find_name_problem(name):
         yield Problem(path, problem)
     elif len(name) < shortest:
         yield Problem(path, f"must have at least {shortest} characters")

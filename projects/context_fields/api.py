@@ -17,6 +17,7 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.context_fields import actions
 from projects.context_fields.documents import make_context_field_document
+from projects.context_fields.rules import RESERVED_FIELDS
 from projects.models import ContextField
 from projects.rules import name_problems
 from projects.used_by.counts import UNUSED, count_context_field_usage
@@ -135,7 +136,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     def validate(self, request: ApiRequest, project_id: str | None = None) -> Response:
         """Check whether a context field of this name could be created."""
         name = self.validated(NameBody)["name"]
-        check_problems(name_problems(name))
+        check_problems(name_problems(name, reserved=RESERVED_FIELDS))
         if ContextField.objects.filter(name=name).exists():
             raise NameExists(f"A context field named {name} already exists.")
         return Response()

@@ -8,10 +8,11 @@ from projects.models import ContextField
 from projects.rules import name_problems, text_problems
 
 MAX_LEGAL_VALUE_LENGTH = 100
+RESERVED_FIELDS = ("validate",)  # used in place of a name in URLs below /api/admin/context/
 
 
 def context_field_problems(field: ContextField) -> Iterator[Problem]:
-    yield from name_problems(field.name)
+    yield from name_problems(field.name, reserved=RESERVED_FIELDS)
     yield from legal_value_problems(field.legal_values)
 
 

@@ -16,6 +16,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_environment, access_project
 from projects.environments import actions
+from projects.environments.rules import RESERVED_ENVIRONMENTS
 from projects.models import Environment
 from projects.projects import environments as project_actions
 from projects.projects.queries import (
@@ -127,7 +128,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
     def validate(self, request: ApiRequest) -> Response:
         """Check whether an environment with this name can be created."""
         name = self.validated(NameBody)["name"]
-        check_problems(name_problems(name))
+        check_problems(name_problems(name, reserved=RESERVED_ENVIRONMENTS))
         if Environment.objects.filter(pk=name).exists():
             raise NameExists(f"An environment named {name} already exists.")
         return Response()

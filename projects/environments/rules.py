@@ -7,8 +7,11 @@ from projects.models import Environment
 from projects.rules import name_problems
 from projects.strategies.strategy_type_rules import MAX_TYPE_LENGTH
 
+# Used in place of a name in URLs below /api/admin/environments/.
+RESERVED_ENVIRONMENTS = frozenset({"project", "sort-order", "update", "validate"})
+
 
 def environment_problems(environment: Environment) -> Iterator[Problem]:
-    yield from name_problems(environment.name)
+    yield from name_problems(environment.name, reserved=RESERVED_ENVIRONMENTS)
     if not 1 <= len(environment.type) <= MAX_TYPE_LENGTH:
         yield Problem("type", f"must have 1 to {MAX_TYPE_LENGTH} characters")

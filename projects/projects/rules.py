@@ -19,9 +19,7 @@ RESERVED_PROJECT_IDS = frozenset({"archive", "revive", "roles", "validate", "new
 
 def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterator[Problem]:
     """Problems with a project's settings. ``stickiness`` holds the valid names for the default stickiness."""
-    yield from name_problems(project.pk, "id")
-    if project.pk in RESERVED_PROJECT_IDS:
-        yield Problem("id", f"{project.pk} is reserved and cannot be a project id")
+    yield from name_problems(project.pk, "id", reserved=RESERVED_PROJECT_IDS)
     if not project.name.strip():
         yield Problem("name", "a name is required")
     elif len(project.name) > MAX_PROJECT_NAME_LENGTH:

@@ -1,0 +1,25 @@
+"""Words that URLs have in place of a name are no names: what has one could be neither read nor deleted by its address."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("subject", "member", "name"),
+    [
+        ("projects", "id", "archive"),
+        ("projects", "id", "roles"),
+        *(("environments", "name", name) for name in ("project", "sort-order", "update", "validate")),
+        ("context", "name", "validate"),
+        ("tag-types", "name", "validate"),
+    ],
+)
+def test_a_reserved_name_is_refused_where_it_is_created_and_checked(api, subject, member, name):
+    body = (
+        {member: name, "name": name, "type": "test"}
+        if subject == "environments"
+        else {member: name, "name": name}
+    )
+    for path in (subject, f"{subject}/validate"):
+        refused = api["admin"].post(f"/api/admin/{path}", body, format="json")
+        assert refused.status_code == 400
+        assert refused.json()["message"] == f"{member}: {name} is reserved and cannot be used"
