@@ -17,7 +17,7 @@ from releases.models import ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request
 from releases.requests.approvals import list_approvers
-from releases.requests.documents import request_document
+from releases.requests.documents import make_request_documents, request_document
 from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, read_requests
 from releases.requests.revert import revert_request
 from releases.requests.serializers import (
@@ -56,7 +56,7 @@ class ChangeRequestViewSet(InProjectViewSet):
         return access_request(project_id, path_id(request_id, "Change request"), self.caller)
 
     def documents(self, requests: Any) -> list[dict[str, Any]]:
-        return [request_document(request) for request in requests[:MAX_LISTED]]
+        return make_request_documents(requests[:MAX_LISTED])
 
     @extend_schema(operation_id="getProjectChangeRequests", responses={200: ChangeRequestRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str) -> Response:

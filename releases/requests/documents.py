@@ -1,27 +1,62 @@
 """Change requests as the API shows them, in the reference server's shape."""
 
-from itertools import repeat
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from flagadmin.core.http.timestamps import iso
 from releases.changes import KINDS
-from releases.models import ChangeRequest, Schedule
-from releases.requests.conflicts import find_conflicts
+from releases.models import Change, ChangeRequest, Schedule
+from releases.requests.conflicts import find_conflict
 from releases.requests.queries import CLOSED
 from releases.requests.schedule_conflicts import find_schedule_conflicts
+from releases.targets import StoredFlags
 
 Document = dict[str, Any]
 
 
+class Obstacle(NamedTuple):
+    """What stands against a change: why it no longer fits, and scheduled requests that change the same."""
+
+    conflict: str = ""
+    scheduled: Sequence[Document] = ()
+
+
 def request_document(request: ChangeRequest) -> Document:
     """Makes the document, with what stands against each change as long as the request is open."""
+    [document] = make_request_documents([request])
+    return document
+
+
+def make_request_documents(requests: Sequence[ChangeRequest]) -> list[Document]:
+    """The same of many: what their changes are about is read once for each environment."""
+    proposed = [(request, list(request.changes.all())) for request in requests]
+    obstacles = _find_obstacles(each for each in proposed if each[0].state not in CLOSED)
+    return [_make_document(request, changes, obstacles) for request, changes in proposed]
+
+
+def _find_obstacles(requests: Iterable[tuple[ChangeRequest, list[Change]]]) -> dict[int, Obstacle]:
+    """Finds what stands against each change, by its id."""
+    places = defaultdict[tuple[str, str], list[tuple[ChangeRequest, Change]]](list)
+    for request, changes in requests:
+        places[request.project_id, request.environment_id] += [(request, change) for change in changes]
+    obstacles = {}
+    for place, proposed in places.items():
+        changes = [change for _, change in proposed]
+        stored = StoredFlags(*place, {change.feature for change in changes if change.feature})
+        scheduled = find_schedule_conflicts(*place, changes)
+        for (request, change), meeting in zip(proposed, scheduled, strict=True):
+            obstacles[change.pk] = Obstacle(find_conflict(request, change, stored), meeting)
+    return obstacles
+
+
+def _make_document(
+    request: ChangeRequest, changes: Iterable[Change], obstacles: Mapping[int, Obstacle]
+) -> Document:
     features: dict[str, list[Document]] = {}
     segments: list[Document] = []
-    changes = list(request.changes.all())
-    is_open = request.state not in CLOSED
-    conflicts = find_conflicts(request, changes) if is_open else repeat("")
-    scheduled = find_schedule_conflicts(request, changes) if is_open else repeat([])
-    for change, conflict, meeting in zip(changes, conflicts, scheduled, strict=False):
+    for change in changes:
+        conflict, meeting = obstacles.get(change.pk, Obstacle())
         document: Document = {
             "id": change.pk,
             "action": change.action,
