@@ -14,8 +14,9 @@ if not DATABASE_URL:
     DATABASES["default"]["OPTIONS"] |= {"data_dir": DATA_DIR, "durable": False}
 
 for database in DATABASES.values():
-    # One connection a thread, closed with it: a pool would hold on to the database that a test run drops.
-    database["OPTIONS"].pop("pool", None)
+    # Kept for the next request: a server for each would take longer to start than many requests take. Larger than
+    # in production: tests hold connections in many threads, and wait for each other with them.
+    database["OPTIONS"]["pool"] |= {"max_size": 40, "max_idle": 60}
 
 # Another process would look for what is imported in another database than the test's.
 IMPORT_PROCESS_BYTES = 1_000_000_000

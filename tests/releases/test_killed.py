@@ -76,6 +76,7 @@ def is_killed(action: Callable[[], Any], write: int, kill: Callable[[], None]) -
 def _run(action: Callable[[], Any], killer: Killer) -> None:
     """In the new process, with a connection of its own. Never returns."""
     del connections["default"]
+    connections.settings["default"]["OPTIONS"].pop("pool")  # its connections are this process's parent's
     every: Any = BaseDatabaseWrapper
     commit = every._commit
 

@@ -52,6 +52,7 @@ def _make(name: str) -> None:
     own = settings.DATABASES["default"]["NAME"]
     migrated = connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]  # its connections keep the database from being renamed
     settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = own
     rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
     _execute(rename.format(sql.Identifier(migrated), sql.Identifier(name)))
