@@ -1,6 +1,6 @@
 """Actions on users and service accounts: create, update, disable, delete. They require the Admin role."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict
@@ -122,9 +122,14 @@ def _create(new: NewAccount, *, project: str | None = None, caller: Caller) -> U
 
 @transactional
 def update_account(
-    user_id: int, changes: AccountChanges, *, is_service: bool, expected: Expected = None, caller: Caller
+    user_id: int,
+    changes: AccountChanges | Callable[[User], AccountChanges],
+    *,
+    is_service: bool,
+    expected: Expected = None,
+    caller: Caller,
 ) -> User:
-    """Updates an account.
+    """Updates an account. ``changes`` may be made of the locked account.
 
     Raises NoAccess, NotFound, EditConflict, ValidationError, InvalidOperation (the last admin, or the caller's
     own Admin role).
@@ -134,7 +139,7 @@ def update_account(
         user = access_account_for_update(user_id, is_service)
         before, email = user.document(), user.email
         check_expected(expected, before)
-        _apply_changes(user, changes)
+        _apply_changes(user, changes(user) if callable(changes) else changes)
         user.save()
         if not user.is_active:
             delete_sessions(user)

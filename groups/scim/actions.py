@@ -1,5 +1,6 @@
 """Creates, changes, deactivates and deletes accounts and groups for an identity provider."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flagadmin.core.db.transactions import transactional
@@ -44,13 +45,15 @@ def create_user(values: AccountChanges, *, caller: Caller) -> User:
 
 
 @transactional
-def change_user(user_id: int, changes: AccountChanges, *, caller: Caller) -> User:
+def change_user(user_id: int, read_changes: Callable[[User], AccountChanges], *, caller: Caller) -> User:
     """Changes a user. A deactivated user loses sessions and personal tokens at once, for good.
+
+    ``read_changes`` gets the user as stored, once nobody else can change it.
 
     Raises NoAccess, NotFound, ValidationError, Taken, InvalidOperation (the last admin).
     """
     try:
-        user = update_account(user_id, changes, is_service=False, caller=caller)
+        user = update_account(user_id, read_changes, is_service=False, caller=caller)
     except UserExists as error:
         raise as_taken(error) from error
     if not user.is_active:
@@ -74,18 +77,20 @@ class GroupValues:
 def create_provided_group(values: GroupValues, members: set[int], *, caller: Caller) -> Group:
     """Raises NoAccess, ValidationError, NameExists."""
     group = create_group(NewGroup(name=values.name, users=tuple(sorted(members))), caller=caller)
-    return _keep(group.pk, values, caller)
+    return _keep(group.pk, lambda _: values, caller)
 
 
 @transactional
 def change_provided_group(
-    group_id: int, values: GroupValues, members: MemberChanges, *, caller: Caller
+    group_id: int, read_values: Callable[[Group], GroupValues], members: MemberChanges, *, caller: Caller
 ) -> Group:
     """A group that a provider changes is its own from then on.
 
+    ``read_values`` gets the group as stored, once nobody else can change it.
+
     Raises NoAccess, NotFound, ValidationError, NameExists.
     """
-    group = _keep(group_id, values, caller)
+    group = _keep(group_id, read_values, caller)
     if members.only is not None:
         present = group.member_ids()
         added, removed = members.final() - present, present - members.final()
@@ -102,9 +107,10 @@ def delete_provided_group(group_id: int, *, caller: Caller) -> None:
     delete_group(group_id, caller=caller)
 
 
-def _keep(group_id: int, values: GroupValues, caller: Caller) -> Group:
-    changes = GroupChanges(name=values.name, external_id=values.external_id, scim_id=str(group_id))
+def _keep(group_id: int, read_values: Callable[[Group], GroupValues], caller: Caller) -> Group:
     group = access_group_for_update(caller, group_id)
+    values = read_values(group)
+    changes = GroupChanges(name=values.name, external_id=values.external_id, scim_id=str(group_id))
     if all(getattr(group, column) == value for column, value in changes.items()):
         return group
     return update_group(group_id, changes, by_provider=True, caller=caller)

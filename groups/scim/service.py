@@ -25,6 +25,7 @@ from groups.access import Caller
 from groups.models import Group as GroupRow
 from groups.models import GroupMembership
 from groups.models import User as UserRow
+from groups.people.actions import AccountChanges
 from groups.scim import actions
 from groups.scim.actions import GroupValues
 from groups.scim.documents import group_resource, make_user_resource
@@ -152,17 +153,25 @@ def create_user(body: Any, base: str, *, caller: Caller) -> Document:
 
 
 def replace_user(key: str, body: Any, base: str, *, caller: Caller) -> Document:
-    before = make_user_resource(_find_user(key), base)
+    stored = _find_user(key)
     resource = _read(User, body, Context.RESOURCE_REPLACEMENT_REQUEST)
-    user = actions.change_user(int(key), read_user(resource, before), caller=caller)
+
+    def read_changes(user: UserRow) -> AccountChanges:
+        return read_user(resource, make_user_resource(user, base))
+
+    user = actions.change_user(stored.pk, read_changes, caller=caller)
     return _dump(make_user_resource(user, base), Context.RESOURCE_REPLACEMENT_RESPONSE)
 
 
 def patch_user(key: str, body: Any, base: str, *, caller: Caller) -> Document:
-    user = _find_user(key)
-    before, after = make_user_resource(user, base), make_user_resource(user, base)
-    _apply(_read_patch(User, body), after)
-    user = actions.change_user(user.pk, read_user(after, before), caller=caller)
+    stored, patch = _find_user(key), _read_patch(User, body)
+
+    def read_changes(user: UserRow) -> AccountChanges:
+        before, after = make_user_resource(user, base), make_user_resource(user, base)
+        _apply(patch, after)
+        return read_user(after, before)
+
+    user = actions.change_user(stored.pk, read_changes, caller=caller)
     return _dump(make_user_resource(user, base), Context.RESOURCE_PATCH_RESPONSE)
 
 
@@ -214,7 +223,7 @@ def replace_group(key: str, body: Any, base: str, *, caller: Caller) -> Document
     resource = _read(Group, body, Context.RESOURCE_REPLACEMENT_REQUEST)
     values = GroupValues(resource.display_name or "", resource.external_id)
     members = MemberChanges(only=read_members(resource.members or []))
-    actions.change_provided_group(group.pk, values, members, caller=caller)
+    actions.change_provided_group(group.pk, lambda _: values, members, caller=caller)
     changed_group = group_resource(_find_group(key, with_members=True), base, with_members=True)
     return _dump(changed_group, Context.RESOURCE_REPLACEMENT_RESPONSE)
 
@@ -222,11 +231,14 @@ def replace_group(key: str, body: Any, base: str, *, caller: Caller) -> Document
 def patch_group(key: str, body: Any, *, caller: Caller) -> None:
     group, patch = _find_group(key), _read_patch(Group, body)
     members, others = take_member_operations(patch.operations)
-    resource = group_resource(group, "", with_members=False)
-    if others:
-        _apply(patch.model_copy(update={"operations": others}), resource)
-    values = GroupValues(resource.display_name or "", resource.external_id)
-    actions.change_provided_group(group.pk, values, members, caller=caller)
+
+    def read_values(stored: GroupRow) -> GroupValues:
+        resource = group_resource(stored, "", with_members=False)
+        if others:
+            _apply(patch.model_copy(update={"operations": others}), resource)
+        return GroupValues(resource.display_name or "", resource.external_id)
+
+    actions.change_provided_group(group.pk, read_values, members, caller=caller)
 
 
 def delete_group(key: str, *, caller: Caller) -> None:

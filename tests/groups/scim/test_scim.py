@@ -7,6 +7,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import ApiToken, Group, GroupMembership, ScimSettings, User
 from groups.permissions import BuiltIn
+from groups.scim import service
 from groups.scim.settings_actions import make_token, set_enabled
 from tests.support.cast import client, make_group, make_user
 from tests.support.cast import make_token as make_api_token
@@ -235,6 +236,39 @@ def test_names_of_a_members_attributes_have_no_case(provider):
         status=204,
     )
     assert Group.objects.get(name="Team").member_ids() == {aisha.pk}
+
+
+@pytest.mark.parametrize("method", ["put", "patch"])
+def test_a_user_who_is_deactivated_while_another_change_is_read_stays_so(provider, method, monkeypatch):
+    aisha, find_user = make_user("aisha"), service._find_user
+
+    def find_while_others_change(key):
+        found = find_user(key)
+        User.objects.filter(pk=found.pk).update(is_active=False, external_id="e")
+        return found
+
+    monkeypatch.setattr(service, "_find_user", find_while_others_change)
+    if method == "put":
+        changed = provider.send(
+            "put", f"{USERS}/{aisha.pk}", {"schemas": [USER], "userName": "ai", "externalId": "e"}
+        )
+    else:
+        changed = provider.patch(f"{USERS}/{aisha.pk}", {"op": "replace", "path": "userName", "value": "ai"})
+    assert (changed["userName"], changed["active"], changed["externalId"]) == ("ai", False, "e")
+
+
+def test_a_group_that_is_renamed_while_a_change_of_members_is_read_keeps_its_name(provider, monkeypatch):
+    group, aisha, find_group = make_group("Team"), make_user("aisha"), service._find_group
+
+    def find_while_others_rename(key, **options):
+        found = find_group(key, **options)
+        Group.objects.filter(pk=found.pk).update(name="Squad")
+        return found
+
+    monkeypatch.setattr(service, "_find_group", find_while_others_rename)
+    add = {"op": "add", "path": "members", "value": [{"value": str(aisha.pk)}]}
+    provider.patch(f"{GROUPS}/{group.pk}", add, status=204)
+    assert Group.objects.get(name="Squad").member_ids() == {aisha.pk}
 
 
 def test_what_a_patch_would_leave_is_refused_in_one_sentence(provider):
