@@ -78,6 +78,8 @@ def strings_of(value: object) -> list[str]:
 
 def items_of(value: object) -> list[Any]:
     """The stored list; empty if the value is not a list."""
+    if type(value) is list:  # most are, and asking for a union of types takes three times as long
+        return value[:]
     return list(value) if isinstance(value, list | tuple) else []
 
 
@@ -89,6 +91,8 @@ def mapping_of(value: object) -> Mapping[str, Any]:
 
 def objects_of(value: object) -> list[Mapping[str, Any]]:
     """The stored list of objects; items of other types become empty objects, so that indices stay the same."""
+    if not value:  # as most are
+        return []
     return [mapping_of(item) for item in items_of(value)]
 
 

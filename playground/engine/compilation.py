@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -218,7 +219,7 @@ class Compilation:
         for segment in items_of(document.get("segments")):
             position = self.positions.get(to_text(segment))
             parts.append(MISSING if position is None else self.segments[position].digest)
-        of_percentage = _compute_digest(percentage)
+        of_percentage = _compute_percentage_digest(percentage)
         if not (all(parts) and of_percentage):
             return b""
         return (parts[0] if len(parts) == 1 else _hash_text(b"".join(parts))) + of_percentage
@@ -242,6 +243,16 @@ def _compute_digest(document: object) -> bytes:
         return _hash_text(orjson.dumps(document))
     except TypeError:
         return b""
+
+
+def _compute_percentage_digest(percentage: object) -> bytes:
+    is_usual = type(percentage) is str and len(percentage) <= len("100")
+    return _compute_usual_digest(percentage) if is_usual else _compute_digest(percentage)
+
+
+@lru_cache(maxsize=128)
+def _compute_usual_digest(percentage: str) -> bytes:
+    return _compute_digest(percentage)
 
 
 def _combine(rest: bytes, of_strategies: bytes) -> bytes:

@@ -24,6 +24,7 @@ BOUNDED = {
     "playground/comparison/users.py: _make_identifiers": "the latest of generated users",
     "playground/comparison/users.py: _shuffle_ranks": "the latest of generated users",
     "playground/comparison/rules.py: _make_searched_identifiers": "identifiers of 20 fields",
+    "playground/engine/compilation.py: _compute_usual_digest": "percentages of three characters",
     "playground/engine/literals.py: _parse_address": "texts of at most 45 characters",
     "playground/engine/patterns.py: _compile": "patterns of at most 2,000 characters and 256 kB",
 }
