@@ -100,16 +100,35 @@ class LengthMiddleware(CommonMiddleware):
         return response
 
 
+API_PATHS = (
+    "/api/admin/",
+    "/api/client/",
+    "/api/frontend/",
+    "/api/proxy/",
+    "/api/signals/",
+    "/auth/",
+    "/edge/",
+    "/invite/",
+    "/ofrep/",
+    "/scim/",
+)
+
+
 def make_canonical_path(path: str) -> str:
-    """Drops an API path's trailing slash, unless it belongs to a path parameter, such as the tag "x/"."""
-    if not path.endswith("/") or not path.startswith(
-        ("/api/admin/", "/api/client/", "/api/frontend/", "/api/proxy/", "/auth/", "/invite/", "/ofrep/")
-    ):
+    """Drops slashes that an API path has too many of: at its end, and those of an address that ends with one.
+
+    Those of a path parameter stay, such as the tag "x/".
+    """
+    if not path.endswith("/") and "//" not in path:
+        return path
+    path_from_root = f"/{path.lstrip('/')}"
+    canonical = re.sub("/+", "/", path_from_root).rstrip("/")
+    if not f"{canonical}/".startswith(API_PATHS):
         return path
     with suppress(Http404):
-        if any(str(part).endswith("/") for part in resolve(path).kwargs.values()):
-            return path
-    return path.rstrip("/")
+        if any("/" in str(part) for part in resolve(path_from_root).kwargs.values()):
+            return path_from_root
+    return canonical
 
 
 REFUSED = "flagadmin.refused"  # in the WSGI environment: the AppError for a body that was not received
@@ -128,7 +147,7 @@ class ErrorMiddleware:
             )
         if refused := request.META.get(REFUSED):
             return make_error_response(request, refused)
-        request.path_info = make_canonical_path(request.path_info)
+        request.path = request.path_info = make_canonical_path(request.path_info)
         try:
             return self.get_response(request)
         except (OperationalError, InterfaceError) as exc:
