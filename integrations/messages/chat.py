@@ -15,7 +15,7 @@ from integrations.providers import MASK
 SLACK_URL = "https://slack.com/api/chat.postMessage"
 SLACK_TAG = "slack"
 """Tags of this type name channels."""
-_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
+_LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s]*)\)")
 _NOT_OK = re.compile(r'"ok"\s*:\s*false')
 _ERROR = re.compile(r'"error"\s*:\s*"(\w{1,100})"')
 

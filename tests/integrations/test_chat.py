@@ -73,6 +73,15 @@ def test_texts_of_users_make_no_links_and_no_lines(slack, shop, callers, text):
         assert len(message.splitlines()) == 1
 
 
+def test_a_bracket_in_a_text_leaves_the_next_link_alone(slack, shop, callers):
+    make_integration(f"{slack.url}/slack", provider="slack", events=["feature-tagged"])
+    create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
+    change_tags("cart", [("simple", "[x")], caller=callers("admin"))
+    deliver()
+    [message] = [request.json()["text"] for request in slack.at("/slack")]
+    assert "with *simple:[x* in project *<" in message
+
+
 def test_a_channel_that_has_it_does_not_get_it_again(slack, shop, callers):
     integration = slack_app(defaultChannels="a,b,c")
     slack.answer = lambda path, count: (503 if count == 1 else 200, {}, b'{"ok":true}')
