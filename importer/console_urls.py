@@ -8,12 +8,14 @@ from importer.pages.history import HistoryPage
 from importer.pages.move import MovePage, MoveRunPage, SourceHistoryPage
 from importer.pages.promote import PromotePage
 from importer.pages.run import ProgressPart, RunPage
+from importer.pages.undo import UndoPage
 from importer.pages.upload import UploadPage
 from importer.pages.who_changes import WhoChangesPage
 
 urlpatterns = [
     path("import/", UploadPage.as_view(), name="import"),
     path("import/<uuid:run_id>/", RunPage.as_view(), name="import-run"),
+    path("import/<uuid:run_id>/undo", UndoPage.as_view(), name="import-undo"),
     path("import/<uuid:run_id>/progress/", ProgressPart.as_view(), name="import-progress"),
     path("import/<uuid:run_id>/evaluate/", EvaluatePage.as_view(), name="import-evaluate"),
     path("import/<uuid:run_id>/who-changes/", WhoChangesPage.as_view(), name="import-who-changes"),

@@ -28,7 +28,9 @@ urlpatterns = [
     path(f"{REQUEST}remove", pages.RemoveChange.as_view(), name="change-request-remove"),
     path(f"{REQUEST}keep", pages.KeepChange.as_view(), name="change-request-keep"),
     path(f"{REQUEST}revert", pages.Revert.as_view(), name="change-request-revert"),
-    path(f"{REQUEST}discard", pages.Discard.as_view(), name="change-request-discard"),
+    path(f"{REQUEST}cancel/", pages.EndRequest.as_view(), name="change-request-cancel"),
+    path(f"{REQUEST}reject/", pages.EndRequest.as_view(verb="Reject"), name="change-request-reject"),
+    path(f"{REQUEST}discard/", pages.EndRequest.as_view(verb="Discard"), name="change-request-discard"),
     path(f"{FLAG}environments/<str:environment>/plans/new/", plans.NewPlanPage.as_view(), name="plan-new"),
     path(
         f"{FLAG}environments/<str:environment>/safeguards/",

@@ -62,10 +62,6 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     needed = None if run.promoted_from else Permission.UPDATE_FEATURE
     project = access_project_for_update(caller, run.project, needed)
     run = ImportRun.objects.select_for_update().get(id=run_id)
-    if run.state != ImportRun.State.DONE:
-        raise Conflict(
-            f"This {run.noun} is {run.get_state_display().lower()}. Only a completed one can be undone."
-        )
     plans = _plan_and_check(run, caller)
     check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
     check_comment([Event(type=EventType.IMPORT_UNDONE, project=run.project, environment=run.environment)])
@@ -88,7 +84,7 @@ class Undoing:
 
 @consistent_reads()
 def plan_undo(run: ImportRun, *, caller: Caller) -> Undoing:
-    """Raises what undoing the completed import would raise; whether saved contexts have changed is not looked at."""
+    """Raises what undoing the import would raise; whether saved contexts have changed is not looked at."""
     plans = _plan_and_check(run, caller)
     untouched = _find_untouched(plans, run)
     created = [plan for plan in plans if plan.name not in run.before and plan.stored]
@@ -118,6 +114,10 @@ def find_undoing(run: ImportRun, *, caller: Caller) -> Undoing | None:
 
 
 def _plan_and_check(run: ImportRun, caller: Caller) -> list[FlagPlan]:
+    if run.state != ImportRun.State.DONE:
+        raise Conflict(
+            f"This {run.noun} is {run.get_state_display().lower()}. Only a completed one can be undone."
+        )
     stored = read_flags(list(run.after), project=run.project, environment=run.environment)
     _check_unchanged(run, stored)
     plans = [_plan_restored(stored[name], run) for name in run.after]

@@ -16,7 +16,7 @@ from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
-from importer.apply.undo import find_undoing, plan_undo, undo_import
+from importer.apply.undo import find_undoing, plan_undo
 from importer.bulk_work import run_isolated
 from importer.converting.runs import change_conversion
 from importer.models import ImportRun
@@ -25,6 +25,7 @@ from importer.pages.flag_rows import FlagRow, list_csv_rows, make_listing
 from importer.pages.history import list_counts, name_callers
 from importer.pages.naming import list_pages_above, name_run
 from importer.pages.preview import preview_context
+from importer.pages.undo import MAX_PLANNED
 from importer.pages.upload import STEPS
 from importer.promotion import ENABLED, STRATEGIES, VARIANTS
 from importer.runs import access_run, change_parts, check, confirm, get_promotion, run_document
@@ -35,12 +36,10 @@ from projects.projects.required_comments import requires_comment
 State = ImportRun.State
 PART_NAMES = {STRATEGIES: "Strategies", VARIANTS: "Variants", ENABLED: "On or off"}
 NAMED_IN_CURL = 3
-MAX_PLANNED = 2000
-"""Flags of an import whose page looks up what undoing it would do."""
 
 
 class RunPage(ConsolePage):
-    """Shows the stored run on GET. POST checks it again, excludes flags, confirms or undoes it."""
+    """Shows the stored run on GET. POST checks it again, excludes flags or confirms it."""
 
     body_limit = settings.IMPORT_BODY_LIMIT  # a file of users comes with the choices for percentages
     refusal: AppError | None = None
@@ -128,7 +127,7 @@ class RunPage(ConsolePage):
         return ((part, label, part in copied) for part, label in PART_NAMES.items())
 
     def undoing(self, may_undo: bool) -> dict[str, Any]:
-        """Returns what undoing would do, why it is not possible, or what it has done."""
+        """Returns whether undoing is possible, why not, or what it has done."""
         if self.run.state == State.UNDONE:
             return {"undone": find_undoing(self.run, caller=self.caller)}
         if self.run.state != State.DONE or not may_undo:
@@ -136,9 +135,10 @@ class RunPage(ConsolePage):
         if self.run.written > MAX_PLANNED:
             return {"may_undo": True}
         try:
-            return {"may_undo": True, "undo": plan_undo(self.run, caller=self.caller)}
+            plan_undo(self.run, caller=self.caller)
         except AppError as error:
             return {"may_undo": False, "undo_refusal": error.message}
+        return {"may_undo": True}
 
     def get_curl(self) -> str:
         if self.run.state != State.PENDING:
@@ -177,8 +177,6 @@ class RunPage(ConsolePage):
                 fingerprint=self.request.POST.get("fingerprint", ""),
                 excluded=flags,
             )
-        elif action == "undo":
-            undo_import(self.run.id, caller=self.caller)
         elif action == "copy":
             parts = get_promotion(self.run).parts ^ {self.request.POST.get("toggle", "")}
             run_isolated(self.run.size, change_parts, self.run.id, parts, caller=self.caller)

@@ -1,24 +1,26 @@
 """/projects/ID/change-requests/: lists and shows change requests, and takes them through their states."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, pluralize
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ActionPage, Breadcrumbs, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ListPage
 from projects.access import access_project
 from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
-from releases.requests.conflicts import name_for_changes
+from releases.requests.access import access_request, may_edit
+from releases.requests.conflicts import name_for_changes, name_request
 from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
+from releases.requests.states import list_possible_states
 from releases.schedules.actions import set_any_state
 from releases.schedules.later import parse_utc
 
@@ -85,10 +87,22 @@ class RequestsPage(ListPage):
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/change-requests")
 
 
+ENDS = {"Cancel": State.CANCELLED, "Reject": State.REJECTED}
+LOSSES = {
+    "Cancel": "Nothing changes in the environment. A cancelled request cannot be opened again.",
+    "Reject": "Nothing changes in the environment. A rejected request cannot be opened again.",
+    "Discard": "The draft and its changes are deleted. Nothing changes in the environment.",
+}
+
+
+def read_target(kwargs: Mapping[str, Any]) -> tuple[str, int]:
+    return kwargs["project_id"], path_id(kwargs["request_id"], "Change request")
+
+
 class RequestAction(ActionPage):
     @property
     def target(self) -> tuple[str, int]:
-        return self.kwargs["project_id"], path_id(self.kwargs["request_id"], "Change request")
+        return read_target(self.kwargs)
 
     def get_success_url(self) -> str:
         project_id, number = self.target
@@ -157,7 +171,42 @@ class Revert(RequestAction):
         return request_url(self.made) if hasattr(self, "made") else self.get_success_url()
 
 
-class Discard(RequestAction):
-    def act(self) -> str:
-        propose.delete_request(*self.target, caller=self.caller)
-        return "Discarded the draft."
+class EndRequest(ConfirmPage):
+    """Asks before a request ends for good: "Cancel", "Reject", or "Discard" a draft."""
+
+    verb = "Cancel"
+
+    def plan(self) -> dict[str, Any]:
+        project_id, number = read_target(self.kwargs)
+        self.request_row = row = access_request(project_id, number, self.caller)
+        name = "draft" if self.verb == "Discard" else f"change request {number}"
+        return {
+            "title": f"{self.verb} {name}",
+            "lead": f"{name_request(row)}: {pluralize(row.changes.count(), 'change')} to {row.environment_id}.",
+            "consequences": [LOSSES[self.verb]],
+            "blocked": self.find_obstacle(row),
+            "button": f"{self.verb} {name}",
+            "cancel": request_url(row),
+            "keep": f"Keep {name}",
+        }
+
+    def find_obstacle(self, row: ChangeRequest) -> str:
+        if self.verb == "Discard":
+            is_possible = row.state == State.DRAFT and may_edit(row, self.caller)
+        else:
+            is_possible = ENDS[self.verb] in list_possible_states(row, self.caller)
+        return "" if is_possible else f"It is in state {row.state}: you cannot {self.verb.lower()} it."
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        row = self.request_row
+        requests = ("Requests", project_url(row.project_id, "change-requests"))
+        return (*get_project_breadcrumbs(row.project), requests, (name_request(row), request_url(row)))
+
+    def act(self) -> tuple[str, str]:
+        project_id, number = read_target(self.kwargs)
+        if self.verb == "Discard":
+            propose.delete_request(project_id, number, caller=self.caller)
+            return "Discarded the draft.", project_url(project_id, "change-requests")
+        text = self.request.POST.get("comment", "").strip()
+        row = set_any_state(project_id, number, ENDS[self.verb], text=text, caller=self.caller)
+        return DONE[State(row.state)].format(row.pk), request_url(row)

@@ -41,7 +41,8 @@ def test_three_flags_in_six_clicks(flags: Any, visit: Any, script: bool, check_a
     assert clicks.count == 6
     assert Strategy.objects.filter(flag__name__in=NAMES, environment="production").count() == 3
 
-    page.get_by_role("button", name="Undo this promotion of 3 flags").click()
+    page.get_by_role("link", name="Undo promotion…").click()
+    page.get_by_role("button", name="Undo promotion to").click()
     expect(page.get_by_text("Undone by ")).to_be_visible()
     assert not Strategy.objects.filter(flag__name__in=NAMES, environment="production").exists()
 

@@ -39,8 +39,12 @@ def test_undo(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
     confirm(browser, address)
-    assert "Undoing it: Deletes a." in page_text(browser.get(address))
-    browser.post(address, {"do": "undo"})
+    assert "Undo import…" in page_text(browser.get(address))
+    asked = page_text(browser.get(f"{address}undo"))
+    assert "Deletes a." in asked
+    assert "An undone import cannot be redone: import the file again." in asked
+    assert Flag.objects.exists()
+    browser.post(f"{address}undo")
     page = page_text(browser.get(address))
     assert "Undone by member, " in page
     assert "Deleted a." in page
@@ -56,9 +60,9 @@ def test_undoing_says_which_flags_it_deletes_archives_and_restores(browse):
     address, _ = preview(browser, changed)
     confirm(browser, address)
     set_flag_favorite("shop", "c", True, caller=Caller(user=User.objects.get(username="member")))
-    text = page_text(browser.get(address))
-    assert "Undoing it: restores a. Deletes b. Archives, because it is in use, c." in text
-    browser.post(address, {"do": "undo"})
+    text = page_text(browser.get(f"{address}undo"))
+    assert all(part in text for part in ("Restores a.", "Deletes b.", "Archives, because in use: c.")), text
+    browser.post(f"{address}undo")
     text = page_text(browser.get(address))
     assert "Restored a. Deleted b. Archived, because it was already in use: c." in text
 
@@ -75,10 +79,11 @@ def test_undo_is_refused_once_something_has_changed(browse):
     address, _ = preview(browser, export("a"))
     confirm(browser, address)
     FlagEnvironment.objects.filter(flag__name="a").update(enabled=False)
-    browser.post(address, {"do": "undo"})
-    page = browser.get(address).text
-    assert "a " in page
-    assert "has changed" in page or "was changed" in page
+    browser.post(f"{address}undo")
+    for url in (address, f"{address}undo"):
+        text = page_text(browser.get(url))
+        assert "a was changed" in text
+        assert "so it cannot be undone" in text
     assert not Flag.objects.get(name="a").is_archived
 
 
@@ -237,9 +242,10 @@ def test_a_viewer_may_not_undo(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
     confirm(browser, address)
-    response = browse("viewer").post(address, {"do": "undo"}, follow=True)
+    response = browse("viewer").post(f"{address}undo")
+    assert (response.status_code, browse("outsider").get(f"{address}undo").status_code) == (403, 404)
     assert "You need" in response.text
-    assert "Undo this import" not in response.text
+    assert "Undo import" not in browse("viewer").get(address).text
     assert not Flag.objects.get(name="a").is_archived
 
 

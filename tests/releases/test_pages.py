@@ -82,6 +82,42 @@ def test_from_the_draft_to_production(browse, cart):
     assert "Applied" in shown
 
 
+def test_ending_a_request_for_good_asks_first(browse, cart):
+    owner, admin = browse("owner"), browse("admin")
+    owner.post(SWITCH, OFF | {"add_to_request": "yes"})
+    first = f"/projects/shop/change-requests/{ChangeRequest.objects.get().pk}/"
+    assert f'href="{first}discard/"' in owner.get(first).text
+    assert "The draft and its changes are deleted." in page_text(owner.get(f"{first}discard/"))
+    assert owner.post(f"{first}discard/").url == "/projects/shop/change-requests/"
+    assert not ChangeRequest.objects.exists()
+
+    for verb, who, state in (("reject", admin, "Rejected"), ("cancel", owner, "Cancelled")):
+        owner.post(SWITCH, OFF | {"add_to_request": "yes"})
+        url = f"/projects/shop/change-requests/{ChangeRequest.objects.latest('pk').pk}/"
+        owner.post(f"{url}state", {"state": "In review"})
+        assert f'href="{url}{verb}/"' in who.get(url).text
+        assert "cannot be opened again" in page_text(who.get(f"{url}{verb}/"))
+        assert ChangeRequest.objects.latest("pk").state == "In review"
+        assert who.post(f"{url}{verb}/", {"comment": "Not now"}).url == url
+        assert ChangeRequest.objects.latest("pk").state == state
+        assert "Not now" in page_text(who.get(url))
+        assert f"in state {state}: you cannot {verb} it" in page_text(who.get(f"{url}{verb}/"))
+    assert is_on()
+
+
+def test_who_may_not_end_a_request_cannot(browse, cart):
+    owner, viewer = browse("owner"), browse("viewer")
+    owner.post(SWITCH, OFF | {"add_to_request": "yes"})
+    url = f"/projects/shop/change-requests/{ChangeRequest.objects.get().pk}/"
+    assert viewer.get(f"{url}discard/").status_code == 404
+    owner.post(f"{url}state", {"state": "In review"})
+    for verb in ("cancel", "reject", "discard"):
+        assert f"you cannot {verb} it" in page_text(viewer.get(f"{url}{verb}/"))
+        assert viewer.post(f"{url}{verb}/").status_code in (400, 403, 409)
+    assert browse("outsider").get(f"{url}cancel/").status_code == 404
+    assert ChangeRequest.objects.get().state == "In review"
+
+
 def test_a_form_of_strategies_becomes_its_change(browse, cart):
     strategy = Strategy.objects.get(flag=cart, environment="production")
     owner = browse("owner")
