@@ -5,7 +5,7 @@ from datetime import date
 from itertools import groupby
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.kinds import KINDS, list_types
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import ValidationError
@@ -28,21 +28,6 @@ from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Environment, Project
 from projects.reverts.offers import add_reverts
 
-# The prefixes of the event types that each option of the "Kind" filter selects.
-KINDS = {
-    "flags": ("feature-", "strategy-order", "expectation-"),
-    "imports": (
-        "features-",
-        "feature-imported",
-        "feature-promoted",
-        "import-",
-        "promotion-",
-        "installation-",
-    ),
-    "projects": ("project-", "default-strategy", "environment-"),
-    "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
-    "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-", "saved-context-"),
-}
 PER_PAGE = 40
 MAX_COUNTED = 10_000
 CURSOR, CHANGE = "before", "change"  # URL parameters: where the page begins, and the one change shown
@@ -72,7 +57,7 @@ class ActivityPage(ListPage):
             Filter("q", "Flag, name or comment"),
             Filter("project", "Project", [(project, project) for project in projects]),
             Filter("environment", "Environment", [(name, name) for name in environments]),
-            Filter("kind", "Kind", [(kind, kind) for kind in KINDS]),
+            Filter("kind", "Kind", [(kind, label) for kind, (label, _) in KINDS.items()]),
             Filter("person", "Person"),
             Filter("flag", "Flag"),
         )
@@ -181,10 +166,6 @@ def count_text(events: AuditEvents) -> str:
     if number > MAX_COUNTED:
         return f"{MAX_COUNTED:,}+ events"
     return f"{number:,} event{'' if number == 1 else 's'}"
-
-
-def list_types(kind: str) -> list[str]:
-    return [event.value for event in EventType if event.value.startswith(KINDS[kind])]
 
 
 def _read_number(name: str, text: str) -> int:

@@ -1,15 +1,19 @@
 """The form of an integration, made from the parameters of its provider."""
 
+from itertools import chain
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.kinds import KINDS, group_types
+from flagadmin.core.audit.sentences import make_label
 from integrations.providers import MASK, Parameter, Provider
 
 _RECORDED = frozenset(kind.value for kind in EventType)
-PARAMETER = "parameter_"
-"""Placed before the names of parameters, so that none is that of another field."""
+PARAMETER, EVENTS = "parameter_", "events_"
+"""Placed before the names of parameters and of kinds of events, so that none is that of another field."""
 
 
 class NamesField(forms.CharField):
@@ -38,7 +42,6 @@ class IntegrationForm(forms.Form):
         label="Only if users change",
         help_text="Skips flag changes that change no result for 10,000 generated users, and says how many change.",
     )
-    events = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     other_events = NamesField(
         label="Other events",
         help_text="Types of any events in the audit log, separated by commas: user-created, role-updated.",
@@ -47,23 +50,24 @@ class IntegrationForm(forms.Form):
     def __init__(self, provider: Provider, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.provider = provider
-        offered = list_offered_events(provider)
-        events = self.fields["events"]
-        assert isinstance(events, forms.MultipleChoiceField)
-        events.choices = [(name, name) for name in offered]
-        events.initial = offered
+        events = {
+            f"{EVENTS}{kind}": _make_events_field(kind, names)
+            for kind, names in group_types(list_offered_events(provider)).items()
+        }
         parameters = {
             f"{PARAMETER}{parameter.name}": _make_field(parameter, is_stored=bool(self.initial))
             for parameter in provider.parameters
         }
-        self.fields = {"description": self.fields.pop("description"), **parameters, **self.fields}
+        others = {"other_events": self.fields.pop("other_events")}
+        described = {"description": self.fields.pop("description")}
+        self.fields = {**described, **parameters, **self.fields, **events, **others}
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
         """Groups the fields: where it sends to, and what."""
-        selects = [name for name in IntegrationForm.base_fields if name not in ("description", "enabled")]
+        where = [name for name in self.fields if name.startswith(("description", PARAMETER, "enabled"))]
         return [
-            ("Where it sends", [self[name] for name in self.fields if name not in selects]),
-            ("Which events", [self[name] for name in selects]),
+            ("Where it sends", [self[name] for name in where]),
+            ("Which events", [self[name] for name in self.fields if name not in where]),
         ]
 
     def values(self) -> dict[str, Any]:
@@ -75,7 +79,10 @@ class IntegrationForm(forms.Form):
             "description": data["description"] or None,
             "enabled": data["enabled"],
             "parameters": {name: data[f"{PARAMETER}{name}"] for name in names},
-            "events": [*data["events"], *data["other_events"]],
+            "events": [
+                *chain.from_iterable(data[name] for name in self.fields if name.startswith(EVENTS)),
+                *data["other_events"],
+            ],
             "projects": data["projects"],
             "environments": data["environments"],
             "tags": data["tags"],
@@ -92,6 +99,11 @@ def list_offered_events(provider: Provider) -> list[str]:
 def make_initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, Any]:
     """``document``: that of the stored integration."""
     offered = list_offered_events(provider)
+    # Kinds of which none is chosen too: without a value, all would be.
+    stored = {
+        kind: [name for name in names if name in document["events"]]
+        for kind, names in group_types(offered).items()
+    }
     return {
         "description": document["description"] or "",
         "enabled": document["enabled"],
@@ -100,10 +112,19 @@ def make_initial_values(provider: Provider, document: dict[str, Any]) -> dict[st
         "tags": ", ".join(document["tags"]),
         "production_only": document["productionOnly"],
         "only_if_users_change": document["onlyIfUsersChange"],
-        "events": [name for name in document["events"] if name in offered],
+        **{f"{EVENTS}{kind}": names for kind, names in stored.items()},
         "other_events": ", ".join(name for name in document["events"] if name not in offered),
         **{f"{PARAMETER}{name}": value for name, value in document["parameters"].items()},
     }
+
+
+def _make_events_field(kind: str, names: list[str]) -> forms.MultipleChoiceField:
+    label, _ = KINDS[kind]
+    text = '<span>{}<small class="below muted">{}</small></span>'
+    choices = [(name, format_html(text, make_label(name), name)) for name in names]
+    return forms.MultipleChoiceField(
+        label=label, choices=choices, initial=names, required=False, widget=forms.CheckboxSelectMultiple
+    )
 
 
 def _make_field(parameter: Parameter, *, is_stored: bool) -> forms.CharField:

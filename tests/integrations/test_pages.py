@@ -20,7 +20,7 @@ def test_from_nothing_to_a_delivery_that_is_sent_again(browse, receiver, api, sh
         "description": "Channel",
         "enabled": "on",
         "parameter_url": f"{receiver.url}/hook",
-        "events": ["feature-created"],
+        "events_flags": ["feature-created"],
         "other_events": "segment-created, feature-tagged",
     }
     created = admin.post("/integrations/new/webhook", form)

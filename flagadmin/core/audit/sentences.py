@@ -1,5 +1,7 @@
 """Describes an audit event in a sentence without its actor: "switched on apple-pay in production"."""
 
+import re
+
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 
@@ -139,6 +141,14 @@ def find_template(event_type: str) -> str:
         thing, _, verb = event_type.rpartition("-")
         written = f"{_VERBS.get(verb, verb)} {thing.replace('-', ' ').replace('api', 'API')} {{subject}}"
     return written
+
+
+def make_label(event_type: str) -> str:
+    """What any event of this type tells, such as ``Switched on a flag``."""
+    text = re.sub(r" (in|for|to) \{environment\}", "", find_template(event_type))
+    text = re.sub(r"(flag )?\{feature\}", "a flag", text)
+    text = text.replace("project {project}", "a project").replace(" {subject}", "")
+    return text[:1].upper() + text[1:]
 
 
 def read_address(event: AuditEvent) -> str:
