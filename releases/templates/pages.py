@@ -1,6 +1,7 @@
 """Console pages of release templates: the list, one, and a new one of steps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from django.db.models import QuerySet
@@ -9,10 +10,11 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Breadcrumbs, ConsolePage, ListPage, SubmitPage
 from groups.permissions import Permission
+from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.access import list_projects_with
 from projects.models import Project, Segment
 from projects.strategies.sentences import Summary, describe_variants, summarize_strategy
-from releases.models import ReleaseTemplate
+from releases.models import Milestone, ReleaseTemplate
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_rollouts, read_transition
 from releases.plans.progress import say_transition
 from releases.templates import actions
@@ -87,6 +89,7 @@ class TemplatePage(ConsolePage):
         return super().get_context_data(
             template=template,
             lines=lines,
+            descents=list(find_descents(milestones)),
             may_edit=own or self.caller.can(Permission.RELEASE_PLAN_TEMPLATE_UPDATE),
             intervals=INTERVALS,
             windows=WINDOWS,
@@ -94,6 +97,23 @@ class TemplatePage(ConsolePage):
             may_delete=own or self.caller.can(Permission.RELEASE_PLAN_TEMPLATE_DELETE),
             **kwargs,
         )
+
+
+def find_descents(milestones: Iterable[Milestone]) -> Iterator[tuple[str, str]]:
+    """Yields the names of each milestone, and of the next one, that gives a flag to fewer users than it."""
+    for milestone, following in pairwise(milestones):
+        share, next_share = map(_read_share, (milestone, following))
+        if share is not None and next_share is not None and next_share < share:
+            yield milestone.name, following.name
+
+
+def _read_share(milestone: Milestone) -> int | None:
+    """The percentage of a milestone that is one rollout, else None."""
+    if len(milestone.strategies) != 1:
+        return None
+    [strategy] = milestone.strategies
+    kind = STRATEGY_TYPES.get(strategy["name"])
+    return kind.threshold(strategy["parameters"]) if kind and kind.percentage else None
 
 
 def describe_strategy(strategy: Any, segments: dict[int, str]) -> tuple[str, Summary, str]:

@@ -96,7 +96,7 @@ class MilestoneStrategyPage(SharedStrategyEditor):
         return f"Removed a strategy of {self.milestone.name}."
 
     def get_title(self) -> str:
-        return f"{'New strategy' if self.is_new else 'Strategy'} of {self.milestone.name}"
+        return f"{'New strategy' if self.is_new else 'Strategy'} of milestone {self.milestone.name}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES, (self.template.name, self.home))

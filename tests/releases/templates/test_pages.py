@@ -220,3 +220,13 @@ def test_a_form_with_an_unknown_zone_is_shown_as_it_was_filled_in(browse, templa
         'name="zone" value="Mars',
     ):
         assert chosen in refused.text
+
+
+def test_steps_to_fewer_users_are_pointed_out(browse: Any, shop: Any) -> None:
+    admin, new = browse("admin"), {"interval": "1440", "window": ""}
+    for rollouts, warns in (("50, 25, 100", True), ("5, 25, 100", False)):
+        made = admin.post("/release-templates/new/", {**new, "name": rollouts, "rollouts": rollouts})
+        assert made.status_code == 302, page_text(made)
+        text = page_text(admin.get(made.url))
+        assert ("25 % follows 50 %, but is for fewer users" in text) == warns
+        assert ("100 % follows" in text) is False
