@@ -35,6 +35,7 @@ from projects.models import Flag, Project, ProjectEnvironment
 from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
 from projects.projects.queries import make_settings_document
+from projects.strategies.sentences import summarize_strategy
 
 MAX_PROBLEMS = 1_000  # of one environment
 ENTRY = re.compile(r"data\.(\w+)\[(\d+)\]")
@@ -226,8 +227,7 @@ def _read_rules(overview: Overview) -> dict[str, Any]:
 
 
 def _describe_strategy(strategy: Any) -> str:
-    members = ("name", "parameters", "constraints")
-    return shown(strategy and {key: strategy[key] for key in members if strategy[key]})
+    return str(summarize_strategy({**strategy, "segments": []}, segments={})) if strategy else "none"
 
 
 def _list_problems(plan: Plan) -> Iterator[Line]:
