@@ -23,6 +23,6 @@ import "./js/revealing.js";
 import "./js/scheduling.js";
 
 // These do nothing without the script.
-onEach("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-remove], [data-check-all], [data-open], [data-dismiss]", (button) => {
+onEach("[data-copy], [data-copy-text], [data-add], [data-remove], [data-check-all], [data-open], [data-dismiss]", (button) => {
   button.hidden = false;
 });

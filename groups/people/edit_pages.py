@@ -227,7 +227,7 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         return {
             "title": f"Delete {self.singular} {user.display_name}",
             "removed_items": list_removed(user, self.singular),
-            "kept": "Its past changes stay in the activity log under the same name. To keep the account for later, "
+            "kept": "Past changes stay in the activity log. To keep the account for later, "
             "disable it instead.",
             "button": f"Delete {self.singular} {user.display_name}",
             "cancel": self.url,

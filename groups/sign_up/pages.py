@@ -4,7 +4,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from django import forms
-from django.db.models import Count, QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse, reverse_lazy
@@ -17,7 +18,7 @@ from groups.console import ActionPage, FormPage, ListPage
 from groups.login.flow import begin_login, guarded
 from groups.login.links import make_absolute_url
 from groups.login.password_fields import NewPasswordField
-from groups.models import InviteLink, Role
+from groups.models import InviteLink, Role, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission
 from groups.sign_up import actions
@@ -38,7 +39,7 @@ class InviteLinksPage(ListPage):
         Column("name", "Name", by=("name",)),
         Column("role", "Root role", by=("role__name",)),
         Column("user_count", "Signed up", by=("user_count",), numeric=True),
-        Column("created_by", "Created by", by=("created_by",)),
+        Column("creator", "Created by", by=("creator",)),
         Column("expires_at", "Expires", by=("expires_at",)),
     )
     filters = (Filter("q", "Name"),)
@@ -46,7 +47,10 @@ class InviteLinksPage(ListPage):
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         links = read_invite_links(self.caller).prefetch_related(None)
-        return links.filter(name__icontains=values["q"]).annotate(user_count=Count("users"))
+        names = User.objects.filter(username=OuterRef("created_by")).exclude(name="").values("name")
+        return links.filter(name__icontains=values["q"]).annotate(
+            user_count=Count("users"), creator=Coalesce(Subquery(names), "created_by")
+        )
 
 
 def list_role_choices() -> list[tuple[int, str]]:

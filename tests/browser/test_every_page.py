@@ -42,6 +42,8 @@ def test_they_are_small_accessible_in_both_themes_and_fit_every_width(visit, wat
         fits(page, 1440)
         make_narrow(page, 1024)
         fits(page, 1024)
+        make_narrow(page, 820)
+        fits(page, 820)
 
         page.emulate_media(color_scheme="dark")
         make_narrow(page)

@@ -91,3 +91,11 @@ def test_several_flags_are_turned_off_together_and_back_on(visit):
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("status").first).to_contain_text("Undone: turned 2 flags off in development")
     assert is_on("gift-cards", "development")
+
+
+@pytest.mark.parametrize("address", ["/projects/", "/projects/checkout/", "/flags/"])
+def test_names_have_room_on_a_tablet(visit, address):
+    page = visit("admin", address, width=820)
+    names = page.locator("tbody th")
+    expect(names.first).to_be_visible()
+    assert min(name.bounding_box()["width"] for name in names.all()) >= 152

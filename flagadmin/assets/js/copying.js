@@ -1,10 +1,9 @@
 // data-copy="#id": a button that copies an element's text; data-copy-text="…": a given one.
-// data-copy-link: a button that copies the address of the page.
 import { find } from "./dom.js";
 
 async function copy(button) {
   const { copy: selector, copyText } = button.dataset;
-  const text = selector ? find(selector).textContent : (copyText ?? location.href);
+  const text = selector ? find(selector).textContent : copyText;
   button.label ??= [...button.childNodes];
   try {
     await navigator.clipboard.writeText(text);
@@ -16,6 +15,6 @@ async function copy(button) {
 }
 
 document.addEventListener("click", ({ target }) => {
-  const button = target.closest(":is([data-copy], [data-copy-text], [data-copy-link])");
+  const button = target.closest(":is([data-copy], [data-copy-text])");
   if (button) copy(button);
 });

@@ -214,7 +214,7 @@ def test_dependants_are_archived_too_where_that_is_asked_for(browse, active):
     depend(active[0], active[1])
     browser = browse("owner")
     shown = browser.post(ARCHIVE, {"name": "portal-read-only"}, follow=True)
-    assert "Archive dependants too: portal-banner" in page_text(shown)
+    assert "Archive dependents too: portal-banner" in page_text(shown)
 
     refused = browser.post(ARCHIVE, {"name": "portal-read-only", "known": "yes"})
     assert refused.status_code == 403
@@ -228,7 +228,7 @@ def test_a_parent_of_flags_elsewhere_is_not_archived(browse, active, shop):
     shown = browse("owner").post(ARCHIVE, {"all": "yes"}, follow=True)
     answer = browse("owner").post(ARCHIVE, {**confirmed(shown), "dependants": "yes"})
 
-    assert "Archive dependants too" not in page_text(shown)
+    assert "Archive dependents too" not in page_text(shown)
     assert answer.status_code == 403
     assert "cart" in page_text(answer)
     assert "portal-banner" not in archived()
