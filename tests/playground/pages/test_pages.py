@@ -152,7 +152,7 @@ def test_a_bad_time_is_said_beside_its_field(viewer):
 
     assert response.status_code == 400
     assert 'aria-describedby="field-currentTime_error"' in response.text
-    assert "must be a date and time with its offset" in response.text
+    assert "Must be a date and time with its offset" in response.text
 
 
 def test_a_browsers_time_counts_as_utc(viewer):
