@@ -11,6 +11,7 @@ import orjson
 
 from flagadmin.core.server.memory import collector_paused
 from playground.response.snapshot import ResponseSnapshot, compile_playground
+from relay.reading import Listing, locate_flags, read_changed
 from relay.tokens import Scope
 from relay.upstream import UpstreamFailed
 from sdk.evaluation.prepared import Prepared
@@ -36,6 +37,7 @@ class Flags:
         self.document = document
         self.version = version
         self.fetched_at = fetched_at
+        self.listing: Listing | None = None
         self._body = body
         self._inlined: Body | None = None
         self._compiled: ResponseSnapshot | None = None
@@ -155,8 +157,9 @@ def read_flags(
     scope: Scope, content: bytes, etag: str, *, before: Flags | None, fetched_at: float | None = None
 ) -> Flags:
     """Reads what the upstream answered. Raises UpstreamFailed for anything but a list of flags."""
+    listing = read_changed(content, before.listing) if before and before.listing else None
     try:
-        document = orjson.loads(content)
+        document = listing.document if listing else orjson.loads(content)
     except orjson.JSONDecodeError:
         raise UpstreamFailed("The upstream's flags are not JSON.") from None
     if not isinstance(document, dict) or not _are_named(document.get("features"), "name"):
@@ -164,7 +167,9 @@ def read_flags(
     if not _are_named(document.get("segments") or [], "id"):
         raise UpstreamFailed("The upstream's segments have another shape.")
     body = Body(etag, [Chunk((content,))]) if etag else make_body(document, content)
-    return Flags(scope, document, body, _read_version(document, before), fetched_at or time.time())
+    flags = Flags(scope, document, body, _read_version(document, before), fetched_at or time.time())
+    flags.listing = listing or locate_flags(content, document)
+    return flags
 
 
 def make_body(document: Document, content: bytes | None = None) -> Body:

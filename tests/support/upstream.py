@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import orjson
+
 Token = dict[str, Any]
 
 
@@ -58,7 +60,7 @@ class Upstream:
         etag = f'"{hash((token["environment"], *projects)) & 0xFFFFFFFF:08x}:{self.revision}:v1"'
         query = {"environment": token["environment"], "inlineSegmentConstraints": False}
         document = {"version": 2, "features": features, "query": query, "segments": self.segments}
-        return etag, json.dumps(document | {"meta": {"revisionId": self.revision, "etag": etag}}).encode()
+        return etag, orjson.dumps(document | {"meta": {"revisionId": self.revision, "etag": etag}})
 
     def counted(self) -> dict[str, int]:
         """By flag how often it was on, each report counted once."""
