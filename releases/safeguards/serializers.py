@@ -28,7 +28,7 @@ class MetricBody(SeriesBody):
     comparesWithout = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="Compare users with the flag with those without, where a label of the metric says who has it.",
+        help_text="Compare users with and without the flag, where a label of the metric tells them apart.",
     )
 
     def get_fields(self) -> dict[str, serializers.Field]:
