@@ -95,11 +95,17 @@ class Copy:
     def changes(self, scope: Scope) -> Changes | None:
         return self._changes.get(scope)
 
-    async def fetch(self, token: Token) -> None:
-        """Asks for the flags of a backend token, once for all who wait. Failures are noted and logged."""
+    async def fetch(self, token: Token, *, anew: bool = False) -> None:
+        """Asks for the flags of a backend token, once for all who wait. Failures are noted and logged.
+
+        With `anew`, an answer that has been asked for already will not do.
+        """
         if token.kind != BACKEND:
             return
         task = self._fetching.get(token.scope)
+        if anew and task is not None:
+            await asyncio.wait([task])
+            task = self._fetching.get(token.scope)
         if task is None:
             task = self._fetching[token.scope] = asyncio.ensure_future(self._fetch(token))
             task.add_done_callback(lambda _: self._fetching.pop(token.scope, None))
@@ -158,8 +164,8 @@ class Copy:
     async def keep_current(self) -> None:
         """A task: looks again after each interval, and soon after `look_soon`."""
         while True:
-            await self.look()
             self._hurry.clear()
+            await self.look()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), self._interval * random.uniform(0.9, 1.0))
             # Relays whose upstream has restarted do not all ask at once.

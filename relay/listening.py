@@ -61,7 +61,7 @@ class Listening:
         thread.start()
 
     def _look(self, token: Token) -> None:
-        task = asyncio.ensure_future(self._copy.fetch(token))
+        task = asyncio.ensure_future(self._copy.fetch(token, anew=True))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,0 +1,80 @@
+"""When a relay asks for flags: what it is told of is never missed, and one question serves all who wait."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from relay.copy import Copy
+from relay.storage import Storage
+from relay.tokens import Token, Tokens
+from relay.upstream import Answer
+from tests.support.quick_loop import run_quickly
+from tests.support.relay import BACKEND, flag
+from tests.support.upstream import make_token
+
+SECONDS = 5  # that an answer takes
+
+
+class Upstream:
+    """Answers with what its flag is called when it is asked, a while later."""
+
+    def __init__(self) -> None:
+        self.name, self.questions = "first", 0
+
+    async def ask(self, method: str, path: str, **_: Any) -> Answer:
+        if path == "/edge/validate":
+            return Answer(200, {}, orjson.dumps({"tokens": [make_token(BACKEND, "client", "shop")]}))
+        self.questions += 1
+        document = {"version": 2, "features": [flag(self.name)]}
+        await asyncio.sleep(SECONDS)
+        return Answer(200, {"ETag": f'"{document}"'}, orjson.dumps(document))
+
+
+def follow(folder: Path, act: Callable[[Upstream, Copy, Token], Awaitable[None]]) -> None:
+    upstream, storage = Upstream(), Storage(folder)
+    tokens = Tokens(storage, upstream.ask)
+    copy = Copy(storage, upstream.ask, tokens, interval=3_600)
+
+    async def live() -> None:
+        token = await tokens.find(BACKEND)
+        upstream.questions = 0
+        await act(upstream, copy, token)
+
+    run_quickly(live)
+    storage.close()
+
+
+def test_a_change_during_a_question_is_asked_for_again(tmp_path: Path) -> None:
+    async def act(upstream: Upstream, copy: Copy, token: Token) -> None:
+        asked = asyncio.ensure_future(copy.fetch(token))
+        await asyncio.sleep(1)
+        upstream.name = "second"
+        await asyncio.gather(asked, *(copy.fetch(token, anew=True) for _ in range(3)))
+        assert [each["name"] for each in copy.get(token.scope).features] == ["second"]
+        assert upstream.questions == 2
+
+    follow(tmp_path, act)
+
+
+def test_what_is_to_be_looked_at_soon_is_looked_at_after_a_look_that_had_begun(tmp_path: Path) -> None:
+    async def act(upstream: Upstream, copy: Copy, token: Token) -> None:
+        keeping = asyncio.ensure_future(copy.keep_current())
+        await asyncio.sleep(1)
+        upstream.name = "second"
+        copy.look_soon()
+        await asyncio.sleep(4 * SECONDS)
+        assert [each["name"] for each in copy.get(token.scope).features] == ["second"]
+        keeping.cancel()
+
+    follow(tmp_path, act)
+
+
+def test_all_who_wait_share_a_question(tmp_path: Path) -> None:
+    async def act(upstream: Upstream, copy: Copy, token: Token) -> None:
+        await asyncio.gather(*(copy.fetch(token) for _ in range(3)))
+        assert upstream.questions == 1
+
+    follow(tmp_path, act)
