@@ -1,5 +1,8 @@
 """Finds change requests, and locks those that are changed."""
 
+from typing import Any
+
+from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NoAccess, NotFound
 from groups.access import Caller
 from projects.access import access_project
@@ -19,13 +22,26 @@ def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRe
     return request
 
 
-def access_request_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
+def access_request_for_update(
+    project_id: str, request_id: int, caller: Caller, *, expected: Expected = None
+) -> ChangeRequest:
+    """``expected``: versions of its proposal that the caller has read. Raises NotFound, EditConflict."""
     access_request(project_id, request_id, caller)
     lock_project(project_id)
     request = ChangeRequest.objects.select_for_update(of=("self",)).filter(pk=request_id).first()
     if request is None:
         raise NotFound(f"Change request {request_id} not found in project {project_id}.")
+    message = f"Change request {request_id} has been edited since you opened it. Read what it changes now."
+    check_expected(expected, list_proposal(request), message)
     return request
+
+
+def list_proposal(request: ChangeRequest) -> list[dict[str, Any]]:
+    """What it proposes, which nobody should approve, apply or schedule without having read it."""
+    return [
+        {"id": change.pk, "action": change.action, "feature": change.feature, "payload": change.payload}
+        for change in request.changes.order_by("id")
+    ]
 
 
 def access_own_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:

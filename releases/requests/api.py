@@ -6,6 +6,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
@@ -15,7 +16,7 @@ from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests import details, propose
-from releases.requests.access import access_request
+from releases.requests.access import access_request, list_proposal
 from releases.requests.approvals import list_approvers
 from releases.requests.documents import make_request_documents, request_document
 from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, read_requests
@@ -40,8 +41,9 @@ TAGS = ("Change requests",)
 State = ChangeRequest.State
 
 
-class ChangeRequestViewSet(InProjectViewSet):
+class ChangeRequestViewSet(ETagMixin, InProjectViewSet):
     tags = TAGS
+    conditional = frozenset({"set_state"})
     lookup_url_kwarg = "request_id"
     permissions = {
         "destroy": None,
@@ -54,6 +56,9 @@ class ChangeRequestViewSet(InProjectViewSet):
 
     def find_request(self, project_id: str, request_id: str) -> ChangeRequest:
         return access_request(project_id, path_id(request_id, "Change request"), self.caller)
+
+    def get_current_document(self) -> list[dict[str, Any]]:
+        return list_proposal(self.find_request(self.kwargs["project_id"], self.kwargs["request_id"]))
 
     def documents(self, requests: Any) -> list[dict[str, Any]]:
         return make_request_documents(requests[:MAX_LISTED])
@@ -177,6 +182,7 @@ class ChangeRequestViewSet(InProjectViewSet):
 
         Applying makes all its changes in one transaction, or none. It is refused if what a change was made from has
         been changed since. `Scheduled` has it applied at `scheduledAt`; `Approved` then cancels the schedule.
+        `If-Match` is about its changes: a comment, for example, does not count.
         """
         body = self.validated(NewStateBody)
         changed = set_any_state(
@@ -185,6 +191,7 @@ class ChangeRequestViewSet(InProjectViewSet):
             body["state"],
             text=body["comment"],
             at=body.get("scheduledAt"),
+            expected=self.expected,
             caller=self.caller,
         )
         return Response(request_document(changed))

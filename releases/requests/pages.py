@@ -128,7 +128,13 @@ class SetState(RequestAction):
         text = post.get("comment", "").strip()
         at = parse_utc(post["at"]) if post.get("at") else None
         request = set_any_state(
-            project_id, number, post.get("state", ""), text=text, at=at, caller=self.caller
+            project_id,
+            number,
+            post.get("state", ""),
+            text=text,
+            at=at,
+            expected=frozenset([post["proposal"]]) if post.get("proposal") else None,
+            caller=self.caller,
         )
         return DONE[State(self.request.POST["state"])].format(request.pk)
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import ValidationError, pluralize
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import curl_for
@@ -15,7 +16,7 @@ from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.models import Segment
 from projects.projects.environments import POLICY_PERMISSIONS
 from releases.models import ChangeRequest
-from releases.requests.access import OPEN, access_request, may_edit
+from releases.requests.access import OPEN, access_request, list_proposal, may_edit
 from releases.requests.approvals import approver_group_names, judge
 from releases.requests.change_view import group_changes, view_change
 from releases.requests.conflicts import find_conflicts, name_request
@@ -46,6 +47,7 @@ class RequestPage(ConsolePage):
         steps = list_possible_states(request, self.caller)
         return super().get_context_data(
             change_request=request,
+            proposal=hash_document(list_proposal(request)),
             steps=steps,
             main_step=next((state for state in MAIN_STEPS if state in steps), None),
             may_edit=may_edit(request, self.caller),

@@ -5,6 +5,7 @@ A request is locked by its row for every step, so that two people who apply it a
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller
 from releases.models import ChangeRequest, Review
@@ -26,14 +27,20 @@ State = ChangeRequest.State
 
 
 def set_state(
-    project_id: str, request_id: int, state: str, *, text: str = "", caller: Caller
+    project_id: str,
+    request_id: int,
+    state: str,
+    *,
+    text: str = "",
+    expected: Expected = None,
+    caller: Caller,
 ) -> ChangeRequest:
     """Sends, approves, rejects, applies or cancels a request.
 
     Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError, and what applying a change raises. If its
     effect is no longer what was approved, its approvals are withdrawn, and Conflict says why.
     """
-    request, refusal = _set_state(project_id, request_id, state, text, caller)
+    request, refusal = _set_state(project_id, request_id, state, text, expected, caller)
     if refusal is not None:
         raise refusal
     return request
@@ -41,10 +48,10 @@ def set_state(
 
 @transactional
 def _set_state(
-    project_id: str, request_id: int, state: str, text: str, caller: Caller
+    project_id: str, request_id: int, state: str, text: str, expected: Expected, caller: Caller
 ) -> tuple[ChangeRequest, Conflict | None]:
     """A refusal that is returned rather than raised leaves what was written: withdrawn approvals."""
-    request = access_request_for_update(project_id, request_id, caller)
+    request = access_request_for_update(project_id, request_id, caller, expected=expected)
     steps = {
         State.IN_REVIEW: _send,
         State.APPROVED: _approve,

@@ -7,6 +7,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller
 from releases.models import ChangeRequest, Schedule
@@ -22,14 +23,20 @@ MIN_AHEAD = timedelta(minutes=1)
 
 
 def schedule_request(
-    project_id: str, request_id: int, at: datetime, *, text: str = "", caller: Caller
+    project_id: str,
+    request_id: int,
+    at: datetime,
+    *,
+    text: str = "",
+    expected: Expected = None,
+    caller: Caller,
 ) -> ChangeRequest:
     """Has an approved request applied at a time, or at another time than before. A comment is kept until then.
 
     Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError. If its effect is no longer what was
     approved, its approvals are withdrawn, and Conflict says why.
     """
-    request, refusal = _schedule(project_id, request_id, at, text, caller)
+    request, refusal = _schedule(project_id, request_id, at, text, expected, caller)
     if refusal is not None:
         raise refusal
     return request
@@ -37,9 +44,9 @@ def schedule_request(
 
 @transactional
 def _schedule(
-    project_id: str, request_id: int, at: datetime, text: str, caller: Caller
+    project_id: str, request_id: int, at: datetime, text: str, expected: Expected, caller: Caller
 ) -> tuple[ChangeRequest, Conflict | None]:
-    request = access_request_for_update(project_id, request_id, caller)
+    request = access_request_for_update(project_id, request_id, caller, expected=expected)
     check_may_apply(request, caller)
     check_state(request, "schedule", State.APPROVED, State.SCHEDULED)
     if caller.user is None:
@@ -90,6 +97,7 @@ def set_any_state(
     *,
     text: str = "",
     at: datetime | None = None,
+    expected: Expected = None,
     caller: Caller,
 ) -> ChangeRequest:
     """Sets a state as `releases.requests.states.set_state`, or `Scheduled` with its time; `Approved` cancels the
@@ -100,8 +108,8 @@ def set_any_state(
     if state == State.SCHEDULED:
         if at is None:
             raise ValidationError.at("scheduledAt", "is missing")
-        return schedule_request(project_id, request_id, at, text=text, caller=caller)
+        return schedule_request(project_id, request_id, at, text=text, expected=expected, caller=caller)
     request = access_request(project_id, request_id, caller)
     if state == State.APPROVED and request.state == State.SCHEDULED:
         return cancel_schedule(project_id, request_id, text=text, caller=caller)
-    return set_state(project_id, request_id, state, text=text, caller=caller)
+    return set_state(project_id, request_id, state, text=text, expected=expected, caller=caller)

@@ -48,8 +48,9 @@ def propose(by: Any, *changes: Any) -> dict[str, Any]:
     return answer.json()
 
 
-def enter(by: Any, request: Any, state: str, **more: Any) -> Any:
-    return by.put(f"{REQUESTS}/{request['id']}/state", {"state": state, **more}, format="json")
+def enter(by: Any, request: Any, state: str, headers: Any = None, **more: Any) -> Any:
+    body = {"state": state, **more}
+    return by.put(f"{REQUESTS}/{request['id']}/state", body, format="json", headers=headers)
 
 
 def sent(by: Any, *changes: Any) -> dict[str, Any]:

@@ -328,7 +328,6 @@ def test_whatever_is_read_and_changed_has_tags() -> None:
     }
     assert without == {
         "ApplicationViewSet",  # its document is what SDKs report
-        "ChangeRequestViewSet",  # each change of it knows what it was made from
         "ReleasePlanViewSet",  # it takes its steps by itself
         "UserRunViewSet",  # it goes on by itself, and is only deleted
         "TokenViewSet",  # its one answer is a list: of the tokens of a name

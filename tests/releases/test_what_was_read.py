@@ -1,0 +1,79 @@
+"""Nobody approves, applies or schedules what they have not read: the author may have edited it since."""
+
+import re
+from typing import Any
+
+import pytest
+
+from projects.models import Flag
+from releases.models import ChangeRequest
+from tests.support.change_requests import REQUESTS, SHOP, enter, guarded, sent, turn
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROLLOUT = {"feature": "cart", "action": "addStrategy", "payload": {"name": "default"}}
+
+
+@pytest.fixture
+def cart(shop: Any) -> Flag:
+    guarded(1)
+    return live_flag("cart", strategies=[{"name": "default"}])
+
+
+def read_etag(by: Any, request: Any) -> str:
+    etag: str = by.get(f"{REQUESTS}/{request['id']}")["ETag"]
+    return etag
+
+
+def edit(by: Any, request: Any) -> None:
+    change = by.get(f"{REQUESTS}/{request['id']}").json()["features"][0]["changes"][0]
+    edited = by.put(f"{REQUESTS}/{request['id']}/changes/{change['id']}", ROLLOUT, format="json")
+    assert edited.status_code == 200, edited.json()
+
+
+@pytest.mark.parametrize("state", ["Approved", "Rejected"])
+def test_what_was_edited_since_is_not_reviewed(api, cart, state):
+    made = sent(api["member"], turn(False))
+    etag = read_etag(api["admin"], made)
+    edit(api["member"], made)
+    refused = enter(api["admin"], made, state, headers={"If-Match": etag})
+    assert (refused.status_code, refused.json()["current"][0]["action"]) == (412, "addStrategy")
+    assert ChangeRequest.objects.get().state == "In review"
+    reviewed = enter(api["admin"], made, state, headers={"If-Match": read_etag(api["admin"], made)})
+    assert reviewed.json()["state"] == state
+
+
+def test_a_comment_is_no_edit(api, cart):
+    made = sent(api["member"], turn(False))
+    etag = read_etag(api["admin"], made)
+    api["viewer"].post(f"{REQUESTS}/{made['id']}/comments", {"text": "Why?"}, format="json")
+    assert read_etag(api["admin"], made) != etag
+    assert enter(api["admin"], made, "Approved", headers={"If-Match": etag}).status_code == 200
+
+
+@pytest.mark.parametrize("state", ["Applied", "Scheduled"])
+def test_what_was_edited_and_approved_since_is_neither_applied_nor_scheduled(api, cart, state):
+    made = sent(api["member"], turn(False))
+    enter(api["admin"], made, "Approved")
+    etag = read_etag(api["admin"], made)
+    edit(api["member"], made)
+    enter(api["admin"], made, "Approved")
+    at = {"scheduledAt": "2099-01-01T00:00:00Z"} if state == "Scheduled" else {}
+    assert enter(api["admin"], made, state, headers={"If-Match": etag}, **at).status_code == 412
+    assert enter(api["admin"], made, state, **at).json()["state"] == state
+
+
+def test_the_page_approves_what_it_has_shown(api, browse, cart):
+    made, admin = sent(api["member"], turn(False)), browse("admin")
+    address = f"/projects/shop/change-requests/{made['id']}/"
+    [proposal] = set(re.findall(r'name="proposal" value="(\w+)"', admin.get(address).text))
+    edit(api["member"], made)
+    approval = {"state": "Approved", "proposal": proposal}
+    page = page_text(admin.post(f"{address}state", approval, follow=True))
+    assert f"Change request {made['id']} has been edited since you opened it." in page
+    assert ChangeRequest.objects.get().state == "In review"
+    [proposal] = set(re.findall(r'name="proposal" value="(\w+)"', admin.get(address).text))
+    admin.post(f"{address}state", approval | {"proposal": proposal})
+    assert ChangeRequest.objects.get().state == "Approved"
+    assert api["viewer"].get(f"{SHOP}/change-requests/{made['id']}").json()["state"] == "Approved"
