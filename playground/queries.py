@@ -8,8 +8,9 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
-from flagadmin.core.errors import Problem, check_problems, choices
+from flagadmin.core.errors import Problem, check_problems
 from flagadmin.core.server.memory import collector_paused
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from playground import combinations
 from playground.engine.context import TOP_LEVEL, Context

@@ -12,7 +12,8 @@ from django.db.models import Q, QuerySet
 from flagadmin.core import change_checks
 from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
+from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import Environment, Flag, Project

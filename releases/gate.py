@@ -14,7 +14,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import read_transaction_time, record_all
 from flagadmin.core.change_checks import Refusal, Watch
 from flagadmin.core.change_options import get_change_options
-from flagadmin.core.errors import choices
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, ProjectEnvironment

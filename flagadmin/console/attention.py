@@ -17,9 +17,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import NoAccess, pluralize
+from flagadmin.core.errors import NoAccess
 from flagadmin.core.lists.pages import cut
 from flagadmin.core.templatetags.moments import SOON
+from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun

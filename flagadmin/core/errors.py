@@ -6,9 +6,11 @@ specification.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from flagadmin.core.wording import clip
 
 MAX_DETAILS = 100
 MAX_DETAILS_BYTES = 80_000  # keeps an error record below 100 kB
@@ -219,40 +221,6 @@ class ServiceUnavailable(AppError):
     default_headers = {"Retry-After": "5"}
 
 
-def limit_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
-    """The first problems, shortened, and a last one with the number of problems omitted."""
-    listed = list(_limit_bytes(problems[:MAX_DETAILS]))
-    more = (len(problems) if count is None else count) - len(listed)
-    if more > 0:
-        listed.append(Problem("", f"and {more:,} more"))
-    return listed
-
-
-def _limit_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
-    size = 0
-    for problem in problems:
-        cut = Problem(clip(problem.path, MAX_PATH_LENGTH), clip(problem.message, MAX_MESSAGE_LENGTH))
-        size += len(json.dumps(cut.as_dict()))
-        if size > MAX_DETAILS_BYTES:
-            return
-        yield cut
-
-
-def clip(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def collect_errors(*checks: Callable[[], object]) -> list[AppError]:
-    """The errors that these checks raise, to show why an operation is not possible without trying it."""
-    errors = []
-    for check in checks:
-        try:
-            check()
-        except AppError as error:
-            errors.append(error)
-    return errors
-
-
 class MaintenanceMode(ServiceUnavailable):
     default_message = "Maintenance mode is on: nothing can be changed until an admin ends it."
     default_headers = {"Retry-After": "60"}
@@ -277,25 +245,38 @@ class DiskFull(ServiceUnavailable):
     default_message = "The database disk is full. Nothing can be written until space is freed."
 
 
-def choices(names: Iterable[str], *, limit: int = 20) -> str:
-    """The valid choices for an error message, in code-point order: ``development, production``."""
-    ordered = sorted(names)
-    listed = ", ".join(ordered[:limit])
-    return f"{listed} and {len(ordered) - limit} more" if len(ordered) > limit else listed
-
-
-def pluralize(number: int, one: str, many: str = "") -> str:
-    """``1 flag``, ``2 flags``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def name_flags(names: Collection[str]) -> str:
-    """``1 flag: cart``, ``2 flags: cart, search``."""
-    return f"{pluralize(len(names), 'flag')}: {choices(names)}"
-
-
 def check_problems(problems: Iterable[Problem]) -> None:
     """Raises ValidationError if there are any problems."""
     problems = list(problems)
     if problems:
         raise ValidationError.of(problems)
+
+
+def limit_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
+    """The first problems, shortened, and a last one with the number of problems omitted."""
+    listed = list(_limit_bytes(problems[:MAX_DETAILS]))
+    more = (len(problems) if count is None else count) - len(listed)
+    if more > 0:
+        listed.append(Problem("", f"and {more:,} more"))
+    return listed
+
+
+def _limit_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
+    size = 0
+    for problem in problems:
+        cut = Problem(clip(problem.path, MAX_PATH_LENGTH), clip(problem.message, MAX_MESSAGE_LENGTH))
+        size += len(json.dumps(cut.as_dict()))
+        if size > MAX_DETAILS_BYTES:
+            return
+        yield cut
+
+
+def collect_errors(*checks: Callable[[], object]) -> list[AppError]:
+    """The errors that these checks raise, to show why an operation is not possible without trying it."""
+    errors = []
+    for check in checks:
+        try:
+            check()
+        except AppError as error:
+            errors.append(error)
+    return errors

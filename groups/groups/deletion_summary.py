@@ -1,7 +1,7 @@
 """Describes what users lose when a group is deleted."""
 
-from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import MAX_NAMES
+from flagadmin.core.wording import join_words, list_some, pluralize
 from groups.groups.actions import GroupDeletion
 from groups.models import Group
 
@@ -38,7 +38,10 @@ def _describe_roles(plan: GroupDeletion) -> str:
     roles = [f"{grant.role} in {grant.project_id}" for grant in plan.grants]
     if plan.group.root_role is not None:
         roles.insert(0, f"{plan.group.root_role} everywhere")
-    return f"They lose {_join(roles)}." if roles else "It gives them no role, so nobody loses access."
+    if not roles:
+        return "It gives them no role, so nobody loses access."
+    lost = list_some(roles, MAX_NAMES) if len(roles) > MAX_NAMES else join_words(roles)
+    return f"They lose {lost}."
 
 
 def _describe_losses(plan: GroupDeletion) -> str:
@@ -55,9 +58,3 @@ def _describe_losses(plan: GroupDeletion) -> str:
 def _describe_flags(group: Group) -> str:
     owned = group.owned_flags.count()
     return f"It owns {pluralize(owned, 'flag')}, which will have no owner." if owned else ""
-
-
-def _join(parts: list[str]) -> str:
-    if len(parts) > MAX_NAMES:
-        return f"{', '.join(parts[:MAX_NAMES])} and {len(parts) - MAX_NAMES:,} more"
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import pluralize
 from groups.models import Grant, Group, Role, User
 from groups.models.people import UserQuerySet
 

@@ -11,8 +11,8 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.models.roles import HeldPermission, RoleDocument

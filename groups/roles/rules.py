@@ -6,16 +6,8 @@ from itertools import count
 
 from django.apps import apps
 
-from flagadmin.core.errors import (
-    AppError,
-    InvalidOperation,
-    NameExists,
-    Problem,
-    RoleInUse,
-    choices,
-    collect_errors,
-    pluralize,
-)
+from flagadmin.core.errors import AppError, InvalidOperation, NameExists, Problem, RoleInUse, collect_errors
+from flagadmin.core.wording import choices, pluralize
 from groups.models import Role
 from groups.models.roles import HeldPermission
 from groups.permissions import KEPT_WHEN_LIMITED, Permission, Scope

@@ -15,7 +15,8 @@ from flagadmin.core.audit.record import Event, copy_all, read_transaction_time
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, name_flags
+from flagadmin.core.errors import Conflict, NotFound
+from flagadmin.core.wording import name_flags
 from groups.access import Caller
 from importer.apply import rows
 from importer.apply.digests import hash_document

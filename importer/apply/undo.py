@@ -12,7 +12,8 @@ from flagadmin.core.audit.record import Event, copy_all
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, transactional
-from flagadmin.core.errors import Conflict, NotFound, choices
+from flagadmin.core.errors import Conflict, NotFound
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission

@@ -13,8 +13,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from flagadmin.core.errors import NotFound, ValidationError, choices
+from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.fields import Texts
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.open_views import OpenView

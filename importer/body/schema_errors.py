@@ -11,7 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import get_type_hints, is_typeddict
 
 from flagadmin.core import errors
-from flagadmin.core.errors import MAX_DETAILS, Problem, choices
+from flagadmin.core.errors import MAX_DETAILS, Problem
+from flagadmin.core.wording import choices
 from importer.body.coercion import EXPECTED_TYPE
 
 Location = tuple[int | str, ...]

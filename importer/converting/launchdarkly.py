@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from flagadmin.core import errors
-from flagadmin.core.errors import choices
+from flagadmin.core.wording import choices
 from importer.converting.files import validate
 from importer.converting.flags import Flag, Source
 from importer.converting.launchdarkly_clauses import Clauses, Segment

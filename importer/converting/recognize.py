@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from flagadmin.core import errors
-from flagadmin.core.errors import choices
+from flagadmin.core.wording import choices
 from importer.converting import flagd, flagsmith, gofeatureflag, growthbook, launchdarkly, openfeature
 from importer.converting.files import read_document
 from importer.converting.flags import Source

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
 from typing import Any
+
+from flagadmin.core.wording import list_some
 
 MAX_NAMED = 5
 
@@ -129,6 +130,4 @@ def strip_controls(text: str) -> str:
 def name_some_flags(names: Iterable[str]) -> str:
     """``1 flag: a``, ``7 flags: a, b, c, d, e and 2 more``"""
     listed = list(names)
-    some = ", ".join(islice(listed, MAX_NAMED))
-    more = f" and {len(listed) - MAX_NAMED:,} more" if len(listed) > MAX_NAMED else ""
-    return f"{len(listed):,} flag{'' if len(listed) == 1 else 's'}: {some}{more}"
+    return f"{len(listed):,} flag{'' if len(listed) == 1 else 's'}: {list_some(listed, MAX_NAMED)}"

@@ -7,7 +7,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from flagadmin.core.errors import ValidationError, choices
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import choices
 from importer.converting.changes import describe_change
 from importer.converting.convert import Exactness, Missing, Options
 from importer.converting.rollouts import DESCRIPTIONS, Choice

@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs
 from importer.models import ImportRun
 from projects.console import PROJECTS, project_url

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from flagadmin.core.errors import choices, pluralize
+from flagadmin.core.wording import choices, pluralize
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, EXCLUDABLE
 from importer.plan.entries import note_on_source

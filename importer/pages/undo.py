@@ -5,7 +5,8 @@ from typing import Any
 
 from django.urls import reverse
 
-from flagadmin.core.errors import AppError, NoAccess, choices, pluralize
+from flagadmin.core.errors import AppError, NoAccess
+from flagadmin.core.wording import choices, pluralize
 from groups.console import Breadcrumbs, ConfirmPage
 from importer.apply.undo import Undoing, plan_undo, undo_import
 from importer.models import ImportRun

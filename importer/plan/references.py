@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
+from flagadmin.core.wording import choices
 from importer.plan.entries import Entries
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.target import Target

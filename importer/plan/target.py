@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.core.errors import choices
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from importer.plan.issues import Issue, IssueKind
 from playground.engine.definitions import StrategyDefinition

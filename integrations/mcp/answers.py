@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.errors import clip
 from flagadmin.core.http.request_bodies import ORJSON_OPTIONS
+from flagadmin.core.wording import clip
 
 MAX_BYTES = 4_000
 MAX_BYTES_ASKED = 64_000

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from flagadmin.core.errors import ValidationError, choices
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import choices
 from integrations.mcp.tool import Answer, Arguments, Call, Tool
 from projects.connect.snippets import read_snippets, render_text
 

@@ -7,8 +7,8 @@ from django.contrib import messages
 from django.db.models import Count, QuerySet
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission

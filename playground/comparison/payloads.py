@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-from flagadmin.core.errors import clip
+from flagadmin.core.wording import clip
 from playground.comparison.shares import Shares, replace_payloads
 from playground.engine.variants import Payload
 from projects.strategies.variant_rules import find_json_fault

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from flagadmin.core.errors import clip
 from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.wording import clip
 from groups.console import ListPage
 from playground.saved_contexts.actions import may_save
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations

@@ -11,9 +11,9 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import clip
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
+from flagadmin.core.wording import clip
 from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
 from playground.pages.kept_contexts import restore_kept

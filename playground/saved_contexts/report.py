@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
 from xml.etree import ElementTree
 
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import pluralize
 from playground.comparison.compare import Result
 from playground.comparison.documents import ResultDocument, make_result_document
 from playground.saved_contexts.changed import ChangedExpectation

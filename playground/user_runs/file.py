@@ -10,7 +10,8 @@ from io import TextIOWrapper
 from itertools import chain, islice
 from typing import IO
 
-from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems, choices
+from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems
+from flagadmin.core.wording import choices
 from playground.context_body import MAX_FIELDS, find_time_problem
 
 MAX_ROWS = 100_000

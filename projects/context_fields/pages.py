@@ -12,8 +12,8 @@ from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import choices, pluralize
 from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.wording import choices, pluralize
 from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.context_fields import actions

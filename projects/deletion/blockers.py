@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, collect_errors
+from flagadmin.core.errors import AppError, InvalidOperation, Problem, collect_errors
+from flagadmin.core.wording import choices
 from projects.flags.archive.delete import make_orphans_error
 from projects.models import Dependency, Flag, Project, StrategySegment
 from projects.projects.actions import check_not_default, make_active_flags_error

@@ -1,16 +1,9 @@
 """Describes what deleting a project removes, as sentences and lists of names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import join_words, pluralize
 from projects.deletion.plan import Access, DeletionPlan
-
-
-def join_words(parts: Sequence[str]) -> str:
-    """Joins strings: ``a``, ``a and b``, ``a, b, and c``."""
-    if len(parts) < 3:
-        return " and ".join(parts)
-    return f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def describe_loss(plan: DeletionPlan) -> str:
@@ -26,7 +19,7 @@ def describe_loss(plan: DeletionPlan) -> str:
         pluralize(len(plan.deleted_tokens), "API token") if plan.deleted_tokens else "",
         f"the access of {count_holders(plan)}" if plan.groups or plan.people else "",
     ]
-    return join_words([part for part in parts if part])
+    return join_words([part for part in parts if part], comma=",")
 
 
 def count_holders(plan: DeletionPlan) -> str:
@@ -36,7 +29,7 @@ def count_holders(plan: DeletionPlan) -> str:
         pluralize(_count_people(select_people(plan)), "person", "people") if select_people(plan) else "",
         pluralize(_count_people(select_services(plan)), "service account") if select_services(plan) else "",
     ]
-    return join_words([number for number in numbers if number]).replace(", and", " and")
+    return join_words([number for number in numbers if number])
 
 
 def select_people(plan: DeletionPlan) -> list[Access]:

@@ -11,7 +11,8 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_all, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission

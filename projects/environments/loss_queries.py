@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import RolePermission
 from projects.models import Environment, FlagEnvironment, Project, ProjectEnvironment, Strategy

@@ -4,7 +4,7 @@
 ``field_changes`` has the fields that changed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any
@@ -14,6 +14,7 @@ from django.urls import reverse
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import find_template, read_address
+from flagadmin.core.wording import join_words
 from projects.console import flag_url, project_url
 from projects.history.field_changes import NO_NAMES, Names, changes_of, document_of
 
@@ -117,7 +118,7 @@ def _make_values(event: AuditEvent, names: Names) -> dict[str, Part]:
         "parent": _link_flag(None, document.get("feature")),
         "tag": Part(f"{document.get('type')}:{document.get('value')}"),
         "link": Part(str(document.get("title") or document.get("url") or "")),
-        "fields": Part(_join_words([change.field.lower() for change in changes_of(event)]) or "details"),
+        "fields": Part(join_words([change.field.lower() for change in changes_of(event)]) or "details"),
         "source": Part(event.subject or "another environment"),
         "number": Part(_count_flags(after)),
         "roles": Part(_name_roles(document)),
@@ -159,13 +160,9 @@ def _name_strategy(strategy: Document, names: Names) -> str:
 
 def _name_roles(document: Document) -> str:
     roles = [str(role.get("name")) for role in document.get("roles") or []]
-    return f"{_join_words(roles)} {'role' if len(roles) == 1 else 'roles'}"
+    return f"{join_words(roles)} {'role' if len(roles) == 1 else 'roles'}"
 
 
 def _count_flags(after: Document) -> str:
     number = after.get("features", sum(after.get(key, 0) for key in ("create", "change", "same")))
     return "1 flag" if number == 1 else f"{number:,} flags" if isinstance(number, int) else "flags"
-
-
-def _join_words(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

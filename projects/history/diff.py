@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from flagadmin.core.wording import clip, list_some
 from playground.engine.definitions import (
     ConstraintDefinition,
     DependencyDefinition,
@@ -85,9 +86,9 @@ def format_variants(variants: list[VariantDefinition]) -> str:
 def describe_variant(variant: VariantDefinition) -> str:
     text = f"{variant['name']} {variant['weight'] / 10:g} %"
     if payload := variant.get("payload"):
-        text += f" ({payload['type']} {_shorten(payload['value'])})"
+        text += f" ({payload['type']} {clip(payload['value'])})"
     for override in variant.get("overrides") or ():
-        text += f" (always for {override['contextName']} {_format_values(override['values'])})"
+        text += f" (always for {override['contextName']} {list_some(override['values'], MAX_LISTED)})"
     return text
 
 
@@ -103,16 +104,7 @@ def _describe_parent(parent: DependencyDefinition) -> str:
     if not parent["enabled"]:
         return f"{parent['feature']} off"
     variants = parent["variants"]
-    return f"{parent['feature']} {'with ' + _format_values(variants) if variants else 'on'}"
-
-
-def _format_values(values: list[str]) -> str:
-    listed = ", ".join(values[:MAX_LISTED])
-    return f"{listed} and {len(values) - MAX_LISTED} more" if len(values) > MAX_LISTED else listed
-
-
-def _shorten(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return f"{parent['feature']} {'with ' + list_some(variants, MAX_LISTED) if variants else 'on'}"
 
 
 _PARTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -142,8 +134,8 @@ def _list_changes(
     if before != after and not removed and not added:
         yield Change(
             f"order of {part}s",
-            _format_values([describe(item) for item in before]),
-            _format_values([describe(item) for item in after]),
+            list_some([describe(item) for item in before], MAX_LISTED),
+            list_some([describe(item) for item in after], MAX_LISTED),
         )
 
 
@@ -167,8 +159,8 @@ def _list_strategy_changes(
         if before != after:
             yield Change(
                 "order of strategies",
-                _format_values([str(s["sortOrder"]) for s in before]),
-                _format_values([str(s["sortOrder"]) for s in after]),
+                list_some([str(s["sortOrder"]) for s in before], MAX_LISTED),
+                list_some([str(s["sortOrder"]) for s in after], MAX_LISTED),
             )
         return
     removed, added = _find_unmatched(before, after), _find_unmatched(after, before)
@@ -242,7 +234,7 @@ def compare_strategies(
 def _describe_parameter(key: str, value: Any) -> str | None:
     if value is None:
         return None
-    return f"{value} %" if key in ("rollout", "percentage") else _shorten(str(value))
+    return f"{value} %" if key in ("rollout", "percentage") else clip(str(value))
 
 
 def _list_constraint_changes(
@@ -281,7 +273,7 @@ def _describe_changed_condition(constraint: ConstraintDefinition, before: Constr
         [value for value in old if value not in new],
     )
     parts = [
-        f"{verb} {_format_values(values)}"
+        f"{verb} {list_some(values, MAX_LISTED)}"
         for verb, values in (("added", added), ("removed", removed))
         if values
     ]

@@ -9,7 +9,7 @@ import orjson
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import pluralize
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
 from projects.history.flag_parts import FlagPart, find_differing_parts

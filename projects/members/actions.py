@@ -11,7 +11,8 @@ from typing import Any
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems, choices
+from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import ValidationError, choices
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.login.invitations import create_first_link
 from groups.login.mail import send_invitation

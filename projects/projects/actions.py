@@ -9,13 +9,8 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import (
-    InvalidOperation,
-    NameExists,
-    Problem,
-    check_problems,
-    choices,
-)
+from flagadmin.core.errors import InvalidOperation, NameExists, Problem, check_problems
+from flagadmin.core.wording import choices
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import Grant
 from groups.permissions import BuiltIn, Permission

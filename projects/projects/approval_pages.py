@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import ValidationError, pluralize
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, EditPage
 from groups.models import Group
 from projects.access import access_project

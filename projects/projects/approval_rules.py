@@ -7,7 +7,8 @@ Changes for which no rule holds need ``ProjectEnvironment.required_approvals``.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
+from flagadmin.core.wording import choices
 
 MAX_APPROVALS = 10
 MAX_RULES = 10

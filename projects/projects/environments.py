@@ -11,8 +11,9 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems, choices
+from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import check_values
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.models import Group
 from groups.permissions import Permission

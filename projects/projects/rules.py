@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterator
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
+from flagadmin.core.wording import choices, clip
 from playground.engine import patterns
 from projects.flags.name_rules import find_pattern_problem
 from projects.models import Project
 from projects.projects.comment_links import comment_link_problems
 from projects.projects.link_templates import link_template_problems
 from projects.rules import name_problems
-from projects.strategies.constraint_rules import shorten
 
 MAX_PROJECT_NAME_LENGTH = 255
 MAX_FLAGS = 2**31 - 1
@@ -40,7 +40,7 @@ def naming_problems(project: Project) -> Iterator[Problem]:
     """The pattern must be valid for RE2, which runs in linear time; the example must match the pattern."""
     pattern, example = project.naming_pattern, project.naming_example
     if pattern and (fault := patterns.find_fault(pattern)):
-        yield Problem("featureNaming.pattern", f"{shorten(pattern)} {fault}")
+        yield Problem("featureNaming.pattern", f"{clip(pattern)} {fault}")
     elif pattern and example and find_pattern_problem(example, project):
         yield Problem("featureNaming.example", f"{example} does not match the pattern {pattern}")
     elif not pattern and example:

@@ -10,7 +10,8 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
-from flagadmin.core.errors import ValidationError, choices, pluralize
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import choices, pluralize
 from groups.console import ActionPage, EditPage
 from groups.permissions import Permission
 from projects.access import access_project

@@ -8,7 +8,8 @@ from typing import Any
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, FlagPart, find_differing_parts
 from projects.history.queries import readable_events

@@ -9,9 +9,10 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors, pluralize
+from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConfirmPage, ListPage, SubmitPage
 from groups.permissions import Permission
 from projects.models import Project, Segment

@@ -16,12 +16,13 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.json_bodies import parse_json
+from flagadmin.core.wording import clip
 from playground.engine.coercion import objects_of, strings_of, to_text
 from playground.engine.definitions import ConstraintDefinition
 from playground.engine.literals import read_constraint_number
 from playground.engine.operators import OPERATORS
 from projects.models import ContextField
-from projects.strategies.constraint_rules import PARTIAL, shorten
+from projects.strategies.constraint_rules import PARTIAL
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.operator_help import HELP
 from projects.strategies.value_list import format_values, read_values
@@ -258,7 +259,7 @@ def _make_row(
         hint=HINTS.get(operator.family, ""),
         help=HELP.get(name, ""),
         kept=reference(selected) if kept else "",
-        first=[shorten(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
+        first=[clip(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
         more=max(len(selected) - MAX_SHOWN, 0),
         inverted=bool(document.get("inverted")),
         may_invert=name != "REGEX",

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
+from flagadmin.core.wording import choices, clip
 from playground.engine.definitions import ConstraintDefinition
 from playground.engine.operators import OPERATORS, find_problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
@@ -112,14 +113,10 @@ def _value_problems(
 ) -> Iterator[Problem]:
     if value and (intended := suggest_value(operator, value)):
         message = (
-            f"SDKs cannot read {operator} {shorten(value)} and never match it; {intended} was probably meant"
+            f"SDKs cannot read {operator} {clip(value)} and never match it; {intended} was probably meant"
         )
         yield UnreadableValue(path, message)
     elif value and (fault := find_problem(operator, value)):
-        yield Problem(path, f"{shorten(value)} {fault}")
+        yield Problem(path, f"{clip(value)} {fault}")
     elif value and legal is not None and value not in legal:
-        yield Problem(path, f"{shorten(value)} is not a legal value of {field}. Available: {choices(legal)}")
-
-
-def shorten(value: str, limit: int = 60) -> str:
-    return value if len(value) <= limit else value[: limit - 1] + "…"
+        yield Problem(path, f"{clip(value)} is not a legal value of {field}. Available: {choices(legal)}")

@@ -11,6 +11,7 @@ from django.http import QueryDict
 from flagadmin.core.errors import Problem, ValidationError
 from flagadmin.core.http.ids import is_id
 from flagadmin.core.http.json_bodies import parse_json
+from flagadmin.core.wording import clip
 from playground.engine.coercion import mapping_of
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES
@@ -22,7 +23,6 @@ from projects.strategies.constraint_forms import (
     make_constraint_rows,
     read_constraints,
 )
-from projects.strategies.constraint_rules import shorten
 from projects.strategies.fields import FIELDS
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.variant_forms import VariantRows, make_variant_rows, read_variant_rows
@@ -124,7 +124,7 @@ def _read_segments(form: QueryDict, project_id: str) -> tuple[list[int], list[Pr
         return ids, []
     segment_id = Segment.objects.usable_in(project_id).filter(name=name).values_list("pk", flat=True).first()
     if segment_id is None:
-        return ids, [Problem("segments", f"segment {shorten(name)} not found")]
+        return ids, [Problem("segments", f"segment {clip(name)} not found")]
     return list(dict.fromkeys([*ids, segment_id])), []
 
 

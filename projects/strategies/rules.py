@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
+from flagadmin.core.wording import choices
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, PERCENTAGES
 from projects.limits import Limits

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
+from flagadmin.core.wording import choices
 from projects.models import StrategyType
 from projects.rules import name_problems, text_problems
 

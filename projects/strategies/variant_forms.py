@@ -12,8 +12,8 @@ from typing import Any
 from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
+from flagadmin.core.wording import clip
 from playground.engine.coercion import mapping_of, objects_of, to_text, weight_of
-from projects.strategies.constraint_rules import shorten
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.sentences import format_percent
 from projects.strategies.variant_rules import variants_problems
@@ -197,7 +197,7 @@ def _make_row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) ->
         payload=f"{text[:SHOWN]}…" if is_hidden else text,
         was=to_text(variant["was"]) if "was" in variant else name,
         kept=reference(text) if is_hidden else "",
-        overrides=shorten("; ".join(_override(item) for item in objects_of(variant.get("overrides"))), 200),
+        overrides=clip("; ".join(_override(item) for item in objects_of(variant.get("overrides"))), 200),
         errors=errors,
     )
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
+from flagadmin.core.wording import choices, clip
 from playground.engine.coercion import objects_of
 from playground.engine.definitions import VariantDefinition
-from projects.strategies.constraint_rules import shorten
 from projects.strategies.variant_order import make_variant_sort_key
 
 TOTAL_WEIGHT = 1000
@@ -141,7 +141,7 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
     elif kind == "json" and (fault := find_json_fault(value)):
         yield Problem(f"{path}.value", fault)
     elif kind == "number" and not _is_number(value):
-        message = f"SDKs cannot read {shorten(value)} as a number, which the payload type announces"
+        message = f"SDKs cannot read {clip(value)} as a number, which the payload type announces"
         yield UnreadableValue(f"{path}.value", message)
 
 

@@ -8,7 +8,8 @@ from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, check_problems, name_flags
+from flagadmin.core.errors import Conflict, check_problems
+from flagadmin.core.wording import name_flags
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import FlagTag, TagType

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from flagadmin.core.errors import Problem, choices
+from flagadmin.core.errors import Problem
+from flagadmin.core.wording import choices
 from projects.strategies.known_names import KnownNames
 
 MIN_LENGTH, MAX_LENGTH = 2, 50

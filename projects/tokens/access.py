@@ -4,8 +4,9 @@ from typing import Literal
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.errors import NotFound, pluralize
+from flagadmin.core.errors import NotFound
 from flagadmin.core.http.ids import is_id
+from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, User
 from groups.permissions import Permission

@@ -11,6 +11,7 @@ from itertools import count
 
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Problem, check_problems
+from flagadmin.core.wording import join_words
 from groups.access import Caller
 from groups.models import ApiToken, Role
 from groups.models.roles import HeldPermission
@@ -67,12 +68,7 @@ def create_automation(new: NewAutomation, *, caller: Caller) -> tuple[ApiToken, 
 def describe_new_scope(new: NewAutomation) -> str:
     """``ci may turn flags on and off in production of checkout.``"""
     where = f"in {new.environment}" if new.environment else "in all environments"
-    return f"{new.name} may {_join_words(CHANGES[each][0] for each in new.may)} {where} of {_join_words(new.projects)}."
-
-
-def _join_words(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{new.name} may {join_words(CHANGES[each][0] for each in new.may)} {where} of {join_words(new.projects)}."
 
 
 def _list_problems(new: NewAutomation) -> Iterable[Problem]:
@@ -90,7 +86,7 @@ def _find_or_create_role(new: NewAutomation, caller: Caller) -> Role:
     ]
     return _find_same_role(set(permissions)) or create_role(
         _free_name(new),
-        description=f"For service accounts. {_join_words(SHORT[each] for each in new.may)}, nothing else.",
+        description=f"For service accounts. {join_words(SHORT[each] for each in new.may)}, nothing else.",
         type=Role.Type.CUSTOM.value,
         permissions=permissions,
         caller=caller,
@@ -110,7 +106,7 @@ def _find_same_role(permissions: set[HeldPermission]) -> Role | None:
 def _free_name(new: NewAutomation) -> str:
     everything: Sequence[str] = tuple(CHANGES)
     purpose = (
-        "Change flags" if set(new.may) == set(everything) else _join_words(SHORT[each] for each in new.may)
+        "Change flags" if set(new.may) == set(everything) else join_words(SHORT[each] for each in new.may)
     )
     name = f"{purpose} in {new.environment or 'all environments'}"
     used_names = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))

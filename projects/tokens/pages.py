@@ -9,13 +9,13 @@ from django.http import HttpResponseBase
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.http import urlencode
-from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import Column, Filter, curl_with_token
 from flagadmin.core.templatetags.moments import SOON
+from flagadmin.core.wording import clip
 from groups.access import Caller
 from groups.console import ConfirmPage, FormPage, ListPage
 from groups.models import ApiToken
@@ -47,6 +47,7 @@ from projects.tokens.pending import describe_missing
 
 Kind = ApiToken.Kind
 CONNECTED = {Kind.BACKEND: "node", Kind.FRONTEND: "browser"}  # where the page of a token leads to
+MAX_SCOPE = 600  # letters: what fits into the cookie with the secret
 TOKENS = ("API tokens", reverse_lazy("tokens"))
 KINDS = [*((kind.value, kind.label) for kind in PURPOSE), (AUTOMATION, "Automation")]
 # The values of the filter by use: key, label, condition.
@@ -191,7 +192,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
             "kind": token.kind,
             "url": self.request.build_absolute_uri("/").rstrip("/"),
             "command": curl_with_token(self.request, first_call, secret),
-            "scope": f"It has access to {shorten(describe_scope(token, self.caller))}.",
+            "scope": f"It has access to {clip(describe_scope(token, self.caller), MAX_SCOPE)}.",
             "title": f"New API token {token.name}",
             "connect_url": _connect_url(token),
             "back": reverse("tokens"),
@@ -203,7 +204,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
         self.created = {
             "secret": secret,
             "command": curl_with_token(self.request, f"{api_path(new.projects[0])}/features", secret),
-            "scope": f"{shorten(describe_new_scope(new))} It changes nothing else.",
+            "scope": f"{clip(describe_new_scope(new), MAX_SCOPE)} It changes nothing else.",
             "title": f"New automation token {token.name}",
             "back": reverse("service-account", args=[token.user_id]),
         }
@@ -219,11 +220,6 @@ def _connect_url(token: ApiToken) -> str:
     page = project_url(project_ids[0], "connect") if project_ids else reverse("connect-anywhere")
     query = {"language": language, "environment": str(token.environment_id), "token": str(token.pk)}
     return f"{page}?{urlencode(query)}"
-
-
-def shorten(text: str) -> str:
-    """The text as it fits into the cookie with the secret."""
-    return Truncator(text).chars(600)
 
 
 class RevokeTokenPage(ConfirmPage):

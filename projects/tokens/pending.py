@@ -10,7 +10,7 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.statements import execute
-from flagadmin.core.errors import choices
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.models import ApiToken
 from projects.models import Environment, Project

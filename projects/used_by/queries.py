@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from flagadmin.core.errors import choices, name_flags
+from flagadmin.core.wording import choices, name_flags
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 from projects.used_by.counts import BUILT_IN_FIELDS

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from rest_framework import serializers
 
-from flagadmin.core.errors import Problem, ValidationError, choices
+from flagadmin.core.errors import Problem, ValidationError
 from flagadmin.core.http.error_responses import problems_of
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Scope
 from releases.predicted import Predicted

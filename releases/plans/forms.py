@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.core.errors import ValidationError, clip
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import clip
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from releases.plans.add import Steps
 from releases.safeguards.forms import read_safeguard

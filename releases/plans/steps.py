@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.errors import InvalidOperation, pluralize
+from flagadmin.core.errors import InvalidOperation
+from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from projects.models import Strategy
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from flagadmin.core.errors import NoAccess, choices, pluralize
+from flagadmin.core.errors import NoAccess
 from flagadmin.core.lists.charts import format_percent
+from flagadmin.core.wording import choices, pluralize
 from groups.access import NOTHING, Caller, read_rights_of_users
 from groups.models import Group, GroupMembership, Role, User
 from groups.permissions import Permission

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import NotFound, clip
+from flagadmin.core.errors import NotFound
+from flagadmin.core.wording import clip
 from groups.models import User
 from projects.history.field_changes import FieldChange, list_strategy_changes
 from projects.models import ProjectEnvironment

@@ -7,9 +7,10 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from flagadmin.core.errors import ValidationError, pluralize
+from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.wording import pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ListPage
 from projects.access import access_project
 from projects.console import api_path, get_project_breadcrumbs, project_url

@@ -7,9 +7,10 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import ValidationError, pluralize
+from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import curl_for
+from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConsolePage
 from playground.pages.lines import explain_in
 from projects.console import api_path, get_project_breadcrumbs, project_url

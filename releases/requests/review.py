@@ -6,8 +6,9 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import read_transaction_time
-from flagadmin.core.errors import Conflict, ValidationError, pluralize
+from flagadmin.core.errors import Conflict, ValidationError
 from flagadmin.core.http.timestamps import iso
+from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from releases.models import ChangeRequest
 from releases.requests.approvals import count_needed

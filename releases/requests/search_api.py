@@ -7,10 +7,10 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.errors import choices
 from flagadmin.core.http.fields import Texts
 from flagadmin.core.http.ids import is_id
 from flagadmin.core.lists.filters import MAX_LENGTH, MAX_OFFSET, ListFilter, WholeNumber
+from flagadmin.core.wording import choices
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.flags.lists.conditions import IS, is_one_of

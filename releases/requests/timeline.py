@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import pluralize
 from groups.models import User
 from releases.models import ChangeRequest
 from releases.models.requests import full_name

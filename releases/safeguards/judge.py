@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from flagadmin.core.errors import pluralize
+from flagadmin.core.wording import pluralize
 from releases.models import ReleasePlan, Safeguard
 from releases.safeguards.numbers import (
     PERCENTILES,

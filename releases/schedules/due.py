@@ -15,7 +15,8 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, pluralize
+from flagadmin.core.errors import NoAccess
+from flagadmin.core.wording import pluralize
 from groups.access import Caller, missing
 from projects.models import Flag
 from releases.attempts import Attempts, wait_briefly_for_locks, waiting_for_database

@@ -5,7 +5,8 @@ from typing import Any
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from flagadmin.core.errors import ValidationError, pluralize
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage
 from releases.models import ReleaseTemplate
 from releases.plans.forms import read_transition

@@ -5,8 +5,8 @@ from typing import Any
 
 from django import template
 
-from flagadmin.core.errors import choices
 from flagadmin.core.lists.days import read_zone
+from flagadmin.core.wording import choices
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps

@@ -10,7 +10,8 @@ from django.utils.http import urlencode
 
 from flagadmin.console.search.hits import Group, Hit, mark_words
 from flagadmin.core.db.matching import find_best_matches
-from flagadmin.core.errors import NoAccess, pluralize
+from flagadmin.core.errors import NoAccess
+from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import ApiToken, Role, User
 from groups.models import Group as UserGroup

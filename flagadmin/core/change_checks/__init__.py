@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from flagadmin.core.db.transactions import make_at_end_of_action
-from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, pluralize
+from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem
+from flagadmin.core.wording import pluralize
 
 MAX_NAMED = 3
 """Refusing projects that a message names."""

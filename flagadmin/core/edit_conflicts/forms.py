@@ -12,8 +12,9 @@ from django.http import HttpRequest, QueryDict
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
-from flagadmin.core.errors import AppError, EditConflict, clip
+from flagadmin.core.errors import AppError, EditConflict
 from flagadmin.core.http.ids import read_id
+from flagadmin.core.wording import clip
 
 MAX_EVENTS = 10
 MAX_VALUE_LENGTH = 300  # characters

@@ -13,7 +13,8 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
-from flagadmin.core.errors import Problem, check_problems, choices
+from flagadmin.core.errors import Problem, check_problems
+from flagadmin.core.wording import choices
 
 MAX_LENGTH = 1000
 MAX_OFFSET = 2**31 - 1  # beyond the end of any list

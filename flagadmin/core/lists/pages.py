@@ -53,7 +53,8 @@ from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.utils.functional import cached_property
 from rest_framework.request import Request
 
-from flagadmin.core.errors import AppError, ValidationError, choices
+from flagadmin.core.errors import AppError, ValidationError
+from flagadmin.core.wording import choices
 
 Row = TypeVar("Row")
 MAX_OPTIONS = 200  # the number of choices in a select; if there are more, the field is a text input

@@ -7,7 +7,8 @@ from django.db.models import CASCADE, QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import record_selected
-from flagadmin.core.errors import InvalidOperation, Problem, choices
+from flagadmin.core.errors import InvalidOperation, Problem
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from projects.flags.archive.deleted_flags import select_removed_flags
 from projects.models import Dependency, Flag

@@ -14,8 +14,9 @@ from django.db.models import Count, F
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
-from flagadmin.core.errors import Conflict, choices
+from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import curl_for
+from flagadmin.core.wording import choices
 from groups.console import ConfirmPage
 from projects.access import access_project
 from projects.console import api_path, project_url

@@ -9,7 +9,8 @@ from collections.abc import Collection
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.errors import ValidationError, choices
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 
