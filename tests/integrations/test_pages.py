@@ -1,11 +1,15 @@
 """The pages of integrations: add one, change it, look at what was sent, send it again."""
 
 import re
+from itertools import chain
 
 import pytest
 
+from flagadmin.core.audit.kinds import group_types
+from flagadmin.core.audit.sentences import make_label
+from integrations.addons.forms import list_offered_events
 from integrations.models import Delivery, Integration
-from integrations.providers import MASK
+from integrations.providers import MASK, PROVIDERS
 from tests.support.page_text import page_text
 from tests.support.receiver import deliver, receiver
 
@@ -71,3 +75,16 @@ def test_who_may(browse, receiver):
     assert "Add an integration" not in viewer.get("/integrations/").text
     assert viewer.get("/integrations/new/webhook").status_code == 403
     assert browse("admin").get("/integrations/new/nope").status_code == 404
+
+
+@pytest.mark.parametrize("provider", PROVIDERS.values(), ids=lambda provider: provider.name)
+def test_every_offered_event_has_a_group_and_a_label(provider):
+    offered = list_offered_events(provider)
+    assert sorted(chain.from_iterable(group_types(offered).values())) == offered
+    assert not any("{" in label or label.endswith((" to", " in")) for label in map(make_label, offered))
+
+
+def test_the_form_shows_what_events_tell_with_their_names(browse):
+    text = page_text(browse("admin").get("/integrations/new/webhook"))
+    assert "Change requests" in text
+    assert re.search(r"Switched off a flag\s*feature-environment-disabled", text)

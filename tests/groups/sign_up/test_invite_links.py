@@ -208,7 +208,10 @@ class TestPages:
         form = {"name": "Team", "rootRole": BuiltIn.VIEWER.value, "expiresAt": later()[:10]}
         shown = browser.post("/access/invite-links/new/", form, follow=True).text
         assert "http://testserver/login/invite/" in shown
-        assert "http://testserver/login/invite/" not in browser.get("/access/invite-links/").text
+        User.objects.filter(username="admin").update(name="Ada Lovelace")
+        listed = browser.get("/access/invite-links/").text
+        assert "http://testserver/login/invite/" not in listed
+        assert "Ada Lovelace" in listed[listed.index("<tbody") :]
         link = InviteLink.objects.get()
         page = browser.post(f"/access/invite-links/{link.key}/enabled", {"enabled": "no"}, follow=True)
         assert "Revoked Team." in page.text
