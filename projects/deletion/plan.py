@@ -157,10 +157,15 @@ def _read_uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
 
 
 def _read_tokens(project: Project) -> tuple[list[str], list[str]]:
-    tokens = list(ApiToken.objects.filter(scopes__project=project).order_by("name"))
+    tokens = list(ApiToken.objects.filter(scopes__project=project).order_by("name", "environment_id"))
     scopes = read_scopes(tokens)
-    own = [token.name for token in tokens if is_own(token, project, scopes)]
-    return own, [token.name for token in tokens if not is_own(token, project, scopes)]
+    own = [_name_token(token) for token in tokens if is_own(token, project, scopes)]
+    return own, [_name_token(token) for token in tokens if not is_own(token, project, scopes)]
+
+
+def _name_token(token: ApiToken) -> str:
+    """Its name and environment: tokens of several environments often share a name."""
+    return f"{token.name} ({token.environment_id or 'all environments'})"
 
 
 def _read_access(project: Project) -> tuple[list[Access], list[Access]]:

@@ -305,7 +305,8 @@ def test_the_plan_names_what_is_lost(legacy, callers, people):
     plan = plan_project_deletion("legacy", caller=callers("viewer"))
     assert not plan.blocked
     assert plan.archived == ["legacy-old-a", "legacy-old-b"]
-    assert (plan.deleted_tokens, plan.narrowed_tokens) == (["own"], ["both"])
+    assert plan.deleted_tokens == ["own (development)"]
+    assert plan.narrowed_tokens == ["both (development)"]
     assert [(a.name, a.role) for a in plan.groups] == [("legacy-crew", "Member")]
     assert [(a.name, a.role) for a in plan.people] == [("member", "Owner")]
     assert (plan.segments, plan.context_fields) == (["legacy-vip"], ["legacy-tier"])

@@ -92,12 +92,12 @@ def test_what_is_lost_is_named_and_counted(browse, portal):
     ) in page
     for name in (
         "portal-export, portal-login",
-        "in development, in production",
+        "in development (development), in production (production)",
         "Former contractors (Member)",
     ):
         assert name in page
     assert "owner (Owner, Member)" in page
-    assert "API tokens that keep access to other projects: both." in page
+    assert "API tokens that keep access to other projects: both (" in page
     assert "Type legacy-portal to confirm" in page
 
 
