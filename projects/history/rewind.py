@@ -18,6 +18,7 @@ from playground.engine.definitions import (
     SegmentDefinition,
     StrategyDefinition,
 )
+from projects.history.flag_parts import NOTHING
 from projects.strategies.fields import MEMBERS
 
 Document = dict[str, Any]
@@ -303,7 +304,7 @@ _DEFAULTS: dict[str, Any] = {
 def _find_flag_in_environment(before: Mapping[str, Any], environment: str) -> Any:
     """Extracts one environment from an event that has a flag in all environments."""
     places = [place for place in before["environments"] if place["name"] == environment]
-    settings: Any = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
+    settings: Any = places[0] if places else NOTHING
     return {
         "enabled": settings["enabled"],
         "impression_data": before["impressionData"],

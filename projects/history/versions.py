@@ -46,8 +46,8 @@ def read_present_version(flag: Flag) -> Document:
     }
     strategies = list(Strategy.objects.filter(flag=flag).order_by("sort_order", "id"))
     for strategy, document in zip(strategies, read_strategy_documents(strategies), strict=True):
-        nothing = {"enabled": False, "variants": [], "strategies": []}
-        places.setdefault(strategy.environment_id, nothing)["strategies"].append(document)
+        place = places.setdefault(strategy.environment_id, {**NOTHING, "strategies": []})
+        place["strategies"].append(document)
     return {
         **make_metadata_document(flag),
         "dependencies": read_dependency_documents([flag.pk])[flag.pk],
@@ -162,7 +162,7 @@ def _make_environments(events: Iterable[PastEvent]) -> Iterator[str]:
 
 
 def _make_definition(now: Document, place: Document | None) -> FlagDefinition:
-    settings: Any = place or {"enabled": False, "variants": [], "strategies": []}
+    settings: Any = place or NOTHING
     return {
         "name": now["name"],
         "project": now["project"],

@@ -23,7 +23,7 @@ from playground.engine.literals import read_constraint_number
 from playground.engine.operators import OPERATORS
 from projects.models import ContextField
 from projects.strategies.constraint_rules import PARTIAL
-from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
+from projects.strategies.kept_values import LOST, by_reference, is_long, reference
 from projects.strategies.operator_help import HELP
 from projects.strategies.value_list import format_values, read_values
 
@@ -125,11 +125,11 @@ def read_constraints(form: QueryDict, stored: Any) -> list[dict[str, Any]]:
     ``stored`` are the constraints whose values rows may refer to.
     """
     lists = (_select_values(constraint) for constraint in objects_of(stored))
-    kept = KeptValues(values for values in lists if is_long(values))
+    kept = by_reference(values for values in lists if is_long(values))
     return [_read_row(form, f"c-{number}-", kept) for number in form.getlist("c")]
 
 
-def _read_row(form: QueryDict, prefix: str, kept: KeptValues) -> dict[str, Any]:
+def _read_row(form: QueryDict, prefix: str, kept: Mapping[str, Any]) -> dict[str, Any]:
     if referred := form.get(f"{prefix}kept"):
         values = kept.get(referred)
         own = {"values": values or [], "value": "", "kept": values is not None, "lost": values is None}

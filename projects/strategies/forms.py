@@ -24,7 +24,7 @@ from projects.strategies.constraint_forms import (
     read_constraints,
 )
 from projects.strategies.fields import FIELDS
-from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
+from projects.strategies.kept_values import LOST, by_reference, is_long, reference
 from projects.strategies.variant_forms import VariantRows, make_variant_rows, read_variant_rows
 from projects.strategies.variant_rules import make_variants
 
@@ -159,7 +159,7 @@ def _look_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[
     values, lost = {}, []
     for name, text in typed.items():
         parameter = name.removeprefix("kept-")
-        value = text if name == parameter else KeptValues([stored.get(parameter)]).get(text)
+        value = text if name == parameter else by_reference([stored.get(parameter)]).get(text)
         values[parameter] = "" if value is None else str(value)
         if value is None:
             lost.append(Problem(f"parameters.{parameter}", LOST))

@@ -23,12 +23,5 @@ def is_long(texts: Iterable[str]) -> bool:
     return sum(len(escape(text)) for text in texts) > LONG
 
 
-class KeptValues:
-    """Finds stored values by their reference."""
-
-    def __init__(self, stored: Iterable[Any]) -> None:
-        self._stored = list(stored)
-
-    def get(self, text: str) -> Any:
-        """The values, None if they are no longer stored."""
-        return next((values for values in self._stored if reference(values) == text), None)
+def by_reference(stored: Iterable[Any]) -> dict[str, Any]:
+    return {reference(values): values for values in stored}

@@ -14,7 +14,7 @@ from django.http import QueryDict
 from flagadmin.core.errors import Problem
 from flagadmin.core.wording import clip
 from playground.engine.coercion import mapping_of, objects_of, to_text, weight_of
-from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
+from projects.strategies.kept_values import LOST, by_reference, is_long, reference
 from projects.strategies.sentences import format_percent
 from projects.strategies.variant_rules import variants_problems
 
@@ -121,9 +121,8 @@ def _read_variant(
     }
     text: str | None = form.get(f"{prefix}payload", "")
     if kept_reference := form.get(f"{prefix}kept"):
-        text = KeptValues(mapping_of(other.get("payload")).get("value") for other in before.values()).get(
-            kept_reference
-        )
+        payloads = (mapping_of(other.get("payload")).get("value") for other in before.values())
+        text = by_reference(payloads).get(kept_reference)
     else:
         variant["open"] = True
     if kind := form.get(f"{prefix}payload-type"):

@@ -11,6 +11,7 @@ from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, SubmitPage
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
+from playground.pages.lines import count_looks
 from projects.access import access_flag
 from projects.console import api_path, flag_url, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
@@ -31,7 +32,7 @@ from releases.plans.forms import (
 )
 from releases.plans.impact import measure_start
 from releases.plans.queries import find_milestone, readable_plans, running_plans
-from releases.plans.view import PlanView, Who
+from releases.plans.view import PlanView
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.forms import read_safeguard
 from releases.safeguards.numbers import list_metrics
@@ -149,10 +150,11 @@ class AskPlan(ConfirmPage, OnPlan):
         if not view.may_change:
             raise NoAccess("You may not change strategies there.")
         _, button, milestone = self.question()
-        who, problem = None, None
+        impact, counts, problem = None, [], None
         if milestone is not None:
             try:
-                who = Who(measure_start(view.plan, milestone, now=timezone.now()).document())
+                measured = measure_start(view.plan, milestone, now=timezone.now())
+                impact, counts = measured.document(), count_looks(measured.who.people)
             except AppError as error:
                 problem = error
         flag_path = view.flag_path
@@ -161,7 +163,8 @@ class AskPlan(ConfirmPage, OnPlan):
             "verb": self.kwargs["verb"],
             "button": button,
             "milestone": milestone,
-            "who": who,
+            "impact": impact,
+            "counts": counts,
             "problem": problem,
             "cancel": flag_url(flag_path.project, flag_path.feature),
             "comment_required": requires_comment([flag_path.project], [flag_path.environment]),

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
 from groups.access import Caller
-from playground.comparison.compare import Change
-from playground.pages.lines import Count, count_looks
 from projects.models import Segment
 from projects.strategies.sentences import Summary, summarize_strategy
 from releases.models import Milestone, ReleasePlan
@@ -134,13 +132,3 @@ class PlanView:
     def urls(self) -> dict[str, str]:
         verbs = {verb: self.url_of("plan-ask", verb) for verb in ("start", "back", "off", "resume", "remove")}
         return verbs | {"pause": self.url_of("plan-pause"), "safeguard": self.url_of("plan-safeguard")}
-
-
-class Who(NamedTuple):
-    """The users who change if a milestone starts, as `Measured.document`."""
-
-    document: dict[str, Any]
-
-    @property
-    def counts(self) -> list[Count]:
-        return count_looks({Change(kind): number for kind, number in self.document["counts"].items()})
