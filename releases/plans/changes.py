@@ -71,20 +71,24 @@ class AddPlan(Kind):
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         if any(plan.state in UNFINISHED for plan in state.plans(name)):
             raise Conflict(f"{name} has a release plan that is not done.")
-        _check_template(state.project_environment.project_id, payload)
+        _find_template(state.project_environment.project_id, payload)
         added = PlanSnapshot("", "", State.PLANNED, None, [], [], [])
         state.set_plans(name, [added, *state.plans(name)])
 
-    def read(self, target: Target, payload: Payload) -> list[str]:
+    def read(self, target: Target, payload: Payload) -> dict[str, Any]:
+        """The flag's plans, and what the template has, which the plan copies."""
         plans = [plan.pk for plan in target.plans]
-        _check_template(target.project, payload)
-        return plans
+        milestones = _find_template(target.project, payload).milestones.order_by("place")
+        return {
+            "plans": plans,
+            "milestones": [[each.name, each.strategies, each.transition] for each in milestones],
+        }
 
 
-def _check_template(project_id: str, payload: Payload) -> None:
+def _find_template(project_id: str, payload: Payload) -> ReleaseTemplate:
     """Raises NotFound if no plan can be made from it any more."""
     try:
-        find_usable_template(ReleaseTemplate.objects.all(), payload["templateId"], project_id)
+        return find_usable_template(ReleaseTemplate.objects.all(), payload["templateId"], project_id)
     except ValidationError as error:
         [problem] = error.details
         raise NotFound(f"{problem.message[:1].upper()}{problem.message[1:]}.") from error

@@ -82,3 +82,22 @@ def test_a_plan_of_a_template_that_is_gone_is_a_conflict(api, cart):
     [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
     assert shown["conflict"] == f"Release template {key} not found."
     assert enter(api["admin"], made, "Applied").status_code == 409
+
+
+def test_a_plan_of_a_template_that_has_changed_is_a_conflict(api, cart):
+    key = make_template(api)
+    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
+    made = sent(api["owner"], change)
+    enter(api["admin"], made, "Approved")
+    assert api["admin"].put(f"{TEMPLATES}/{key}", {"description": "Slow"}, format="json").status_code == 200
+    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
+    assert "conflict" not in shown
+    milestones = [{"name": "All", "strategies": [{"name": "default"}]}, {"name": "End"}]
+    assert (
+        api["admin"].put(f"{TEMPLATES}/{key}", {"milestones": milestones}, format="json").status_code == 200
+    )
+    assert enter(api["admin"], made, "Applied").status_code == 409
+    edited = api["owner"].put(f"{REQUESTS}/{made['id']}/changes/{shown['id']}", change, format="json")
+    assert edited.json()["state"] == "In review"
+    enter(api["admin"], made, "Approved")
+    assert enter(api["admin"], made, "Applied").json()["state"] == "Applied"
