@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic import ValidationError as PydanticError
 
-from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError, join_path
 
 MAX_COUNT = 2**31 - 1
 DEFAULT_INSTANCE = "default"
@@ -208,7 +209,7 @@ def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], li
 def problems(error: PydanticError, path: str = "") -> list[Problem]:
     """Problems such as ``bucket.toggles.my-flag.yes: Input should be greater than or equal to 0``."""
     return [
-        Problem(_make_json_path(path, detail["loc"]), _make_message(detail))
+        Problem(reduce(join_path, detail["loc"], path), _make_message(detail))
         for detail in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
@@ -217,12 +218,3 @@ def _make_message(detail: Any) -> str:
     if detail["type"] == "model_type":
         return "Input should be an object"
     return str(detail["msg"]).removeprefix("Value error, ")
-
-
-def _make_json_path(path: str, location: tuple[str | int, ...]) -> str:
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        else:
-            path = f"{path}.{part}" if path else part
-    return path

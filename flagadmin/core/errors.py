@@ -31,6 +31,13 @@ class Problem:
         return {"path": self.path, "message": self.message}
 
 
+def join_path(path: str, part: str | int) -> str:
+    """``data`` and ``features`` are ``data.features``, that and 3 ``data.features[3]``."""
+    if isinstance(part, int):
+        return f"{path}[{part}]"
+    return f"{path}.{part}" if path else part
+
+
 class AppError(Exception):
     """An error that is shown to the caller.
 

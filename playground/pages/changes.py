@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 from django.http import QueryDict
+from django.utils.text import capfirst
 
 from flagadmin.core.lists.charts import format_percent
 from flagadmin.core.lists.pages import Column, Filter, Listing
@@ -116,7 +117,7 @@ class Changes:
         kinds = [change for change in COUNTED if counts[change] or change is self.change]
         return [
             ("All changes", url(change=None), None, self.change is None),
-            *((_capitalize(LOOKS[c].words), url(change=c.value), None, c is self.change) for c in kinds),
+            *((capfirst(LOOKS[c].words), url(change=c.value), None, c is self.change) for c in kinds),
         ]
 
     @property
@@ -171,7 +172,7 @@ class Changes:
     def csv_header(self) -> list[str]:
         if self.only:
             return ["Flag", "Change", "Context", "Before", "Why before", "After", "Why after"]
-        kinds = [_capitalize(LOOKS[change].words) for change in COUNTED]
+        kinds = [capfirst(LOOKS[change].words) for change in COUNTED]
         return ["Flag", "Project", f"{self.noun.capitalize()}s", "Change", *kinds, "On before", "On after"]
 
     def csv_rows(self) -> Iterator[list[Any]]:
@@ -226,10 +227,6 @@ class Examples(Sequence[Example]):
 
 def format_context(context: Context) -> str:
     return ", ".join(f"{field}={text}" for field, text in context.fields.items())
-
-
-def _capitalize(words: str) -> str:
-    return words[0].upper() + words[1:]
 
 
 def format_share(part: float, whole: int) -> str:

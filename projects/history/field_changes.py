@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
+from django.utils.text import capfirst
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
@@ -183,7 +184,7 @@ _CHANGES: dict[str, Callable[[AuditEvent, Names], Iterator[FieldChange]]] = {
 
 def _label(key: str) -> str:
     words = _LABELS.get(key) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).lower()
-    return words[:1].upper() + words[1:]
+    return capfirst(words)
 
 
 def _format_value(value: Any) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.core.errors import Problem
+from flagadmin.core.errors import Problem, join_path
 from flagadmin.core.wording import choices
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, PERCENTAGES
@@ -107,21 +107,21 @@ def strategy_problems(
     if strategy["name"] not in known_names.strategy_types:
         known = choices(known_names.strategy_types)
         yield Problem(
-            _join_path(path, "name"), f"strategy type {strategy['name']} not found. Available: {known}"
+            join_path(path, "name"), f"strategy type {strategy['name']} not found. Available: {known}"
         )
     for key, value in strategy["parameters"].items():
         if not isinstance(value, str):
-            yield Problem(_join_path(path, f"parameters.{key}"), "must be a string, a number or a boolean")
+            yield Problem(join_path(path, f"parameters.{key}"), "must be a string, a number or a boolean")
     yield from constraints_problems(
         strategy["constraints"],
-        _join_path(path, "constraints"),
+        join_path(path, "constraints"),
         legal_values=known_names.legal_values,
         limits=limits,
     )
     variants = strategy["variants"] if given_variants is None else given_variants
-    yield from variants_problems(variants, _join_path(path, "variants"))
+    yield from variants_problems(variants, join_path(path, "variants"))
     yield from segments_problems(
-        strategy["segments"], _join_path(path, "segments"), segments=known_names.segments, limits=limits
+        strategy["segments"], join_path(path, "segments"), segments=known_names.segments, limits=limits
     )
 
 
@@ -147,7 +147,7 @@ def list_strategy_warnings(strategy: StrategyDefinition, path: str) -> Iterator[
     for key in PERCENTAGES:
         value = strategy["parameters"].get(key)
         if isinstance(value, str) and not _is_percentage(value):
-            yield Problem(_join_path(path, f"parameters.{key}"), "Enter a number from 0 to 100")
+            yield Problem(join_path(path, f"parameters.{key}"), "Enter a number from 0 to 100")
 
 
 def _is_percentage(text: str) -> bool:
@@ -155,7 +155,3 @@ def _is_percentage(text: str) -> bool:
         return 0 <= float(text) <= 100
     except ValueError:
         return False
-
-
-def _join_path(path: str, member: str) -> str:
-    return f"{path}.{member}" if path else member

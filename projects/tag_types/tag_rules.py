@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flagadmin.core.errors import Problem
+from flagadmin.core.errors import Problem, join_path
 from flagadmin.core.wording import choices
 from projects.strategies.known_names import KnownNames
 
@@ -20,13 +20,9 @@ def tag_problems(
     """Problems of a tag. ``names`` are the names of its members in the body. Spaces count and are kept."""
     if tag_type not in known_names.tag_types:
         known = choices(known_names.tag_types)
-        yield Problem(_join_path(path, names[0]), f"tag type {tag_type} not found. Available: {known}")
+        yield Problem(join_path(path, names[0]), f"tag type {tag_type} not found. Available: {known}")
     if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
         yield Problem(
-            _join_path(path, names[1]),
+            join_path(path, names[1]),
             f'Tag "{value[:MAX_LENGTH]}": use {MIN_LENGTH} to {MAX_LENGTH} characters',
         )
-
-
-def _join_path(path: str, member: str) -> str:
-    return f"{path}.{member}" if path else member

@@ -2,6 +2,8 @@
 
 import re
 
+from django.utils.text import capfirst
+
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 
@@ -148,7 +150,7 @@ def make_label(event_type: str) -> str:
     text = re.sub(r" (in|for|to) \{environment\}", "", find_template(event_type))
     text = re.sub(r"(flag )?\{feature\}", "a flag", text)
     text = text.replace("project {project}", "a project").replace(" {subject}", "")
-    return text[:1].upper() + text[1:]
+    return capfirst(text)
 
 
 def read_address(event: AuditEvent) -> str:

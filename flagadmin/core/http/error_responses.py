@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from flagadmin.core import errors
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.outages import reach
-from flagadmin.core.errors import AppError, Problem
+from flagadmin.core.errors import AppError, Problem, join_path
 from flagadmin.core.http import health
 from flagadmin.core.http.logs import drop_secrets, request_id
 
@@ -108,21 +108,13 @@ def problems_of(detail: Any, path: str = "") -> Iterator[Problem]:
     """DRF's nested error detail, flattened to problems with JSON paths ("values[2].name")."""
     if isinstance(detail, dict):
         for key, value in detail.items():
-            yield from problems_of(value, _join_path(path, key))
+            yield from problems_of(value, path if key == "non_field_errors" else join_path(path, key))
     elif isinstance(detail, list):
         for index, item in enumerate(detail):
             nested = isinstance(item, dict | list)
             yield from problems_of(item, f"{path}[{index}]" if nested else path)
     else:
         yield Problem(path, str(detail))
-
-
-def _join_path(path: str, key: str | int) -> str:
-    if key == "non_field_errors":
-        return path
-    if isinstance(key, int):
-        return f"{path}[{key}]"
-    return f"{path}.{key}" if path else key
 
 
 def make_error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:

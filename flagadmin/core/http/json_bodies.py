@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from flagadmin.core import errors
-from flagadmin.core.errors import AppError
+from flagadmin.core.errors import AppError, join_path
 
 
 def inflate(body: bytes, encoding: str, limit: int) -> bytes:
@@ -130,8 +130,7 @@ def _find_path(data: Any, sought: Callable[[Any], bool]) -> str | None:
         if sought(value):
             return path
         if isinstance(value, dict):
-            inner = [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
-            waiting += reversed(inner)
+            waiting += reversed([(join_path(path, key), item) for key, item in value.items()])
         elif isinstance(value, list):
-            waiting += reversed([(f"{path}[{index}]", item) for index, item in enumerate(value)])
+            waiting += reversed([(join_path(path, index), item) for index, item in enumerate(value)])
     return None

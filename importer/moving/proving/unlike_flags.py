@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from flagadmin.core.errors import join_path
 from importer.moving.proving.answers import Flags, make_definitions
 from importer.moving.proving.proof import Difference, TokenProof
 from importer.moving.proving.proof_people import People
@@ -115,7 +116,7 @@ def _find_reason(there: Mapping[str, Any] | None, here: Mapping[str, Any] | None
 def _unlike(there: Any, here: Any, path: str) -> Iterator[str]:
     if isinstance(there, Mapping) and isinstance(here, Mapping):
         for key in dict.fromkeys((*there, *here)):
-            yield from _unlike(there.get(key), here.get(key), f"{path}.{key}" if path else key)
+            yield from _unlike(there.get(key), here.get(key), join_path(path, key))
     elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
         for place, (old, new) in enumerate(zip(there, here, strict=True)):
             yield from _unlike(old, new, f"{path}[{place}]")
