@@ -23,7 +23,7 @@ from flagadmin.core.server.loop_routes import Headers, Ready
 from flagadmin.core.server.paced_writing import is_large, send_large
 from relay.copy import Copy
 from relay.health import Health
-from relay.http import MAX_BODY, Request, respond_error, respond_json
+from relay.http import MAX_BODY, Request, read_path, respond_error, respond_json
 from relay.listening import STREAMING
 from relay.presence import PATH as RELAYS
 from relay.presence import Presence
@@ -90,9 +90,10 @@ class Application:
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         cors: Headers = []
-        if _CORS.match(scope.path):
+        path = read_path(scope)
+        if _CORS.match(path):
             cors = list(make_headers(scope.headers.get("origin") or "", self._origins).items())
-        if scope.method == "GET" and (opening := self._openings.get(scope.path)):
+        if scope.method == "GET" and (opening := self._openings.get(path)):
             await self._streams.serve(lambda: opening(Request(scope, b"")), scope, protocol, cors)
             return
         if cors and scope.method == "OPTIONS":
@@ -133,7 +134,7 @@ class Application:
         await self._tokens.find(Request(scope, b"").secret)
 
     def _find_handler(self, request: Request) -> Handler:
-        path = request.path.rstrip("/")
+        path = request.path
         handler = self._routes.get((request.method, path))
         if handler is not None:
             return handler

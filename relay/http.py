@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -31,7 +32,7 @@ class Request:
     def __init__(self, scope: Any, body: bytes) -> None:
         # To HEAD, the server sends no body.
         self.method: str = "GET" if scope.method == "HEAD" else scope.method
-        self.path: str = scope.path
+        self.path = read_path(scope)
         self.query: str = scope.query_string
         self._peer = get_peer(scope)
         self._body = body
@@ -74,6 +75,12 @@ class Request:
 
 def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Ready:
     return Ready(status, [JSON, *(headers or {}).items()], orjson.dumps(document))
+
+
+def read_path(scope: Any) -> str:
+    """The path without slashes that are too many: SDKs whose base URL ends with one send two."""
+    path: str = scope.path
+    return re.sub("/+", "/", path.rstrip("/")) or "/"
 
 
 def respond_error(path: str, error: AppError) -> Ready:

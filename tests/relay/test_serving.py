@@ -76,6 +76,15 @@ def test_sdks_get_the_upstreams_bytes(relay: Relay, upstream: Upstream) -> None:
     assert [each["name"] for each in named["features"]] == ["everyone"]
 
 
+def test_repeated_slashes_count_as_one(relay: Relay) -> None:
+    expected = relay.get("/api/client/features/half", BACKEND)
+    assert relay.get("/api//client/features///half/", BACKEND) == expected
+    assert relay.call("OPTIONS", "/api//frontend")[0] == 204
+    with closing(Client(relay.port, BACKEND)) as client:
+        client._connection.request("GET", "/api//client/streaming", headers={"Authorization": BACKEND})
+        assert client._connection.getresponse().headers["Content-Type"] == "text/event-stream"
+
+
 @pytest.mark.parametrize("path", ["/api/client/features", "/api/client/delta"])
 def test_answers_are_compressed_for_who_accepts_gzip(relay: Relay, path: str) -> None:
     with closing(Client(relay.port, BACKEND)) as client:
