@@ -87,4 +87,4 @@ def test_every_offered_event_has_a_group_and_a_label(provider):
 def test_the_form_shows_what_events_tell_with_their_names(browse):
     text = page_text(browse("admin").get("/integrations/new/webhook"))
     assert "Change requests" in text
-    assert re.search(r"Switched off a flag\s*feature-environment-disabled", text)
+    assert re.search(r"Turned off a flag\s*feature-environment-disabled", text)

@@ -1,4 +1,4 @@
-"""Describes an audit event in a sentence without its actor: "switched on apple-pay in production"."""
+"""Describes an audit event in a sentence without its actor: "turned on apple-pay in production"."""
 
 import re
 
@@ -31,8 +31,8 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_UNCOMPLETED: "marked flag {feature} as not completed",
     E.CODE_REFERENCES_REPORTED: "reported where flags are in the code of {subject}",
     E.FEATURE_PROJECT_CHANGE: "moved flag {feature} to project {project}",
-    E.FEATURE_ENVIRONMENT_ENABLED: "switched on {feature} in {environment}",
-    E.FEATURE_ENVIRONMENT_DISABLED: "switched off {feature} in {environment}",
+    E.FEATURE_ENVIRONMENT_ENABLED: "turned on {feature} in {environment}",
+    E.FEATURE_ENVIRONMENT_DISABLED: "turned off {feature} in {environment}",
     E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: "changed the variants of {feature} in {environment}",
     E.FEATURE_STRATEGY_ADD: "added a strategy to {feature} in {environment}",
     E.FEATURE_STRATEGY_UPDATE: "changed a strategy of {feature} in {environment}",
@@ -146,9 +146,10 @@ def find_template(event_type: str) -> str:
 
 
 def make_label(event_type: str) -> str:
-    """What any event of this type tells, such as ``Switched on a flag``."""
+    """What any event of this type tells, such as ``Turned on a flag``."""
     text = re.sub(r" (in|for|to) \{environment\}", "", find_template(event_type))
     text = re.sub(r"(flag )?\{feature\}", "a flag", text)
+    text = re.sub(r"(change request|release plan) \{subject\}", r"a \1", text)
     text = text.replace("project {project}", "a project").replace(" {subject}", "")
     return capfirst(text)
 

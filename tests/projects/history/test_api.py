@@ -65,7 +65,7 @@ def test_an_event_has_its_states_before_and_after(api, events):
         "data": None,
         "preData": None,
         "label": "Feature environment enabled",
-        "summary": "flagadmin switched on cart in production",
+        "summary": "flagadmin turned on cart in production",
     }
     assert event | expected == event
     created = api["admin"].get(f"{URL}?type=feature-created&project=shop").json()["events"][0]
