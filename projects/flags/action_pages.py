@@ -157,9 +157,7 @@ class Parents(AsksFirst):
         return self.read_field("do") == "remove"
 
     def stored(self, flag: Flag) -> dict[str, Any]:
-        return {
-            dependency["feature"]: dependency for dependency in read_dependency_documents([flag.pk])[flag.pk]
-        }
+        return {dependency["feature"]: dependency for dependency in read_dependency_documents(flag)}
 
     def act(self) -> str:
         name, parent = self.place[1], self.parent()

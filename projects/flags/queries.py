@@ -92,13 +92,10 @@ def make_dependency_document(parent: str, enabled: bool, variants: list[str]) ->
     return {"feature": parent, "enabled": enabled, "variants": variants}
 
 
-def read_dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
-    """The parents of each flag, in the order in which they were added."""
-    documents: dict[int, list[Document]] = defaultdict(list)
-    rows = Dependency.objects.filter(flag_id__in=list(flag_ids)).order_by("id")
-    for flag_id, *parent in rows.values_list("flag_id", "parent__name", "enabled", "variants"):
-        documents[flag_id].append(make_dependency_document(*parent))
-    return documents
+def read_dependency_documents(flag: Flag) -> list[Document]:
+    """The flag's parents, in the order in which they were added."""
+    rows = Dependency.objects.filter(flag=flag).order_by("id")
+    return [make_dependency_document(*row) for row in rows.values_list("parent__name", "enabled", "variants")]
 
 
 def list_flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:

@@ -50,7 +50,7 @@ def read_present_version(flag: Flag) -> Document:
         place["strategies"].append(document)
     return {
         **make_metadata_document(flag),
-        "dependencies": read_dependency_documents([flag.pk])[flag.pk],
+        "dependencies": read_dependency_documents(flag),
         "environments": [{"name": name, **places[name]} for name in sorted(places)],
     }
 

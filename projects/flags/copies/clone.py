@@ -60,7 +60,7 @@ def clone_flag(
 
 def _make_document(flag: Flag, source: str) -> dict[str, object]:
     strategies = read_strategy_documents(Strategy.objects.filter(flag=flag))
-    parents = read_dependency_documents([flag.pk])[flag.pk]
+    parents = read_dependency_documents(flag)
     return make_metadata_document(flag) | {
         "clonedFrom": source,
         "strategies": strategies,
