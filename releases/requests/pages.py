@@ -206,7 +206,7 @@ class EndRequest(ConfirmPage):
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         row = self.request_row
-        requests = ("Requests", project_url(row.project_id, "change-requests"))
+        requests = ("Change requests", project_url(row.project_id, "change-requests"))
         return (*get_project_breadcrumbs(row.project), requests, (name_request(row), request_url(row)))
 
     def act(self) -> tuple[str, str]:

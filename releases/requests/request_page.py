@@ -38,7 +38,7 @@ class RequestPage(ConsolePage):
         return name_request(self.change_request)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
-        requests = ("Requests", project_url(self.change_request.project_id, "change-requests"))
+        requests = ("Change requests", project_url(self.change_request.project_id, "change-requests"))
         return (*get_project_breadcrumbs(self.change_request.project), requests)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
