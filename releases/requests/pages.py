@@ -7,6 +7,7 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
+from flagadmin.core.edit_conflicts import Expected, hash_document
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
@@ -17,7 +18,7 @@ from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
-from releases.requests.access import access_request, may_edit
+from releases.requests.access import access_request, list_proposal, may_edit
 from releases.requests.conflicts import name_for_changes, name_request
 from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
@@ -122,6 +123,11 @@ DONE = {
 }
 
 
+def expect_shown(post: Mapping[str, str]) -> Expected:
+    """The proposal that the page of a form has shown."""
+    return frozenset([post["proposal"]]) if post.get("proposal") else None
+
+
 class SetState(RequestAction):
     def act(self) -> str:
         project_id, number = self.target
@@ -134,7 +140,7 @@ class SetState(RequestAction):
             post.get("state", ""),
             text=text,
             at=at,
-            expected=frozenset([post["proposal"]]) if post.get("proposal") else None,
+            expected=expect_shown(post),
             caller=self.caller,
         )
         return DONE[State(self.request.POST["state"])].format(request.pk)
@@ -192,10 +198,15 @@ class EndRequest(ConfirmPage):
             "lead": f"{name_request(row)}: {pluralize(row.changes.count(), 'change')} to {row.environment_id}.",
             "consequences": [LOSSES[self.verb]],
             "blocked": self.find_obstacle(row),
+            "hidden": [("proposal", self.read_proposal() or hash_document(list_proposal(row)))],
             "button": f"{self.verb} {name}",
             "cancel": request_url(row),
             "keep": f"Keep {name}",
         }
+
+    def read_proposal(self) -> str:
+        """The fingerprint of what the page that leads here has shown; "" if none did."""
+        return self.request.POST.get("proposal") or self.request.GET.get("proposal", "")
 
     def find_obstacle(self, row: ChangeRequest) -> str:
         if self.verb == "Discard":
@@ -215,5 +226,12 @@ class EndRequest(ConfirmPage):
             propose.delete_request(project_id, number, caller=self.caller)
             return "Discarded the draft.", project_url(project_id, "change-requests")
         text = self.request.POST.get("comment", "").strip()
-        row = set_any_state(project_id, number, ENDS[self.verb], text=text, caller=self.caller)
+        row = set_any_state(
+            project_id,
+            number,
+            ENDS[self.verb],
+            text=text,
+            expected=expect_shown(self.request.POST),
+            caller=self.caller,
+        )
         return DONE[State(row.state)].format(row.pk), request_url(row)

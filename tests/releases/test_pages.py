@@ -95,7 +95,7 @@ def test_ending_a_request_for_good_asks_first(browse, cart):
         owner.post(SWITCH, OFF | {"add_to_request": "yes"})
         url = f"/projects/shop/change-requests/{ChangeRequest.objects.latest('pk').pk}/"
         owner.post(f"{url}state", {"state": "In review"})
-        assert f'href="{url}{verb}/"' in who.get(url).text
+        assert f'href="{url}{verb}/?proposal=' in who.get(url).text
         assert "cannot be opened again" in page_text(who.get(f"{url}{verb}/"))
         assert ChangeRequest.objects.latest("pk").state == "In review"
         assert who.post(f"{url}{verb}/", {"comment": "Not now"}).url == url

@@ -1,4 +1,4 @@
-"""Nobody approves, applies or schedules what they have not read: the author may have edited it since."""
+"""Nobody approves, ends, applies or schedules what they have not read: the author may have edited it since."""
 
 import re
 from typing import Any
@@ -77,3 +77,27 @@ def test_the_page_approves_what_it_has_shown(api, browse, cart):
     admin.post(f"{address}state", approval | {"proposal": proposal})
     assert ChangeRequest.objects.get().state == "Approved"
     assert api["viewer"].get(f"{SHOP}/change-requests/{made['id']}").json()["state"] == "Approved"
+
+
+@pytest.mark.parametrize(
+    ("verb", "by", "state"), [("Reject", "admin", "Rejected"), ("Cancel", "member", "Cancelled")]
+)
+def test_the_page_that_ends_a_request_ends_what_was_read(verb, by, state, api, browse, cart):
+    made, person = sent(api["member"], turn(False)), browse(by)
+    address = f"/projects/shop/change-requests/{made['id']}/"
+
+    def follow_link() -> tuple[str, Any]:
+        [link] = re.findall(rf'href="([^"]+)">{verb}', person.get(address).text)
+        return link.partition("?")[0], dict(person.get(link).context["hidden"])
+
+    confirmation, shown = follow_link()
+    edit(api["member"], made)
+    for _ in range(2):
+        refused = person.post(confirmation, shown)
+        assert refused.status_code == 409
+        assert "has been edited since you opened it." in page_text(refused)
+        shown = dict(refused.context["hidden"])
+    assert ChangeRequest.objects.get().state == "In review"
+    confirmation, shown = follow_link()
+    person.post(confirmation, shown)
+    assert ChangeRequest.objects.get().state == state
