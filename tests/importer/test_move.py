@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 from copy import deepcopy
 
@@ -126,6 +127,22 @@ def test_a_proof_names_each_flag_that_differs_and_why(unleash, run):
     assert (
         "cannot   flag p0.flag-00004 in development: p0.flag-00004 is archived and will be skipped." in text
     )
+
+
+def test_a_proof_counts_edge_cases_apart_from_users(unleash, run):
+    run("apply", unleash)
+    archive_flags("p1", ["p1.flag-00025"], caller=Caller.system())
+    Strategy.objects.filter(flag__name="p0.flag-00028", environment="production").update(
+        parameters={"rollout": "99", "stickiness": "userId", "groupId": "g"}
+    )
+    _, text, report = run("prove", unleash, "--users", "300")
+    differences = [each for token in report["tokens"] for each in token["differences"]]
+    assert len(differences) > 2
+    for each in differences:
+        counts = re.search(r"\(([^()]*)\)$", each["reason"])[1].split(", ")
+        users = [count for count in counts if re.match(r"[\d,]+ (?!edge case)", count)]
+        assert sum(int(count.split()[0]) for count in users) == each["users"], each
+    assert re.search(r"\d edge cases? (on|off) there, (on|off) here", text), text
 
 
 def test_what_is_refused_keeps_everything_from_being_written(unleash, run):

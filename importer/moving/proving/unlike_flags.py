@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from flagadmin.core.errors import join_path
+from flagadmin.core.wording import pluralize
 from importer.moving.proving.answers import Flags, make_definitions
 from importer.moving.proving.proof import Difference, TokenProof
 from importer.moving.proving.proof_people import People
@@ -53,9 +54,15 @@ def compare(
 
 
 def _count_changes(flag: FlagChanges) -> str:
-    """Counts the users, or edge cases, with each change. Unknown where only an SDK can tell."""
-    everyone = ((SWITCHES.get(change, change.words), flag.for_everyone.count(change)) for change in COUNTED)
-    return ", ".join(f"{number:,} {words}" for words, number in everyone if number)
+    """Counts the users with each change, then the edge cases. Unknown where only an SDK can tell."""
+    words = {change: SWITCHES.get(change, change.words) for change in COUNTED}
+    users = {change: flag.for_users.count(change) for change in COUNTED}
+    cases = {change: flag.for_everyone.count(change) - users[change] for change in COUNTED}
+    counted = [f"{number:,} {words[change]}" for change, number in users.items() if number]
+    counted += [
+        f"{pluralize(number, 'edge case')} {words[change]}" for change, number in cases.items() if number
+    ]
+    return ", ".join(counted)
 
 
 def _find_unlike(there: Flags, here: Flags) -> set[str]:
