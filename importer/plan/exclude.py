@@ -1,6 +1,6 @@
 """Removes flags that the user excluded from an import body."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -53,3 +53,8 @@ def exclude_flags(body: Body, names: Iterable[str]) -> Body:
             for entry in data["savedContexts"]
         ]
     return replace(body, data=data)  # type: ignore[arg-type]
+
+
+def exclude_links(body: Body, names: Container[str]) -> Body:
+    links = [entry for entry in body.data.get("links") or () if entry["feature"] not in names]
+    return replace(body, data=body.data | {"links": links})

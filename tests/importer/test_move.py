@@ -21,7 +21,7 @@ from importer.moving.reading import exports, source
 from importer.moving.reading.source import Source, SourceError
 from importer.moving.writing import move
 from projects.flags.archive.actions import archive_flags, delete_flags
-from projects.models import Environment, Flag, Project, ProjectEnvironment, Segment, Strategy
+from projects.models import Environment, Flag, FlagLink, Project, ProjectEnvironment, Segment, Strategy
 from projects.projects.actions import update_project
 from projects.segments.actions import update_segment
 from projects.strategies.actions import update_strategy
@@ -127,6 +127,21 @@ def test_a_proof_names_each_flag_that_differs_and_why(unleash, run):
     assert (
         "cannot   flag p0.flag-00004 in development: p0.flag-00004 is archived and will be skipped." in text
     )
+
+
+def test_flags_with_links_that_were_archived_here_do_not_keep_the_rest_from_moving(run):
+    recording = json.loads(gzip.decompress(FILE.read_bytes()))
+    with replayed(recording) as replay:
+        run("apply", replay)
+        archive_flags("web", ["web.cart-m"], caller=Caller.system())
+        links = list(FlagLink.objects.filter(flag__name="web.cart-m").values())
+        update_segment(Segment.objects.get(name="nordics").pk, {"constraints": []}, caller=Caller.system())
+        _, text, report = run("apply", replay, "--overwrite")
+    assert "flag web.cart-m in production: web.cart-m is archived and will be skipped." in text
+    assert not report["refused"], text
+    assert Segment.objects.get(name="nordics").constraints
+    assert Flag.objects.get(name="web.cart-m").archived_at
+    assert list(FlagLink.objects.filter(flag__name="web.cart-m").values()) == links != []
 
 
 def test_a_proof_counts_edge_cases_apart_from_users(unleash, run):

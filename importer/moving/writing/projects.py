@@ -28,7 +28,7 @@ from importer.moving.writing.keeping import (
 )
 from importer.moving.writing.shared import SegmentIds, move_field, move_segment
 from importer.plan.build import plan_import
-from importer.plan.exclude import exclude_flags, name_flag
+from importer.plan.exclude import exclude_flags, exclude_links, name_flag
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.report.document import plan_document
 from projects.models import Flag, Project, ProjectEnvironment
@@ -157,12 +157,13 @@ class ProjectMove:
 
     def _move_flags(self) -> Iterator[Line]:
         """Imports each environment."""
-        deleted = self._find_deleted()
+        deleted, archived = self._find_deleted(), self._find_archived()
         for name in sorted(deleted):
             yield Line(Kind.CONFLICT, f"flag {name}", DELETED, self.id, name)
         actions: dict[str, set[Action]] = {}
         for environment, data in self.project.flags.items():
             body = exclude_flags(self._read_body(environment, data), deleted)
+            body = exclude_links(body, archived)
             plan = plan_import(body, caller=SYSTEM)
             conflicts = [flag for flag in plan.flags.values() if self._is_conflict(flag, environment)]
             if conflicts:
@@ -184,6 +185,12 @@ class ProjectMove:
         names = {flag["name"] for data in self.project.flags.values() for flag in data["features"]}
         edited = names & self.edits.flag_names
         return edited - {*Flag.objects.filter(name__in=edited).values_list("name", flat=True)}
+
+    def _find_archived(self) -> set[str]:
+        """Flags that are archived here alone. Imports skip them, but refuse links to them."""
+        active = {flag.name for flag in self.project.listed} - self.project.archived
+        here = Flag.objects.filter(name__in=active).exclude(archived_at=None)
+        return {*here.values_list("name", flat=True)}
 
     def _read_body(self, environment: str, data: dict[str, Any]) -> Body:
         document = {"project": self.id, "environment": environment}
