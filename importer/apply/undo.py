@@ -36,6 +36,14 @@ from projects.history.queries import readable_events
 from projects.models import Flag
 from projects.strategies.known_names import load_known_names
 
+PROMOTION_PERMISSIONS = (
+    Permission.CREATE_FEATURE_STRATEGY,
+    Permission.UPDATE_FEATURE_STRATEGY,
+    Permission.DELETE_FEATURE_STRATEGY,
+    Permission.UPDATE_FEATURE_ENVIRONMENT,
+    Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+)
+"""The permissions that undoing a promotion may need: `change_permissions`."""
 _CHANGED_IN_OTHER_ENVIRONMENTS = """
 SELECT f.name FROM projects_flag f
  WHERE f.id = ANY(%(flags)s)
@@ -96,6 +104,16 @@ def plan_undo(run: ImportRun, *, caller: Caller) -> Undoing:
     )
 
 
+def check_may_undo(run: ImportRun, *, caller: Caller) -> None:
+    """What can be checked without the flags: its state, and a permission without which none could be restored.
+
+    Raises NoAccess, Conflict.
+    """
+    needed = PROMOTION_PERMISSIONS if run.promoted_from else [Permission.UPDATE_FEATURE]
+    caller.check_any(needed, project=run.project, environment=run.environment)
+    _check_state(run)
+
+
 def find_undoing(run: ImportRun, *, caller: Caller) -> Undoing | None:
     """Finds what undoing the import has done. None if the caller may not read that."""
     undone = EventType.PROMOTION_UNDONE if run.promoted_from else EventType.IMPORT_UNDONE
@@ -114,11 +132,15 @@ def find_undoing(run: ImportRun, *, caller: Caller) -> Undoing | None:
     return Undoing(restored, deleted, archived, event, person.display_name if person else event.actor_name)
 
 
-def _plan_and_check(run: ImportRun, caller: Caller) -> list[FlagPlan]:
+def _check_state(run: ImportRun) -> None:
     if run.state != ImportRun.State.DONE:
         raise Conflict(
             f"This {run.noun} is {run.get_state_display().lower()}. Only a completed one can be undone."
         )
+
+
+def _plan_and_check(run: ImportRun, caller: Caller) -> list[FlagPlan]:
+    _check_state(run)
     stored = read_flags(list(run.after), project=run.project, environment=run.environment)
     _check_unchanged(run, stored)
     plans = [_plan_restored(stored[name], run) for name in run.after]

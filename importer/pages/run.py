@@ -12,7 +12,7 @@ from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.db.transactions import stream_rows
-from flagadmin.core.errors import AppError, NotFound
+from flagadmin.core.errors import AppError, NotFound, ValidationError
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
@@ -36,6 +36,7 @@ from projects.projects.required_comments import requires_comment
 State = ImportRun.State
 PART_NAMES = {STRATEGIES: "Strategies", VARIANTS: "Variants", ENABLED: "On or off"}
 NAMED_IN_CURL = 3
+ACTIONS = ("confirm", "copy", "convert", "exclude", "include", "restore", "check")
 
 
 class RunPage(ConsolePage):
@@ -154,6 +155,8 @@ class RunPage(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
         action = request.POST.get("do", "")
+        if action == "undo":  # of a page that version 1.2 has shown
+            return self.redirect("import-undo")
         try:
             self.act(action)
         except NotFound:
@@ -162,8 +165,11 @@ class RunPage(ConsolePage):
             if action == "confirm" and self.run.state == State.PENDING:
                 return self.refuse(error)
             messages.error(request, error.message)
-        url = reverse("import-run", args=[self.run.id])
-        by_script = "HX-Request" in request.headers
+        return self.redirect("import-run")
+
+    def redirect(self, page: str) -> HttpResponseBase:
+        url = reverse(page, args=[self.run.id])
+        by_script = "HX-Request" in self.request.headers
         return HttpResponseClientRedirect(url) if by_script else HttpResponseRedirect(url)
 
     def act(self, action: str) -> None:
@@ -191,6 +197,8 @@ class RunPage(ConsolePage):
             self.check()
         elif action == "check":
             self.check()
+        else:
+            raise ValidationError.at("do", f"must be one of {', '.join(ACTIONS)}, not {action[:40]!r}")
 
     def convert(self) -> None:
         file = self.request.FILES.get("users")

@@ -8,7 +8,7 @@ from django.urls import reverse
 from flagadmin.core.errors import AppError, NoAccess
 from flagadmin.core.wording import choices, pluralize
 from groups.console import Breadcrumbs, ConfirmPage
-from importer.apply.undo import Undoing, plan_undo, undo_import
+from importer.apply.undo import Undoing, check_may_undo, plan_undo, undo_import
 from importer.models import ImportRun
 from importer.pages.naming import list_pages_above_part
 from importer.runs import access_run
@@ -37,9 +37,10 @@ class UndoPage(ConfirmPage):
 
     def plan_undoing(self) -> tuple[Undoing | None, str]:
         """What it would do, None if that is not looked up, and why it is not possible. Raises NoAccess."""
-        if self.run.written > MAX_PLANNED:
-            return None, ""
         try:
+            check_may_undo(self.run, caller=self.caller)
+            if self.run.written > MAX_PLANNED:
+                return None, ""
             return plan_undo(self.run, caller=self.caller), ""
         except NoAccess:
             raise

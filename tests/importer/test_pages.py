@@ -67,6 +67,40 @@ def test_undoing_says_which_flags_it_deletes_archives_and_restores(browse):
     assert "Restored a. Deleted b. Archived, because it was already in use: c." in text
 
 
+def test_the_undo_button_of_the_page_of_1_2_leads_to_the_question(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    confirm(browser, address)
+    assert browser.post(address, {"do": "undo"}).url == f"{address}undo"
+    assert (
+        browser.post(address, {"do": "undo"}, headers={"HX-Request": "true"})["HX-Redirect"]
+        == f"{address}undo"
+    )
+    assert Flag.objects.exists()
+
+
+def test_an_unknown_action_is_named_with_the_choices(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    text = page_text(browser.post(address, {"do": "nope"}, follow=True))
+    assert "do: must be one of confirm, copy, convert, exclude, include, restore, check, not 'nope'" in text
+
+
+def test_undoing_many_flags_is_asked_only_of_those_who_may_while_it_is_possible(browse, monkeypatch):
+    monkeypatch.setattr("importer.pages.undo.MAX_PLANNED", 0)
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    pending = page_text(browser.get(f"{address}undo"))
+    assert "Only a completed one can be undone." in pending
+    confirm(browser, address)
+    assert "Restores changed flags." in page_text(browser.get(f"{address}undo"))
+    assert browse("viewer").get(f"{address}undo").status_code == 403
+    browser.post(f"{address}undo")
+    undone = page_text(browser.get(f"{address}undo"))
+    assert "This import is undone. Only a completed one can be undone." in undone
+    assert "Restores changed flags." not in undone
+
+
 def test_the_result_names_what_was_excluded(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a", "b"))

@@ -57,6 +57,17 @@ def test_previews_confirms_and_undoes(flags: Any, browse: Any) -> None:
     assert "Restored cart." in page, page[page.index("Undone by") - 100 :][:400]
 
 
+def test_undoing_many_flags_needs_a_permission_that_it_may_use(
+    flags: Any, browse: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("importer.pages.undo.MAX_PLANNED", 0)
+    browser = browse("member")
+    address = promote(browser, "cart")["Location"]
+    confirm(browser, address)
+    assert "Restores changed flags." in page_text(browser.get(f"{address}undo"))
+    assert browse("viewer").get(f"{address}undo").status_code == 403
+
+
 def test_parts_are_chosen_on_the_preview(flags: Any, browse: Any) -> None:
     browser = browse("member")
     address = promote(browser, "cart")["Location"]
