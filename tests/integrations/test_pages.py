@@ -5,6 +5,7 @@ from itertools import chain
 
 import pytest
 
+from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.kinds import group_types
 from flagadmin.core.audit.sentences import make_label
 from integrations.addons.forms import list_offered_events
@@ -78,10 +79,32 @@ def test_who_may(browse, receiver):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS.values(), ids=lambda provider: provider.name)
-def test_every_offered_event_has_a_group_and_a_label(provider):
+def test_every_offered_event_has_a_group(provider):
     offered = list_offered_events(provider)
     assert sorted(chain.from_iterable(group_types(offered).values())) == offered
-    assert not any("{" in label or label.endswith((" to", " in")) for label in map(make_label, offered))
+
+
+def test_labels_of_all_events_are_whole_sentences_without_names():
+    words = "(of|to|in|for|from|as|about|by|with)"
+    broken = re.compile(
+        rf"[{{}}]| {words}( {words}\b|$)|^(Created|Changed|Deleted|Revoked|Started) (?!an? |the |who |what )"
+    )
+    assert [label for label in map(make_label, EventType) if broken.search(label)] == ["Logged in"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [
+        (EventType.API_TOKEN_CREATED, "Created an API token"),
+        (EventType.USER_DELETED, "Deleted a user"),
+        (EventType.CHANGE_REQUEST_SENT_TO_REVIEW, "Sent a change request for review"),
+        (EventType.EXPECTATION_OVERRIDDEN, "Broke what a saved context expects of a flag"),
+        (EventType.FEATURE_REVERTED, "Reverted a flag to an earlier state"),
+        (EventType.PROJECT_ENVIRONMENT_REMOVED, "Removed an environment from a project"),
+    ],
+)
+def test_labels_name_what_it_is_with_an_article(kind, label):
+    assert make_label(kind) == label
 
 
 def test_the_form_shows_what_events_tell_with_their_names(browse):

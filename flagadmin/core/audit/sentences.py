@@ -76,7 +76,7 @@ _SENTENCES: dict[str, str] = {
     E.CHANGE_ADDED: "added a change to change request {subject}",
     E.CHANGE_EDITED: "edited a change of change request {subject}",
     E.CHANGE_DISCARDED: "removed a change from change request {subject}",
-    E.CHANGE_REQUEST_SENT_TO_REVIEW: "sent change request {subject} for {environment} to review",
+    E.CHANGE_REQUEST_SENT_TO_REVIEW: "sent change request {subject} ({environment}) for review",
     E.CHANGE_REQUEST_APPROVAL_ADDED: "approved change request {subject} for {environment}",
     E.CHANGE_REQUEST_APPROVED: "gave change request {subject} its last approval",
     E.CHANGE_REQUEST_REJECTED: "rejected change request {subject} for {environment}",
@@ -99,7 +99,7 @@ _SENTENCES: dict[str, str] = {
     E.RELEASE_PLAN_RESUMED: "resumed release plan {subject} of {feature} in {environment}",
     E.RELEASE_PLAN_COMPLETED: "completed release plan {subject} of {feature} in {environment}",
     E.MILESTONE_STRATEGY_UPDATED: "changed a strategy of milestone {subject} of {feature} in {environment}",
-    E.MILESTONE_PROGRESSION_CHANGED: "changed what milestone {subject} of {feature} in {environment} is followed by",
+    E.MILESTONE_PROGRESSION_CHANGED: "changed what follows milestone {subject} of {feature} in {environment}",
     E.SAFEGUARD_CHANGED: "changed safeguard {subject} of {feature} in {environment}",
     E.SAFEGUARD_DELETED: "removed safeguard {subject} from {feature} in {environment}",
     E.METRIC_CHART_CHANGED: "changed the chart {subject} of impact metrics",
@@ -133,6 +133,32 @@ _SENTENCES: dict[str, str] = {
     E.STRATEGY_REACTIVATED: "reactivated strategy type {subject}",
 }
 _REVERTED_CHANGE = "reverted a change of flag {feature}"
+_LABELS: dict[str, str] = {
+    E.CODE_REFERENCES_REPORTED: "reported where flags are in code",
+    E.INSTALLATION_MOVED: "moved an installation here",
+    E.FEATURE_REVERTED: "reverted a flag to an earlier state",
+    E.EXPECTATION_OVERRIDDEN: "broke what a saved context expects of a flag",
+    E.SIGNAL_RECEIVED: "received a signal about a flag",
+    E.CALENDAR_FEED_CREATED: "created an address for a calendar",
+    E.CALENDAR_FEED_DELETED: "deleted a calendar",
+    E.SETTING_UPDATED: "changed a setting of the installation",
+    E.EVENTS_PRUNED: "removed old events",
+    E.USER_LOGIN_FAILED: "rejected a login",
+}
+"""Labels of events whose sentence makes none."""
+_NOUNS = (
+    "project|environment|flag|feature type|segment|context field|saved context|strategy type|tag type|tag"
+    "|change request|release plan|release template|milestone|safeguard|chart|integration|source of signals"
+    "|application|user|service account|group|role|API token|personal token|invite link"
+)
+_WITH_AN = ("environment", "integration", "application", "API token", "invite link")
+_NAMED = re.compile(rf"(?:the )?\b({_NOUNS}) \{{\w+\}}")
+_UNNAMED = {
+    "project": "a project",
+    "environment": "an environment",
+    "feature": "a flag",
+    "subject": "somebody",
+}
 _VERBS = {"created": "created", "updated": "changed", "deleted": "deleted"}
 
 
@@ -147,11 +173,11 @@ def find_template(event_type: str) -> str:
 
 def make_label(event_type: str) -> str:
     """What any event of this type tells, such as ``Turned on a flag``."""
-    text = re.sub(r" (in|for|to) \{environment\}", "", find_template(event_type))
-    text = re.sub(r"(flag )?\{feature\}", "a flag", text)
-    text = re.sub(r"(change request|release plan) \{subject\}", r"a \1", text)
-    text = text.replace("project {project}", "a project").replace(" {subject}", "")
-    return capfirst(text)
+    text = _LABELS.get(event_type) or find_template(event_type)
+    text = text.replace("{project} / ", "")
+    text = re.sub(r" (in|for) \{environment\}| \(\{environment\}\)", "", text)
+    text = _NAMED.sub(lambda named: f"{'an' if named[1] in _WITH_AN else 'a'} {named[1]}", text)
+    return capfirst(text.format(**_UNNAMED))
 
 
 def read_address(event: AuditEvent) -> str:

@@ -252,7 +252,7 @@ def test_steps_of_one_request_are_its_sending(callers, shop) -> None:
     sent, begun = changes(member)
 
     assert [said(begun), said(sent)] == [
-        "began change request 7 for production", "sent change request 7 for production to review"
+        "began change request 7 for production", "sent change request 7 (production) for review"
     ]  # fmt: skip
     assert begun.is_complete
     assert sent.is_complete
