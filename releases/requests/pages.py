@@ -18,7 +18,8 @@ from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
-from releases.requests.access import access_request, list_proposal, may_edit
+from releases.requests.access import access_request, check_author, list_proposal
+from releases.requests.approvals import check_may_approve
 from releases.requests.conflicts import name_for_changes, name_request
 from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
@@ -114,7 +115,7 @@ class RequestAction(ActionPage):
 
 
 DONE = {
-    State.IN_REVIEW: "Sent change request {} to review.",
+    State.IN_REVIEW: "Sent change request {} for review.",
     State.APPROVED: "Approved change request {}.",
     State.REJECTED: "Rejected change request {}.",
     State.APPLIED: "Applied change request {}.",
@@ -192,6 +193,7 @@ class EndRequest(ConfirmPage):
     def plan(self) -> dict[str, Any]:
         project_id, number = read_target(self.kwargs)
         self.request_row = row = access_request(project_id, number, self.caller)
+        self.check_permission(row)
         name = "draft" if self.verb == "Discard" else f"change request {number}"
         return {
             "title": f"{self.verb} {name}",
@@ -208,9 +210,16 @@ class EndRequest(ConfirmPage):
         """The fingerprint of what the page that leads here has shown; "" if none did."""
         return self.request.POST.get("proposal") or self.request.GET.get("proposal", "")
 
+    def check_permission(self, row: ChangeRequest) -> None:
+        """Raises NoAccess for whoever could not do it in any state."""
+        if self.verb == "Reject":
+            check_may_approve(row.project_id, row.environment_id, self.caller)
+        elif not self.caller.is_admin:
+            check_author(row, self.caller)
+
     def find_obstacle(self, row: ChangeRequest) -> str:
         if self.verb == "Discard":
-            is_possible = row.state == State.DRAFT and may_edit(row, self.caller)
+            is_possible = row.state == State.DRAFT
         else:
             is_possible = ENDS[self.verb] in list_possible_states(row, self.caller)
         return "" if is_possible else f"It is in state {row.state}: you cannot {self.verb.lower()} it."

@@ -56,7 +56,6 @@ class RequestPage(ConsolePage):
             schedule=getattr(request, "schedule", None),
             schedule_at=self.schedule_at(request),
             activity=list_activity(request),
-            reviewers=list(request.reviewers.order_by("username")),
             approver_groups=approver_group_names(request.project_id, request.environment_id),
             may_configure=self.may_configure(request),
             **self.effects(request, steps),
@@ -78,6 +77,7 @@ class RequestPage(ConsolePage):
         verdicts = judge(request, impact.document if impact else None) if is_open else []
         needed = next((v.approvals for v in verdicts if v.holds), request.required_approvals)
         reviews = list(request.reviews.all())
+        reviewers = list(request.reviewers.exclude(review__request=request).order_by("username"))
         approvals = sum(review.approved for review in reviews)
         waits = {"approvals": approvals, "needed": needed, "conflicts": sum(map(bool, conflicts))}
         return {
@@ -85,6 +85,9 @@ class RequestPage(ConsolePage):
             **compared,
             "is_open": is_open,
             "reviews": reviews,
+            "reviewers": reviewers,
+            "listed": {review.author_full_name for review in reviews}
+            | {user.display_name for user in reviewers},
             "verdicts": verdicts,
             "groups": group_changes(views, impact),
             "change_count": len(views),

@@ -19,7 +19,7 @@ State = ChangeRequest.State
 
 @transactional
 def revert_request(project_id: str, request_id: int, *, caller: Caller) -> ChangeRequest:
-    """Sends a request to review that does the inverse. Later changes of others, which it did not make, stay.
+    """Sends a request for review that does the inverse. Later changes of others, which it did not make, stay.
 
     Raises NotFound, InvalidOperation if it has not been applied or no request can take it back, ValidationError if
     what it changed is gone.

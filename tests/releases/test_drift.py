@@ -95,6 +95,11 @@ def test_its_page_names_who_has_moved_it_and_whose_approvals_are_withdrawn(api, 
     text = page_text(page.get(address))
     assert "Ada Admin changed segment nordic, " in text
     assert "Ada Admin Withdrawn" in text
+    ChangeRequest.objects.get().reviewers.set([people["admin"]])
+    assert page_text(page.get(address)).count("Ada Admin Withdrawn") == 1
+    shown = page_text(browse("admin").get(address))
+    assert "Ada Admin Your turn" in shown
+    assert "Ada Admin Withdrawn" not in shown
 
 
 def test_a_second_approval_withdraws_one_of_something_else(api, approved):

@@ -112,10 +112,33 @@ def test_who_may_not_end_a_request_cannot(browse, cart):
     assert viewer.get(f"{url}discard/").status_code == 404
     owner.post(f"{url}state", {"state": "In review"})
     for verb in ("cancel", "reject", "discard"):
-        assert f"you cannot {verb} it" in page_text(viewer.get(f"{url}{verb}/"))
-        assert viewer.post(f"{url}{verb}/").status_code in (400, 403, 409)
+        assert viewer.get(f"{url}{verb}/").status_code == 403
+        assert viewer.post(f"{url}{verb}/").status_code == 403
+    assert owner.get(f"{url}discard/").status_code == 200
+    assert "in state In review: you cannot discard it" in page_text(owner.get(f"{url}discard/"))
     assert browse("outsider").get(f"{url}cancel/").status_code == 404
     assert ChangeRequest.objects.get().state == "In review"
+
+
+def test_it_is_the_turn_of_whoever_is_asked_and_can_approve_now(browse, api, cart, people):
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=2)
+    made = propose(api["owner"], turn(False))
+    url, admin = f"/projects/shop/change-requests/{made['id']}/", browse("admin")
+    request = ChangeRequest.objects.get()
+    request.reviewers.set([people["admin"]])
+    assert "Your turn" not in page_text(browse("owner").get(url))
+    browse("owner").post(f"{url}state", {"state": "In review"})
+    assert "admin Your turn" in page_text(admin.get(url))
+    assert "admin Asked" in page_text(browse("viewer").get(url))
+    admin.post(f"{url}state", {"state": "Approved"})
+    shown = page_text(admin.get(url))
+    assert re.search(r"admin\s*saw \S+ of \S+ users change Approved", shown)
+    assert "Your turn" not in shown
+    assert "admin Asked" not in shown
+    request.reviews.all().delete()
+    for state in ("Approved", "Applied", "Rejected", "Cancelled"):
+        ChangeRequest.objects.update(state=state)
+        assert "Your turn" not in page_text(admin.get(url))
 
 
 def test_a_form_of_strategies_becomes_its_change(browse, cart):
