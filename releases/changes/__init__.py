@@ -65,6 +65,10 @@ class Kind:
         """Returns what it changes, as JSON. Raises NotFound if that, or the flag, does not exist."""
         return target.definition["name"]
 
+    def explain_conflict(self, target: Target, payload: Payload, then: Any, now: Any) -> str:
+        """Says what has changed since, where `read` reads more than the flag; "" if the flag has changed."""
+        return ""
+
     def say(self, target: Target, payload: Payload) -> str:
         return self.words.format(target.feature)
 

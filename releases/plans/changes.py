@@ -21,6 +21,7 @@ from releases.plans.drafts import (
     find_plan_ahead,
     find_strategy,
     keep_plan,
+    without_identity,
 )
 from releases.plans.edit import edit_milestone_strategy
 from releases.plans.impact import draft_greatest, draft_greatest_edited
@@ -79,10 +80,19 @@ class AddPlan(Kind):
         """The flag's plans, and what the template has, which the plan copies."""
         plans = [plan.pk for plan in target.plans]
         milestones = _find_template(target.project, payload).milestones.order_by("place")
-        return {
-            "plans": plans,
-            "milestones": [[each.name, each.strategies, each.transition] for each in milestones],
-        }
+        return {"plans": plans, "milestones": [_describe_copied(milestone) for milestone in milestones]}
+
+    def explain_conflict(self, target: Target, payload: Payload, then: Any, now: Any) -> str:
+        if not isinstance(then, dict) or then["plans"] != now["plans"]:  # older requests: a list of plans
+            return ""
+        template = _find_template(target.project, payload)
+        return f"Release template {template.name} has changed since this was proposed."
+
+
+def _describe_copied(milestone: Milestone) -> list[Any]:
+    """What a plan copies of a template's milestone: it has ids of its own."""
+    strategies = [without_identity(strategy) for strategy in milestone.strategies]
+    return [milestone.name, strategies, milestone.transition]
 
 
 def _find_template(project_id: str, payload: Payload) -> ReleaseTemplate:

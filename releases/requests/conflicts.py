@@ -88,10 +88,20 @@ def is_made_from(request: ChangeRequest, change: Change, flags: Flags | None = N
 def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> str:
     """Explains why the change no longer fits what is stored, "" if it does."""
     try:
-        if is_made_from(request, change, stored):
-            return ""
+        now = read_now(request, change, stored)
     except NotFound as error:
         return error.message
+    if now == change.made_from:
+        return ""
+    return _explain_other(request, change, now, stored) or _explain_by_event(request, change)
+
+
+def _explain_other(request: ChangeRequest, change: Change, now: Any, stored: StoredFlags | None) -> str:
+    target = make_target(request, change, stored)
+    return KINDS[change.action].explain_conflict(target, change.payload, change.made_from, now)
+
+
+def _explain_by_event(request: ChangeRequest, change: Change) -> str:
     event = _latest_event(request, change)
     if event is None:
         return "it has been changed since this was proposed."

@@ -141,6 +141,7 @@ class SetState(RequestAction):
             post.get("state", ""),
             text=text,
             at=at,
+            cancels_schedule=post.get("was") == State.SCHEDULED,
             expected=expect_shown(post),
             caller=self.caller,
         )

@@ -73,9 +73,11 @@ def check_time(at: datetime) -> None:
 
 
 @transactional
-def cancel_schedule(project_id: str, request_id: int, *, text: str = "", caller: Caller) -> ChangeRequest:
-    """The request is approved again. Raises NotFound, NoAccess, InvalidOperation."""
-    request = access_request_for_update(project_id, request_id, caller)
+def cancel_schedule(
+    project_id: str, request_id: int, *, text: str = "", expected: Expected = None, caller: Caller
+) -> ChangeRequest:
+    """The request is approved again. Raises NotFound, NoAccess, InvalidOperation, EditConflict."""
+    request = access_request_for_update(project_id, request_id, caller, expected=expected)
     check_may_apply(request, caller)
     check_state(request, "cancel the schedule of", State.SCHEDULED)
     if text:
@@ -97,19 +99,20 @@ def set_any_state(
     *,
     text: str = "",
     at: datetime | None = None,
+    cancels_schedule: bool = True,
     expected: Expected = None,
     caller: Caller,
 ) -> ChangeRequest:
     """Sets a state as `releases.requests.states.set_state`, or `Scheduled` with its time; `Approved` cancels the
     schedule.
 
-    Raises as the functions above.
+    Without `cancels_schedule`, InvalidOperation refuses to approve a scheduled request. Raises as the functions above.
     """
     if state == State.SCHEDULED:
         if at is None:
             raise ValidationError.at("scheduledAt", "is missing")
         return schedule_request(project_id, request_id, at, text=text, expected=expected, caller=caller)
     request = access_request(project_id, request_id, caller)
-    if state == State.APPROVED and request.state == State.SCHEDULED:
-        return cancel_schedule(project_id, request_id, text=text, caller=caller)
+    if state == State.APPROVED and request.state == State.SCHEDULED and cancels_schedule:
+        return cancel_schedule(project_id, request_id, text=text, expected=expected, caller=caller)
     return set_state(project_id, request_id, state, text=text, expected=expected, caller=caller)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.urls import reverse, reverse_lazy
@@ -13,6 +13,7 @@ from groups.permissions import Permission
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.access import list_projects_with
 from projects.models import Project, Segment
+from projects.strategies.rules import StrategyDefaults, make_parameters
 from projects.strategies.sentences import Summary, describe_variants, summarize_strategy
 from releases.models import Milestone, ReleaseTemplate
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_rollouts, read_transition
@@ -102,18 +103,31 @@ class TemplatePage(ConsolePage):
 def find_descents(milestones: Iterable[Milestone]) -> Iterator[tuple[str, str]]:
     """Yields the names of each milestone, and of the next one, that gives a flag to fewer users than it."""
     for milestone, following in pairwise(milestones):
-        share, next_share = map(_read_share, (milestone, following))
-        if share is not None and next_share is not None and next_share < share:
+        rollout, next_rollout = map(_read_rollout, (milestone, following))
+        if not rollout or not next_rollout or next_rollout.users != rollout.users:
+            continue
+        if next_rollout.share < rollout.share:
             yield milestone.name, following.name
 
 
-def _read_share(milestone: Milestone) -> int | None:
-    """The percentage of a milestone that is one rollout, else None."""
+class Rollout(NamedTuple):
+    share: int
+    users: Any
+    """Whom it is a share of."""
+
+
+def _read_rollout(milestone: Milestone) -> Rollout | None:
+    """A milestone that is one rollout, completed as for the flag of a plan, else None."""
     if len(milestone.strategies) != 1:
         return None
     [strategy] = milestone.strategies
     kind = STRATEGY_TYPES.get(strategy["name"])
-    return kind.threshold(strategy["parameters"]) if kind and kind.percentage else None
+    if not kind or not kind.percentage:
+        return None
+    parameters = make_parameters(strategy["name"], strategy["parameters"], StrategyDefaults(flag=""))
+    stickiness = kind.stickiness or parameters.get("stickiness")
+    users = (stickiness, strategy["constraints"], sorted(strategy["segments"]))
+    return Rollout(kind.threshold(parameters), users)
 
 
 def describe_strategy(strategy: Any, segments: dict[int, str]) -> tuple[str, Summary, str]:

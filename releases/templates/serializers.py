@@ -73,9 +73,14 @@ class TemplateBody(Body):
 def sort_by_place(values: dict, name: str) -> dict:
     """Sorts a list of the body by the `sortOrder` of its members; without one, a member is where it is in the list."""
     if listed := values.get(name):
-        places = sorted(enumerate(listed), key=lambda entry: entry[1].get("sortOrder", entry[0]))
-        values[name] = [member for _, member in places]
+        values[name] = [member for _, member in sorted(enumerate(listed), key=find_place)]
     return values
+
+
+def find_place(entry: tuple[int, dict]) -> int:
+    index, member = entry
+    place = member.get("sortOrder")
+    return index if place is None else place
 
 
 class TemplateChanges(TemplateBody):

@@ -96,8 +96,32 @@ def test_a_plan_of_a_template_that_has_changed_is_a_conflict(api, cart):
     assert (
         api["admin"].put(f"{TEMPLATES}/{key}", {"milestones": milestones}, format="json").status_code == 200
     )
+    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
+    assert shown["conflict"] == "Release template Careful has changed since this was proposed."
     assert enter(api["admin"], made, "Applied").status_code == 409
     edited = api["owner"].put(f"{REQUESTS}/{made['id']}/changes/{shown['id']}", change, format="json")
     assert edited.json()["state"] == "In review"
     enter(api["admin"], made, "Approved")
     assert enter(api["admin"], made, "Applied").json()["state"] == "Applied"
+
+
+def test_a_plan_of_a_template_that_is_put_as_it_is_is_no_conflict(api, cart):
+    key = make_template(api)
+    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
+    made = sent(api["owner"], change)
+    enter(api["admin"], made, "Approved")
+    milestones = [{"name": "All", "strategies": [{"name": "default"}]}]
+    put = api["admin"].put(f"{TEMPLATES}/{key}", {"milestones": milestones}, format="json")
+    assert put.status_code == 200
+    assert enter(api["admin"], made, "Applied").json()["state"] == "Applied"
+
+
+def test_a_conflict_of_a_changed_template_does_not_name_who_changed_the_flag(api, cart):
+    key = make_template(api)
+    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
+    made = sent(api["owner"], change)
+    api["admin"].put(f"{TEMPLATES}/{key}", {"milestones": [{"name": "Other"}]}, format="json")
+    cart_url = "/api/admin/projects/shop/features/cart"
+    assert api["owner"].put(cart_url, {"description": "New"}, format="json").status_code == 200
+    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
+    assert shown["conflict"] == "Release template Careful has changed since this was proposed."

@@ -47,10 +47,37 @@ def test_the_page_schedules_reschedules_and_cancels(browse, approved):
     shown = page_text(browse("viewer").get(url))
     assert "Project shop is archived." in shown
     assert "Reschedule" not in shown
-    admin.post(f"{url}state", {"state": "Approved"})
+    admin.post(f"{url}state", {"state": "Approved", "was": "Scheduled"})
     approved.refresh_from_db()
     assert approved.state == "Approved"
     assert not Schedule.objects.exists()
+
+
+def schedule(api: Any, request: ChangeRequest) -> None:
+    body = {"state": "Scheduled", "scheduledAt": "2099-01-01T00:00:00Z"}
+    assert api["admin"].put(f"{API}/{request.pk}/state", body, format="json").status_code == 200
+
+
+def test_a_page_opened_before_does_not_cancel_a_schedule_by_approving(browse, api, approved):
+    schedule(api, approved)
+    url = f"/projects/shop/change-requests/{approved.pk}/state"
+    page = page_text(browse("admin").post(url, {"state": "Approved"}, follow=True))
+    assert f"Change request {approved.pk} is in state Scheduled: to approve it" in page
+    assert Schedule.objects.exists()
+
+
+def test_the_page_has_the_form_that_cancels_a_schedule(browse, api, approved):
+    schedule(api, approved)
+    page = browse("admin").get(f"/projects/shop/change-requests/{approved.pk}/").text
+    form = next(form for form in page.split("</form>") if "Cancel the schedule" in form)
+    assert 'name="was" value="Scheduled"' in form.rpartition("<form")[2]
+
+
+def test_a_schedule_of_other_changes_is_not_cancelled_by_api(api, approved):
+    schedule(api, approved)
+    url, body = f"{API}/{approved.pk}/state", {"state": "Approved"}
+    refused = api["admin"].put(url, body, format="json", headers={"If-Match": '"old"'})
+    assert (refused.status_code, Schedule.objects.exists()) == (412, True)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,13 @@ def test_a_milestone_without_a_place_is_where_it_is_in_the_list(api, shop):
     assert [milestone["name"] for milestone in made["milestones"]] == ["First", "Second", "Third"]
 
 
+def test_a_strategy_without_a_place_is_where_it_is_in_the_list(api, shop):
+    strategies = [strategy(10) | {"sortOrder": place} for place in (0, None)]
+    made = create(api["editor"], milestones=[{"name": "All", "strategies": [*strategies, strategy(20)]}])
+    listed = made.json()["milestones"][0]["strategies"]
+    assert [each["parameters"]["rollout"] for each in listed] == ["10", "10", "20"]
+
+
 def test_milestones_and_strategies_are_edited_one_by_one(api, shop):
     made = create(api["editor"]).json()
     milestones = f"{GLOBAL}/{made['id']}/milestones"

@@ -8,6 +8,7 @@ from groups.access import Caller
 from projects.models import ContextField, Segment
 from releases.models import Milestone, ReleaseTemplate
 from releases.templates.actions import create_template
+from releases.templates.pages import find_descents
 from tests.support.editor_form import Form
 from tests.support.page_text import page_text
 
@@ -230,3 +231,33 @@ def test_steps_to_fewer_users_are_pointed_out(browse: Any, shop: Any) -> None:
         text = page_text(admin.get(made.url))
         assert ("25 % follows 50 %, but is for fewer users" in text) == warns
         assert ("100 % follows" in text) is False
+
+
+def find_named_descents(*strategies: Any) -> list[tuple[str, str]]:
+    milestones = [{"name": f"{place}", "strategies": [each]} for place, each in enumerate(strategies)]
+    values = {"name": f"{ReleaseTemplate.objects.count()}", "milestones": milestones}
+    made = create_template(values, project_id=None, caller=Caller.system())
+    return list(find_descents(made.milestones.all()))
+
+
+def rollout(**more: Any) -> dict[str, Any]:
+    return {"name": "flexibleRollout", "parameters": {"rollout": "50"}} | more
+
+
+def test_a_rollout_without_its_share_is_for_all_users(shop: Any) -> None:
+    everyone = rollout(parameters={})
+    assert find_named_descents(rollout(), everyone) == []
+    assert find_named_descents(everyone, rollout()) == [("0", "1")]
+
+
+def test_rollouts_to_shares_of_other_users_are_not_compared(shop: Any) -> None:
+    ContextField.objects.get_or_create(name="country")
+    segment = Segment.objects.create(name="nordic", constraints=[])
+    norway = {"contextName": "country", "operator": "IN", "values": ["NO"]}
+    fewer = {"rollout": "25"}
+    by_session = fewer | {"stickiness": "sessionId"}
+    assert find_named_descents(rollout(), rollout(parameters=fewer)) == [("0", "1")]
+    for other in ({"segments": [segment.pk]}, {"constraints": [norway]}, {"parameters": by_session}):
+        assert find_named_descents(rollout(), rollout(parameters=fewer) | other) == []
+    norwegians = {"constraints": [norway]}
+    assert find_named_descents(rollout(**norwegians), rollout(parameters=fewer, **norwegians)) == [("0", "1")]
