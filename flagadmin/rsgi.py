@@ -21,7 +21,7 @@ from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.access_log import log_request
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
 from flagadmin.core.http.logs import request_id
-from flagadmin.core.http.middleware import REFUSED, choose_request_id
+from flagadmin.core.http.middleware import REFUSED, choose_request_id, make_canonical_path
 from flagadmin.core.http.request_bodies import limit_at
 from flagadmin.core.http.request_headers import choose_address, get_peer
 from flagadmin.core.http.request_metrics import BEGUN, count_request
@@ -34,6 +34,16 @@ from flagadmin.core.server.paced_writing import is_large, send_large
 from flagadmin.core.server.sockets import watch_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
+
+
+class _Canonical:
+    """A Granian scope with the path that routes know."""
+
+    def __init__(self, scope: Any, path: str) -> None:
+        self._scope, self.path = scope, path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scope, name)
 
 
 class Application:
@@ -69,6 +79,8 @@ class Application:
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         headers = scope.headers
+        if (path := make_canonical_path(scope.path)) != scope.path:
+            scope = _Canonical(scope, path)
         if "content-length" not in headers and "transfer-encoding" not in headers:
             if scope.method == "GET":
                 return await self.answer_get(scope, protocol)

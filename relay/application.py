@@ -114,7 +114,7 @@ class Application:
             async with self._receiver.receive(scope, protocol) as body:
                 return await self._handle(Request(scope, body))
         except AppError as error:
-            response = respond_error(scope.path, error)
+            response = respond_error(read_path(scope), error)
             response.headers.append(("connection", "close"))  # the body is not received
             return response
         except EOFError:  # the client has disconnected

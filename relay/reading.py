@@ -39,9 +39,9 @@ class Listing(NamedTuple):
 
 
 def locate_flags(content: bytes, document: Document) -> Listing | None:
-    """None unless the text of each flag is as orjson writes it."""
+    """None unless the flags are written as orjson writes them."""
     begin = content.find(FLAGS) + len(FLAGS)
-    places = _locate(content, begin, document["features"])
+    places = _locate(content, begin, document["features"]) if begin >= len(FLAGS) else None
     return Listing(content, document, begin, *places) if places else None
 
 

@@ -15,7 +15,7 @@ from flagadmin.core.server.event_streams import (
 )
 from flagadmin.core.server.loop_routes import Headers, Ready, StreamRequest
 from relay.copy import Copy
-from relay.http import respond_error
+from relay.http import read_path, respond_error
 from relay.responses import prepare
 from relay.tokens import Scope, Token, Tokens
 from sdk.ofrep.refetches import Refetches, State, make_state
@@ -72,7 +72,7 @@ class Streams:
                 self._open.check_room()
                 return Ready(200, [("Content-Type", CONTENT_TYPE), *HEADERS.items(), *headers]), await begin()
             except AppError as error:
-                refusal = respond_error(scope.path, error)
+                refusal = respond_error(read_path(scope), error)
                 return refusal._replace(headers=refusal.headers + headers), None
 
         request = StreamRequest(scope, protocol, self._stopping, ask)

@@ -103,8 +103,9 @@ def test_an_answer_of_another_form_is_to_be_parsed_as_a_whole(content):
     assert read_changed(content, before) is None
 
 
-def test_flags_as_others_write_them_are_not_located():
-    content = json.dumps({"features": [{"name": "a"}]}).encode()
+@pytest.mark.parametrize("features", [[], [{"name": "a"}]])
+def test_flags_as_others_write_them_are_not_located(features):
+    content = json.dumps({"features": features}).encode()
     assert locate_flags(content, json.loads(content)) is None
 
 

@@ -117,7 +117,7 @@ API_PATHS = (
 def make_canonical_path(path: str) -> str:
     """Drops slashes that an API path has too many of: at its end, and those of an address that ends with one.
 
-    Those of a path parameter stay, such as the tag "x/".
+    Those of a path parameter stay, such as the tag "x/", also after an address that ends with a slash.
     """
     if not path.endswith("/") and "//" not in path:
         return path
@@ -125,9 +125,10 @@ def make_canonical_path(path: str) -> str:
     canonical = re.sub("/+", "/", path_from_root).rstrip("/")
     if not f"{canonical}/".startswith(API_PATHS):
         return path
-    with suppress(Http404):
-        if any("/" in str(part) for part in resolve(path_from_root).kwargs.values()):
-            return path_from_root
+    for candidate in (path_from_root, re.sub("//+", "/", path_from_root, count=1)):
+        with suppress(Http404):
+            if any("/" in str(part) for part in resolve(candidate).kwargs.values()):
+                return candidate
     return canonical
 
 
@@ -145,9 +146,9 @@ class ErrorMiddleware:
             return make_error_response(
                 request, errors.ValidationError("The URL must not contain a NUL character.")
             )
+        request.path = request.path_info = make_canonical_path(request.path_info)
         if refused := request.META.get(REFUSED):
             return make_error_response(request, refused)
-        request.path = request.path_info = make_canonical_path(request.path_info)
         try:
             return self.get_response(request)
         except (OperationalError, InterfaceError) as exc:

@@ -132,6 +132,20 @@ def test_whoever_connects_again_gets_what_was_missed(served: Served) -> None:
             assert client.next().kinds == ["hydration"]
 
 
+def test_addresses_with_slashes_too_many_stay_open(served: Served) -> None:
+    served.flag("stays")
+    secret = served.token()
+    with (
+        listening(served.port, secret, path="/api//client/streaming") as first,
+        listening(served.port, secret, path="//api/client/streaming/") as second,
+    ):
+        for client in (first, second):
+            assert client.next().name == "unleash-connected"
+        served.switch("stays", "on")
+        for client in (first, second):
+            assert client.next().name == "unleash-updated"
+
+
 def test_only_backend_tokens_open_streams(served: Served) -> None:
     for secret, status in (("nonsense", 401), (ADMIN, 403)):
         with listening(served.port, secret) as client:
