@@ -27,3 +27,18 @@ def test_threads_that_set_and_drop_disturb_nobody() -> None:
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(4)))
     assert len(numbers) <= 10
+
+
+def test_an_entry_that_is_set_again_is_never_absent() -> None:
+    numbers: BoundedDict[str, int] = BoundedDict(10)
+    numbers["known"] = 0
+
+    def work(is_setting: bool) -> None:
+        for number in range(100_000):
+            if is_setting:
+                numbers["known"] = number
+            else:
+                assert "known" in numbers
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, (True, False, True, False)))
