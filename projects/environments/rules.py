@@ -12,6 +12,8 @@ RESERVED_ENVIRONMENTS = frozenset({"project", "sort-order", "update", "validate"
 
 
 def environment_problems(environment: Environment) -> Iterator[Problem]:
-    yield from name_problems(environment.name, reserved=RESERVED_ENVIRONMENTS)
+    # One of an earlier version may have such a name, and can be edited.
+    reserved = RESERVED_ENVIRONMENTS if environment._state.adding else ()
+    yield from name_problems(environment.name, reserved=reserved)
     if not 1 <= len(environment.type) <= MAX_TYPE_LENGTH:
         yield Problem("type", f"must have 1 to {MAX_TYPE_LENGTH} characters")

@@ -10,7 +10,9 @@ MAX_TAG_TYPE_LENGTH = 50
 
 
 def tag_type_problems(tag_type: TagType) -> Iterator[Problem]:
-    yield from name_problems(tag_type.name, shortest=2, reserved=("validate",))
+    # One of an earlier version may have such a name, and can be edited.
+    reserved = ("validate",) if tag_type._state.adding else ()
+    yield from name_problems(tag_type.name, shortest=2, reserved=reserved)
     if len(tag_type.name) > MAX_TAG_TYPE_LENGTH:
         yield Problem("name", f"must have at most {MAX_TAG_TYPE_LENGTH} characters")
     if tag_type.color and not COLOR.match(tag_type.color):

@@ -2,6 +2,11 @@
 
 import pytest
 
+from projects.context_fields.rules import context_field_problems
+from projects.environments.rules import environment_problems
+from projects.models import ContextField, Environment, TagType
+from projects.tag_types.rules import tag_type_problems
+
 
 @pytest.mark.parametrize(
     ("subject", "member", "name"),
@@ -23,3 +28,17 @@ def test_a_reserved_name_is_refused_where_it_is_created_and_checked(api, subject
         refused = api["admin"].post(f"/api/admin/{path}", body, format="json")
         assert refused.status_code == 400
         assert refused.json()["message"] == f"{member}: {name} is reserved and cannot be used"
+
+
+@pytest.mark.parametrize(
+    ("made", "find_problems"),
+    [
+        (Environment(name="validate", type="test"), environment_problems),
+        (ContextField(name="validate"), context_field_problems),
+        (TagType(name="validate"), tag_type_problems),
+    ],
+)
+def test_what_has_a_reserved_name_from_an_earlier_version_can_be_edited(db, made, find_problems):
+    assert list(find_problems(made))
+    made.save()
+    assert not list(find_problems(type(made).objects.get(name="validate")))
