@@ -82,6 +82,8 @@ class _Conditions(FilterVisitor[Q]):
 
     def visit_comparison(self, node: Comparison) -> Q:
         if self._outer == "emails" and (value := _OF_EVERY_EMAIL.get(node.attr_path.attr.lower())):
+            if node.op not in (CompareOperator.eq, CompareOperator.ne):
+                raise ScimRefused(f"{node.attr_path} can be compared with eq and ne only.", "invalidFilter")
             is_equal = str(node.value).lower() == value
             return EVERYTHING if is_equal is (node.op is not CompareOperator.ne) else NOTHING
         column = self._find(node.attr_path)

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.core.db.backups.check import check_backup
-from flagadmin.core.db.backups.contents import Contents
+from flagadmin.core.db.backups.contents import Contents, Label
 from flagadmin.core.db.backups.database import check_installed, holds_data
 from flagadmin.core.db.backups.errors import BackupError
 from flagadmin.core.db.backups.restore import check_archive, renew_revisions, restore
@@ -17,6 +17,9 @@ from groups.second_factor.codes import find_people_with_unreadable_codes
 NOT_EMPTY = (
     "The database is not empty, and restoring replaces all of it. Make a backup, then add --force. "
     "To prove that a backup can be restored, use --check."
+)
+UNLABELED = (
+    "made before 1.3, so it does not say what it holds, and without a checksum not all damage is noticed"
 )
 MAX_NAMED_PEOPLE = 10
 OTHER_KEY = (
@@ -55,10 +58,11 @@ class Command(BaseCommand):
                 renew_revisions()
                 self._report("Recovered")
             elif check:
-                self.stdout.write(f"{file}: {check_archive_of(file)}.")
+                self.stdout.write(f"{file}: {check_file(file) or UNLABELED}.")
                 self.stdout.write(check_backup(file))
             else:
-                check_archive_of(file)
+                if check_file(file) is None:
+                    self.stderr.write(f"{file}: {UNLABELED}.")
                 if holds_data() and not force:
                     raise CommandError(NOT_EMPTY)
                 restore(file)
@@ -76,9 +80,8 @@ class Command(BaseCommand):
             self.stderr.write(OTHER_KEY.format(people=named))
 
 
-def check_archive_of(file: Path) -> str:
-    """Returns the backup's description. Raises CommandError without such a file, BackupError if it is no backup."""
+def check_file(file: Path) -> Label | None:
+    """What the backup says of itself. Raises CommandError without such a file, BackupError if it is no backup."""
     if not file.is_file():
         raise CommandError(f"File {file} not found.")
-    label = check_archive(file)
-    return str(label) if label else "made before 1.3, so it does not say what it holds"
+    return check_archive(file)

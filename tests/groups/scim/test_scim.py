@@ -180,6 +180,7 @@ def test_member_operations_that_are_refused_change_nothing(provider, operation, 
         'title eq "x"',
         'active eq "maybe"',
         'meta.created eq "never"',
+        'emails[type co "wor"]',
     ],
 )
 def test_filters_that_are_refused(provider, text):
