@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 T = TypeVar("T")
 
-# A factor: 0.15 in CI, 1 for all that were chosen, 20 or more for overnight runs.
+# A factor: 0.25 in CI, 1 for all that were chosen, 20 or more for overnight runs.
 FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.2)
 
 
