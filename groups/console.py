@@ -345,7 +345,8 @@ class ConfirmPage(SubmitPage):
 
         ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button``: its label, with
         verb and object. ``cancel``: where the cancel link leads. ``blocked``: why the action is impossible
-        now, if it is. ``hidden``: (name, value) pairs to submit with the button.
+        now, if it is. ``hidden``: (name, value) pairs to submit with the button. ``keeps_no_comment``: whether the
+        event of the action has no comment, so that none is asked for.
         """
         raise NotImplementedError
 

@@ -205,6 +205,7 @@ class EndRequest(ConfirmPage):
             "button": f"{self.verb} {name}",
             "cancel": request_url(row),
             "keep": f"Keep {name}",
+            "keeps_no_comment": self.verb == "Discard",  # a draft's events are told to everybody
         }
 
     def read_proposal(self) -> str:

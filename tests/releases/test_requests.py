@@ -428,6 +428,12 @@ def test_title_reviewers_and_comments_need_no_comment_on_a_change(api, cart, peo
     assert api["viewer"].post(f"{one}/comments", {"text": "Why?"}, format="json").status_code == 204
 
 
+def test_discarding_a_draft_needs_no_comment_on_a_change(api, cart):
+    draft = propose(api["member"], turn(False))
+    ProjectEnvironment.objects.update(comment_required=True)
+    assert api["member"].delete(f"{REQUESTS}/{draft['id']}").status_code == 200
+
+
 def test_title_reviewers_and_comments_are_audited(api, cart, people):
     made = sent(api["member"], turn(False))
     one = f"{REQUESTS}/{made['id']}"
