@@ -23,6 +23,8 @@ from playground.engine.variants import NONE, CompiledVariants
 
 T = TypeVar("T")
 ALWAYS = 100  # the threshold of a rollout that leaves nobody out
+MOSTLY = 0.9  # the part of the flags before that must still be there, so that what is theirs is taken over
+SPARE_TESTS = 50
 
 
 class Pieces(NamedTuple, Generic[T]):
@@ -74,24 +76,52 @@ class _Flag(NamedTuple, Generic[T]):
 class ActiveFlags(Generic[T]):
     """The flags of a snapshot that can be on. Immutable; safe to share."""
 
-    def __init__(self, snapshot: Snapshot, pieces_of: Callable[[int], Pieces[T]]) -> None:
-        """`pieces_of` returns the pieces of the flag at a position."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        pieces_of: Callable[[int], Pieces[T]],
+        earlier: ActiveFlags[T] | None = None,
+    ) -> None:
+        """`pieces_of` returns the pieces of the flag at a position.
+
+        What was prepared of flags that are the same objects as in the snapshot of `earlier`, from which this one was
+        compiled, is taken over.
+        """
         self._snapshot = snapshot
-        self._tested = _Tested(snapshot)
+        known = earlier._find_known(snapshot) if earlier else {}
+        self._tested: _Tested = _Tested(snapshot, earlier._tested if earlier and known else None)
         apart = _find_dependent(snapshot)
         self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
         self._runs: list[tuple[list[_Flag[T]], str, Pieces[T] | None]] = []
         """Flags by name, cut at those that are evaluated apart: the flags before one, its name and its pieces."""
+        self._prepared: list[
+            _Flag[T] | None
+        ] = []  # by position; None for those that are off or evaluated apart
         run: list[_Flag[T]] = []
         for position, flag in enumerate(snapshot.flags):
-            if not flag.enabled or flag.fault is not None:
-                continue
-            if position in apart:
-                self._runs.append((run, flag.name, pieces_of(position)))
-                run = []
-            elif strategies := tuple(self._prepare_strategies(flag, pieces_of(position))):
-                run.append(_Flag(strategies))
+            prepared = None
+            if flag.enabled and flag.fault is None:
+                if position in apart:
+                    self._runs.append((run, flag.name, pieces_of(position)))
+                    run = []
+                else:
+                    prepared = known.get(id(flag)) or self._prepare(flag, pieces_of(position))
+                    if prepared.strategies:
+                        run.append(prepared)
+            self._prepared.append(prepared)
         self._runs.append((run, "", None))
+
+    def _find_known(self, snapshot: Snapshot) -> dict[int, _Flag[T]]:
+        """What is prepared of the flags of a later snapshot, by id. Empty if too much would be kept in vain."""
+        flags = set(map(id, snapshot.flags))
+        still = sum(id(flag) in flags for flag in self._snapshot.flags)
+        if self._tested.is_worn or still < MOSTLY * len(self._prepared):
+            return {}
+        prepared = zip(self._snapshot.flags, self._prepared, strict=True)
+        return {id(flag): its_own for flag, its_own in prepared if its_own is not None}
+
+    def _prepare(self, flag: CompiledFlag, pieces: Pieces[T]) -> _Flag[T]:
+        return _Flag(tuple(self._prepare_strategies(flag, pieces)))
 
     def _prepare_strategies(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
         own = _choose(flag.variants, pieces.own, pieces.plain)
@@ -166,12 +196,27 @@ _DIGITS = bytes([48, 49]).ljust(256, b"0")  # 0 and 1 as text, which int() reads
 
 
 class _Tested:
-    """The constraints that decide something, each tested once for a context. The result is a bit set."""
+    """The constraints that decide something, each tested once for a context. The result is a bit set.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    Those of an earlier snapshot keep their bits. Some of them, no flag needs any more.
+    """
+
+    def __init__(self, snapshot: Snapshot, earlier: _Tested | None = None) -> None:
         self._segments = snapshot.segments
-        self._known: dict[int, int] = {}
-        self._tests: list[tuple[Test, int, bool]] = []
+        self._tests: list[tuple[Test, int, bool]] = list(earlier._tests) if earlier else []
+        # With their constraints, whose ids would be given to others if nobody had them any more.
+        self._known: dict[int, tuple[int, CompiledConstraint]] = dict(earlier._known) if earlier else {}
+        self._fresh: int | None = earlier._count if earlier else None
+
+    @property
+    def _count(self) -> int:
+        """The number of tests when all flags were last prepared."""
+        return len(self._tests) if self._fresh is None else self._fresh
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether too many of the tests may be in vain."""
+        return len(self._tests) > 1.25 * self._count + SPARE_TESTS
 
     def bits(self, strategy: CompiledStrategy) -> int:
         """The bits of what a strategy and its segments need."""
@@ -184,7 +229,7 @@ class _Tested:
         return needed
 
     def _assign_bit(self, constraint: CompiledConstraint) -> int:
-        index = self._known.setdefault(id(constraint), len(self._tests))
+        index, _ = self._known.setdefault(id(constraint), (len(self._tests), constraint))
         if index == len(self._tests):
             self._tests.append(_make_test(constraint))
         return 1 << index

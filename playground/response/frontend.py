@@ -15,13 +15,33 @@ NO_VARIANT = b'{"name":"disabled","enabled":false' + BOTH_SPELLINGS
 OFF = NO_VARIANT.replace(b"true", b"false")
 
 
-def compile_toggles(snapshot: Snapshot, flags: Sequence[FlagFragments]) -> ActiveFlags[bytes]:
-    """Writes what can stand in an answer. `flags` are the fragments of the snapshot's flags."""
+class Toggles:
+    """The flags of a snapshot for frontend SDKs, compiled when they are first asked for."""
 
-    def pieces_of(position: int) -> Pieces[bytes]:
-        return _write_pieces(snapshot.flags[position].name, flags[position])
+    def __init__(
+        self, snapshot: Snapshot, flags: Sequence[FlagFragments], earlier: Toggles | None = None
+    ) -> None:
+        """`flags` are the fragments of the snapshot's flags. From `earlier` ones, of the snapshot that this one was
+        compiled from, flags that have not changed are taken over."""
+        self._snapshot, self._fragments = snapshot, flags
+        self._earlier = earlier._flags if earlier else None
+        self._flags: ActiveFlags[bytes] | None = None
 
-    return ActiveFlags(snapshot, pieces_of)
+    @property
+    def are_compiled(self) -> bool:
+        return self._flags is not None
+
+    @property
+    def flags(self) -> ActiveFlags[bytes]:
+        """Writes what can stand in an answer, the first time."""
+        flags = self._flags
+        if flags is None:
+            flags = self._flags = ActiveFlags(self._snapshot, self._write_pieces, self._earlier)
+            self._earlier = None
+        return flags
+
+    def _write_pieces(self, position: int) -> Pieces[bytes]:
+        return _write_pieces(self._snapshot.flags[position].name, self._fragments[position])
 
 
 def render_toggles(toggles: Iterable[bytes]) -> bytes:

@@ -18,6 +18,7 @@ from playground.response.fragments import (
     make_flag_fragments,
     make_segment_fragments,
 )
+from playground.response.frontend import Toggles
 from playground.response.layout import Layout
 
 Batch = tuple[Sequence[Mapping[str, Any]], Mapping[int, Mapping[str, Any]]]
@@ -49,9 +50,12 @@ class ResponseSnapshot:
         flags: tuple[FlagFragments, ...],
         segments: tuple[SegmentFragments, ...],
         pieces: Mapping[str, ProjectSize],
+        earlier: ResponseSnapshot | None = None,
     ) -> None:
+        """`earlier` is the snapshot that this one was compiled from."""
         self.snapshot = snapshot
         self.flags = flags
+        self.toggles: Toggles = Toggles(snapshot, flags, earlier.toggles if earlier else None)
         self.segments = segments
         self.pieces = pieces
 
@@ -126,6 +130,7 @@ def compile_batches(
         fragments,
         tuple(known_segments[id(segment)] for segment in snapshot.segments),
         _measure(snapshot, fragments) | {name: known[name] for name in unchanged if name in known},
+        earlier,
     )
     if earlier is not None and same_strategies and "layout" in earlier.__dict__:
         response.layout = earlier.layout.replace_flags(_find_changed(earlier, response))

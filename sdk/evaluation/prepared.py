@@ -13,7 +13,6 @@ import orjson
 from playground.engine.active import ActiveFlags
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
-from playground.response.frontend import compile_toggles
 from playground.response.snapshot import ResponseSnapshot
 from sdk.evaluation.dates_reached import find_dates_reached
 
@@ -34,22 +33,22 @@ class Prepared:
 
     def __init__(self, compiled: ResponseSnapshot, revisions: Mapping[str, int]) -> None:
         # Not the whole, which would then never be freed: this is kept for as long as that lives.
-        self.snapshot, self.flags = compiled.snapshot, compiled.flags
+        self.snapshot, self.flags, self._toggles = compiled.snapshot, compiled.flags, compiled.toggles
         versions = FORMAT, compiled.snapshot.environment, sorted(revisions.items())
         self._only: dict[str, Snapshot] = {}
         self.written: dict[Hashable, tuple[bytes, bytes]] = {}
         """The unchanging parts of OFREP's answers, by how a flag was decided. Written when first needed."""
         self.state = hashlib.blake2b(orjson.dumps(versions), digest_size=16).hexdigest()
 
-    @cached_property
+    @property
     def toggles(self) -> ActiveFlags[bytes]:
-        """The flags for frontend SDKs."""
-        return compile_toggles(self.snapshot, self.flags)
+        """The flags for frontend SDKs, compiled the first time."""
+        return self._toggles.flags
 
     @property
     def has_toggles(self) -> bool:
         """Whether `toggles` have been compiled already."""
-        return "toggles" in self.__dict__
+        return self._toggles.are_compiled
 
     @property
     def has_batch(self) -> bool:

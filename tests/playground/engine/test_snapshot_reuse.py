@@ -4,11 +4,14 @@ import random
 from typing import Any
 from zlib import crc32
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from playground.engine import active
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
+from playground.response.frontend import render_toggles
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
 from tests.support.definitions import NORWAY, flag, rollout, strategy
@@ -59,9 +62,18 @@ def repercented(flag: Document) -> Document:
     return flag | {"strategies": strategies}
 
 
-def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
+def rendered(snapshot: ResponseSnapshot, context: Document) -> tuple[bytes, bytes]:
+    """The answers of the playground and of the frontend API."""
     chance = random.Random(0).random
-    return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
+    evaluation = evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance)
+    toggles = snapshot.toggles.flags.find(Context(context).at(NOW), lambda: 0.3)
+    return render_features(snapshot, evaluation), render_toggles(toggles)
+
+
+@pytest.fixture(autouse=True, params=[active.MOSTLY, 0.0])
+def take_over(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few flags, too, what is prepared for frontends is taken over."""
+    monkeypatch.setattr(active, "MOSTLY", request.param)
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
@@ -222,6 +234,22 @@ def test_the_size_does_not_grow_with_the_changes() -> None:
             changed, segments, environment="production", earlier=snapshot, unchanged={"p1"}
         )
     assert 0.9 * total_size(fresh) < total_size(snapshot) < 1.1 * total_size(fresh)
+
+
+def test_conditions_that_no_flag_has_any_more_are_forgotten() -> None:
+    flags = [
+        flag(rollout("50", NORWAY | {"values": [f"NO{n}"]}), name=f"f{n:02}") | {"project": "p0"}
+        for n in range(20)
+    ]
+    snapshot = compile_playground(flags, {}, environment="production")
+    most = 0
+    for number in range(300):
+        changed = flag(rollout("50", NORWAY | {"values": [f"SE{number}"]}), name="f03") | {"project": "p0"}
+        flags = [*flags[:3], changed, *flags[4:]]
+        rendered(snapshot, {"userId": "1"})
+        snapshot = compile_playground(flags, {}, environment="production", earlier=snapshot)
+        most = max(most, len(snapshot.toggles.flags._tested._tests))
+    assert 60 < most < 100
 
 
 def test_a_flag_with_a_segment_follows_it() -> None:
