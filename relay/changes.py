@@ -1,6 +1,6 @@
 """Keeps the changes in the flags of a scope, as the events that delta and streaming SDKs take."""
 
-from relay.flags import Body, Flags
+from relay.flags import Body, Document, Flags
 from sdk.delta.history import History
 from sdk.features.chunks import Chunk, write_text
 from sdk.streaming.scope_streams import NOTHING
@@ -11,8 +11,13 @@ MAX_KEPT = 20  # answers
 class Texts:
     """The flags and segments at one moment, each as JSON."""
 
-    def __init__(self, flags: Flags) -> None:
-        self._flags = {flag["name"]: write_text(flag) for flag in flags.features}
+    def __init__(self, flags: Flags, earlier: "Texts | None" = None) -> None:
+        """Those of flags that are the same objects as ``earlier`` are taken over."""
+        self._documents: dict[str, Document] = {flag["name"]: flag for flag in flags.features}
+        self._flags: dict[str, bytes] = {}
+        for name, flag in self._documents.items():
+            is_same = earlier is not None and earlier._documents.get(name) is flag
+            self._flags[name] = earlier._flags[name] if earlier and is_same else write_text(flag)
         self._projects = {flag["name"]: str(flag.get("project") or "default") for flag in flags.features}
         self.segments = dict(sorted((segment["id"], write_text(segment)) for segment in flags.segments))
 
@@ -43,6 +48,11 @@ class Changes:
     def version(self) -> int:
         return self._history.version
 
+    @property
+    def texts(self) -> Texts:
+        """The latest."""
+        return self._history.content
+
     def advance(self, version: int, texts: Texts) -> None:
         """Takes over those of a later version."""
         self._history.advance(version, texts)
@@ -56,7 +66,5 @@ class Changes:
                 self._answers.clear()
             chunks = self._history.events(since) or [Chunk((NOTHING,))]
             body = self._answers[since] = Body(f'"{self.version}"', chunks)
-            _ = (
-                body.body
-            )  # unless it is too large to be kept, streams then share the whole instead of its many parts
+            body.join_small()  # streams then share the whole instead of its many parts
         return self._answers[since]

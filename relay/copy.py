@@ -35,6 +35,7 @@ class Copy:
         self._changes: dict[Scope, Changes] = {}
         self._narrowed: dict[Scope, tuple[Flags, Flags]] = {}  # what was narrowed, and the result
         self._fetching: dict[Scope, asyncio.Task[None]] = {}
+        self._rested_at: dict[Scope, float] = {}  # by the event loop's clock
         self.when_changed: Callable[[], object] = lambda: None
         """Called when tokens or flags may have changed."""
         self.heard_at = 0.0
@@ -112,6 +113,8 @@ class Copy:
         await asyncio.shield(task)
 
     async def _fetch(self, token: Token) -> None:
+        now = asyncio.get_running_loop().time
+        await asyncio.sleep(self._rested_at.get(token.scope, 0.0) - now())
         before = self._flags.get(token.scope)
         headers = {"If-None-Match": before.etag} if before else {}
         try:
@@ -119,7 +122,10 @@ class Copy:
             if answer.status == 304 and before is not None:
                 before.fetched_at = time.time()
             elif answer.status == 200:
+                began = now()
                 await self._take_over(*await asyncio.to_thread(self._read, token.scope, answer, before))
+                # Rests as long as that took: SDKs get half of the processor while flags change all the time.
+                self._rested_at[token.scope] = 2 * now() - began
             else:
                 raise UpstreamFailed(f"The upstream answered {answer.status} to a question about flags.")
         except UpstreamFailed as error:
@@ -131,7 +137,8 @@ class Copy:
         """Reads what the upstream answered, and stores it. In a thread, as both may take a while."""
         flags = read_flags(scope, answer.body, answer.headers.get("ETag") or "", before=before)
         self._store(flags)
-        return flags, Texts(flags)
+        changes = self._changes.get(scope)
+        return flags, Texts(flags, changes.texts if changes else None)
 
     async def _take_over(self, flags: Flags, texts: Texts) -> None:
         changes = self._changes.get(flags.scope)
@@ -153,9 +160,8 @@ class Copy:
             "version": flags.version,
             "fetchedAt": flags.fetched_at,
         }
-        self._storage.write(
-            _name_file(flags.scope), orjson.dumps(head) + b"\n" + flags.body(knows_segments=True).body
-        )
+        content = flags.body(knows_segments=True).body
+        self._storage.write(_name_file(flags.scope), orjson.dumps(head), b"\n", content)
 
     def _needed(self) -> dict[Scope, Token]:
         """A token for each scope that is to be kept."""
@@ -198,6 +204,7 @@ class Copy:
         for scope in [scope for scope in self._flags if scope not in needed]:
             del self._flags[scope]
             self._changes.pop(scope, None)
+            self._rested_at.pop(scope, None)
             self._storage.delete(_name_file(scope))
         for scope, (source, _) in list(self._narrowed.items()):
             if self._flags.get(source.scope) is not source:

@@ -96,7 +96,7 @@ class Flags:
         """
         if self._prepared is None:
             self._compiled = self._compile(before)
-            digest = hashlib.blake2b(self._body.body, digest_size=7).digest()
+            digest = hashlib.blake2b(self.etag.encode(), digest_size=7).digest()
             prepared = Prepared(self._compiled, {repr(self.scope): int.from_bytes(digest, "big")})
             _ = prepared.toggles, prepared.snapshot.batch
             self._prepared = prepared

@@ -6,7 +6,7 @@ JSON of megabytes is parsed in one go, in which a relay answers nobody; most cha
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import orjson
@@ -53,7 +53,7 @@ def read_changed(content: bytes, before: Listing) -> Listing | None:
     begin, end = before.begin, content.rfind(before.mark, before.begin)
     if end < 0 or not content.startswith(before.content[:begin]):
         return None
-    first, last = _find_changed(before, content[:end])
+    first, last = _find_changed(before, content, end)
     start = before.ends[first - 1] if first else begin
     stop = end - (before.end - before.starts[last] if last < len(before.starts) else 0)
     try:
@@ -87,26 +87,29 @@ def _locate(content: bytes, start: int, features: Iterable[Document]) -> tuple[l
     return starts, ends
 
 
-def _find_changed(before: Listing, new: bytes) -> tuple[int, int]:
-    """The positions among the flags before between which something has changed. ``new`` ends with the new flags."""
-    old = before.content[: before.end]
-    first = bisect_right(before.ends, _count_common(old, new))
+def _find_changed(before: Listing, new: bytes, new_end: int) -> tuple[int, int]:
+    """The positions among the flags before between which something has changed. The new flags end at ``new_end``."""
+    old, old_end, most = before.content, before.end, min(before.end, new_end)
+
+    def is_same(start: int, stop: int) -> bool:
+        return old[start:stop] == new[start:stop]
+
+    def is_same_from_end(start: int, stop: int) -> bool:
+        return old[old_end - stop : old_end - start] == new[new_end - stop : new_end - start]
+
+    first = bisect_right(before.ends, _count_common(is_same, most))
     start = before.ends[first - 1] if first else before.begin
-    common = _count_common(old[start:], new[start:], at_end=True)
-    return first, max(first, bisect_left(before.starts, len(old) - common))
+    common = _count_common(is_same_from_end, most - start)
+    return first, max(first, bisect_left(before.starts, old_end - common))
 
 
-def _count_common(old: bytes, new: bytes, *, at_end: bool = False) -> int:
-    """The length of what both begin with, or end with."""
-    same, step, most = 0, MAX_STEP, min(len(old), len(new))
+def _count_common(is_same: Callable[[int, int], bool], most: int) -> int:
+    """The length of what both begin with, or end with. In steps: slices of megabytes would be copies."""
+    same, step = 0, MAX_STEP
     while step:
         stop = same + step
-        if stop <= most and _cut(old, same, stop, at_end=at_end) == _cut(new, same, stop, at_end=at_end):
+        if stop <= most and is_same(same, stop):
             same = stop
         else:
             step //= 2
     return same
-
-
-def _cut(text: bytes, start: int, stop: int, *, at_end: bool) -> bytes:
-    return text[len(text) - stop : len(text) - start] if at_end else text[start:stop]

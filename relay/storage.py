@@ -46,13 +46,13 @@ class Storage:
             self._failed(error)
             return None
 
-    def write(self, name: str, content: bytes) -> bool:
-        """Whether it could be written. Until then, readers find the content of before."""
+    def write(self, name: str, *parts: bytes) -> bool:
+        """Whether they could be written. Until then, readers find the content of before."""
         path, new = self._folder / name, self._folder / f"{name}.new"
         try:
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
+                file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)

@@ -27,6 +27,11 @@ class ChunkedBody:
             self._body = body
         return body
 
+    def join_small(self) -> None:
+        """Joins the body, unless it would be too large to be kept."""
+        if sum(chunk.size for chunk in self._chunks) <= MAX_KEPT:
+            self._body = self._join()
+
     def parts(self) -> Iterator[bytes]:
         """Yields the parts that the body is joined from; the whole, if it is kept."""
         if self._body:

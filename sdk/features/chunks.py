@@ -33,6 +33,11 @@ class Chunk:
     def raw(self) -> bytes:
         return self.opening + b",".join(self.texts)
 
+    @property
+    def size(self) -> int:
+        """The number of bytes of ``raw``."""
+        return len(self.opening) + sum(map(len, self.texts)) + max(0, len(self.texts) - 1)
+
     def parts(self) -> Iterator[bytes]:
         """Yields the parts that ``raw`` is joined from."""
         yield self.opening

@@ -7,7 +7,9 @@ from typing import Any
 
 import orjson
 
+from relay.changes import Texts
 from relay.copy import Copy
+from relay.flags import Flags
 from relay.storage import Storage
 from relay.tokens import Token, Tokens
 from relay.upstream import Answer
@@ -15,7 +17,7 @@ from tests.support.quick_loop import run_quickly
 from tests.support.relay import BACKEND, flag
 from tests.support.upstream import make_token
 
-SECONDS = 5  # that an answer takes
+SECONDS = 5  # that an answer takes, or to take it over
 
 
 class Upstream:
@@ -33,10 +35,20 @@ class Upstream:
         return Answer(200, {"ETag": f'"{document}"'}, orjson.dumps(document))
 
 
-def follow(folder: Path, act: Callable[[Upstream, Copy, Token], Awaitable[None]]) -> None:
+class Busy(Copy):
+    """Takes long to take over what it gets."""
+
+    async def _take_over(self, flags: Flags, texts: Texts) -> None:
+        await asyncio.sleep(SECONDS)
+        await super()._take_over(flags, texts)
+
+
+def follow(
+    folder: Path, act: Callable[[Upstream, Copy, Token], Awaitable[None]], kind: type[Copy] = Copy
+) -> None:
     upstream, storage = Upstream(), Storage(folder)
     tokens = Tokens(storage, upstream.ask)
-    copy = Copy(storage, upstream.ask, tokens, interval=3_600)
+    copy = kind(storage, upstream.ask, tokens, interval=3_600)
 
     async def live() -> None:
         token = await tokens.find(BACKEND)
@@ -78,3 +90,16 @@ def test_all_who_wait_share_a_question(tmp_path: Path) -> None:
         assert upstream.questions == 1
 
     follow(tmp_path, act)
+
+
+def test_half_of_the_time_is_left_to_others(tmp_path: Path) -> None:
+    async def act(upstream: Upstream, copy: Copy, token: Token) -> None:
+        seconds = asyncio.get_running_loop().time
+        await asyncio.sleep(SECONDS)
+        began = seconds()
+        for _ in range(3):
+            await copy.fetch(token)
+        # Three answers, taken over, with a rest between two.
+        assert 8 * SECONDS <= seconds() - began < 9 * SECONDS
+
+    follow(tmp_path, act, Busy)
