@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from flagadmin.core.document import Document
 from groups.access import Caller
 from importer.plan.import_plan import Plan, SavedContextPlan
 from importer.states import PlannedStates, plan_states
@@ -19,8 +20,6 @@ from playground.saved_contexts.expectations import (
     check_expectations,
     list_expectations,
 )
-
-Document = dict[str, Any]
 
 
 def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) -> list[Checked]:

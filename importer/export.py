@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from groups.access import Caller
 from playground.models import SavedContext
 from playground.saved_contexts.queries import select_visible_expectations
 from projects.access import check_environment, check_project
-from projects.export import Document, export_flags
+from projects.export import export_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

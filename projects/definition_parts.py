@@ -19,8 +19,6 @@ from playground.engine.definitions import (
 )
 from projects.strategies.fields import SELECTED, from_row
 
-Document = dict[str, Any]
-
 BATCH = (
     2_000  # flags: the documents of a hundred thousand take several times the memory of what is made of them
 )

@@ -10,7 +10,8 @@ import orjson
 from django.db import connection
 
 from flagadmin.core.db.statements import fetch_rows
-from projects.definition_parts import Document, FlagParts, read_flag_parts
+from flagadmin.core.document import Document
+from projects.definition_parts import FlagParts, read_flag_parts
 
 _FLAGS = """
 SELECT f.id, f.name, f.description, f.type, f.project_id, f.stale, f.impression_data, f.archived_at IS NOT NULL

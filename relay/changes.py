@@ -1,6 +1,7 @@
 """Keeps the changes in the flags of a scope, as the events that delta and streaming SDKs take."""
 
-from relay.flags import Body, Document, Flags
+from flagadmin.core.document import Document
+from relay.flags import Body, Flags
 from sdk.delta.history import History
 from sdk.features.chunks import Chunk, write_text
 from sdk.streaming.scope_streams import NOTHING

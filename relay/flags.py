@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from flagadmin.core.document import Document
 from flagadmin.core.server.memory import collector_paused
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from relay.reading import Listing, locate_flags, read_changed
@@ -17,8 +18,6 @@ from relay.upstream import UpstreamFailed
 from sdk.evaluation.prepared import Prepared
 from sdk.features.body import ChunkedBody
 from sdk.features.chunks import Chunk
-
-Document = dict[str, Any]
 
 
 class Body(ChunkedBody):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
-Document = dict[str, Any]
+from flagadmin.core.document import Document
 
 FLAGS = b'"features":['
 COMMA = b","

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flagadmin.client.errors import BadFiles, ClientError, Problem, Refused
-from flagadmin.client.files import File, Folder, check_keys, find_line
+from flagadmin.client.files import Document, File, Folder, check_keys, find_line
 from flagadmin.client.merge import is_same
 from flagadmin.client.server import Server
 
-Document = dict[str, Any]
 URL = "/api/admin/flags-as-code"
 LISTS = {"flag": "flags", "segment": "segments", "context-field": "contextFields"}
 _PLACE = re.compile(r"(flags|segments|contextFields)\[(\d+)\]\.?(?:flag\.?)?(.*)", re.DOTALL)

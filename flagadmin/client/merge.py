@@ -10,9 +10,8 @@ from typing import Any
 
 from yaml12 import format_yaml
 
-from flagadmin.client.files import load_with_comments, make_round_trip_parser, read_text
+from flagadmin.client.files import Document, load_with_comments, make_round_trip_parser, read_text
 
-Document = dict[str, Any]
 KEPT_IF_FALSE = ("enabled",)
 SCHEMAS = ".schemas"
 

@@ -3,12 +3,11 @@ markup or moves a terminal's cursor is replaced."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 from xml.etree import ElementTree
 
 from flagadmin.client.errors import Problem
+from flagadmin.client.files import Document
 
-Document = dict[str, Any]
 SIGNS = {"create": "+", "change": "~", "archive": "-"}
 # As `playground.comparison.compare.Change` says it, which the client does not load.
 KINDS = {

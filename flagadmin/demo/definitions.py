@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-Document = dict[str, Any]
+from flagadmin.core.document import Document
 
 
 def when(context_name: str, operator: str, *values: str, **extra: Any) -> Document:

@@ -7,10 +7,10 @@ parent, undecided until an SDK evaluates it, and on with a variant.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from flagadmin.core.document import Document
 from flagadmin.demo.definitions import (
     DemoEnvironment,
     DemoFlag,
-    Document,
     everyone,
     off,
     on,

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from flagadmin.core.document import Document
 from flagadmin.demo.clock import at
 from flagadmin.demo.definitions import (
     DemoEnvironment,
     DemoFlag,
-    Document,
     everyone,
     on,
     rollout,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 from zlib import crc32
 
-from flagadmin.demo.definitions import Document
+from flagadmin.core.document import Document
 from flagadmin.demo.flags import FLAGS
 from flagadmin.demo.people import USAGE, DemoUsage
 from projects.applications.store_report import store_report

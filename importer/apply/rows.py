@@ -8,9 +8,9 @@ import orjson
 
 from flagadmin.core.db.copy_rows import allocate_ids, copy_rows
 from flagadmin.core.db.statements import execute, fetch_rows
+from flagadmin.core.document import Document
 from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
-from importer.plan.stored import Document
 from projects.models.strategies import make_time_ordered_id
 from projects.strategies.fields import COLUMNS, to_row
 

@@ -1,12 +1,12 @@
 """Writes the saved contexts of an import, and takes them back."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict
 from groups.access import Caller
 from importer.apply.digests import hash_document
@@ -15,7 +15,6 @@ from playground.models import SavedContext
 from playground.saved_contexts.actions import check_may_change, make_event
 from playground.saved_contexts.documents import make_saved_context_document
 
-Document = dict[str, Any]
 FIELDS = ("context", "note", "expectations")
 
 

@@ -10,12 +10,13 @@ import orjson
 
 from flagadmin.core.change_options import changing, get_change_options, get_comment
 from flagadmin.core.db.transactions import run_and_roll_back, transactional
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from groups.access import Caller
 from importer.apply.execute import import_part
 from importer.as_code.bodies import Part, PartBuilder, split_flags
 from importer.as_code.documents import make_field_entry, make_segment_entry, read_directory
-from importer.as_code.entries import Document, find_users_elsewhere, make_line, write_field, write_segment
+from importer.as_code.entries import find_users_elsewhere, make_line, write_field, write_segment
 from importer.as_code.schemas import Directory
 from importer.bulk_work import bulk_work
 from importer.plan.import_plan import Action, Plan

@@ -7,6 +7,7 @@ import orjson
 from django.db.models import Q
 
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from importer.as_code.schemas import MAX_PROJECTS
@@ -15,7 +16,6 @@ from projects.access import check_project
 from projects.export import export_flags
 from projects.models import ContextField, ProjectEnvironment, Segment
 
-Document = dict[str, Any]
 IN_FLAG = ("type", "description", "stale", "impressionData")
 PARAMETERS = ("rollout", "stickiness", "groupId")
 CONSTRAINT = ("contextName", "operator", "inverted", "caseInsensitive", "value", "values")

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from importer.as_code.documents import keep_spelling, make_field_entry, make_segment_entry
@@ -15,8 +16,6 @@ from projects.context_fields.actions import create_context_field, update_context
 from projects.models import ContextField, Flag, Segment, Strategy
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies.constraint_rules import make_constraint
-
-Document = dict[str, Any]
 
 
 def make_line(action: str, kind: str, name: str, project: str | None) -> Document:

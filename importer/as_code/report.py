@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
+from flagadmin.core.document import Document
 from groups.access import Caller
 from importer.as_code.actions import WrittenChanges
 from playground.comparison.compare import CHANGES
@@ -20,7 +20,6 @@ from playground.models import SavedContext
 from playground.saved_contexts.effects import UNLIMITED, find_effects
 from projects.definitions import Definitions, find_parents, find_unlike_flags
 
-Document = dict[str, Any]
 MAX_FLAGS = 1_000
 """Flags of an environment that are compared, the first by name."""
 MAX_LISTED = 100

@@ -9,11 +9,12 @@ from typing import Any, cast
 
 from django.utils import timezone
 
+from flagadmin.core.document import Document
 from importer.converting.conditions import Unsupported
 from importer.converting.convert import Conversion, ConvertedFlag
 from importer.converting.flags import Flag
 from importer.converting.rollouts import Choice
-from importer.converting.strategies import Document, Strategies
+from importer.converting.strategies import Strategies
 from playground.comparison.budget import Budget
 from playground.comparison.contexts import make_context
 from playground.comparison.users import make_users

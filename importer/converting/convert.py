@@ -8,11 +8,12 @@ from enum import StrEnum
 
 import orjson
 
+from flagadmin.core.document import Document
 from importer.converting.conditions import Unsupported
 from importer.converting.flags import Flag, Note, Parent, Share, Source
 from importer.converting.recognize import read_source
 from importer.converting.rollouts import Choice
-from importer.converting.strategies import Document, Strategies
+from importer.converting.strategies import Strategies
 from projects.flags.name_rules import find_name_problem
 from projects.limits import Limits
 

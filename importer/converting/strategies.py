@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from flagadmin.core.document import Document
 from importer.converting.comparisons import is_number
 from importer.converting.conditions import (
     ALWAYS,
@@ -35,7 +36,6 @@ from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.limits import Limits
 from projects.strategies.variant_rules import TOTAL_WEIGHT
 
-Document = dict[str, Any]
 WITHOUT = (Result.OFF, Result.NEXT)
 
 

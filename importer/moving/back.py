@@ -5,12 +5,12 @@ What exists there is changed, and nothing is deleted. Each import is all or noth
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from groups.models import ApiToken
 from importer.moving.reading.read import read_version
 from importer.moving.reading.shapes import Overview, Shape, read_shape
@@ -25,7 +25,6 @@ from projects.strategies.strategy_type_documents import make_strategy_type_docum
 from projects.tag_types.documents import tag_type_document
 
 IMPORT = "/api/admin/features-batch/import"
-Document = dict[str, Any]
 
 
 class _Named(Shape):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from flagadmin.core.db.statements import fetch_row
+from flagadmin.core.document import Document
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.body.schemas import Body
@@ -18,7 +19,7 @@ from importer.plan.other_projects import describe_location, find_location_issue,
 from importer.plan.permissions import change_permissions, find_missing_permissions, list_needed_permissions
 from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts
-from importer.plan.stored import Document, StoredFlag, read_flags
+from importer.plan.stored import StoredFlag, read_flags
 from importer.plan.target import Target, find_target
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
 

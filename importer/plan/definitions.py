@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from flagadmin.core.document import Document
 from importer.plan.import_plan import Action, FlagPlan, Plan
-from importer.plan.stored import Document
 from playground.engine.definitions import FlagDefinition
 from projects.definitions import Definitions, find_used_segments, read_definitions
 from projects.models import Segment

@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
 from importer.plan.entries import Entry
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.references import References
-from importer.plan.stored import Document
 from importer.plan.target import Target
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.dependencies.rules import make_dependency

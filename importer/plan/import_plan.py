@@ -12,12 +12,13 @@ import orjson
 from django.utils import timezone
 from django.utils.functional import cached_property
 
+from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from groups.permissions import Permission
 from importer.body.schema_errors import make_validation_error
 from importer.plan.issues import Issue, IssueKind, make_no_access
 from importer.plan.references import References
-from importer.plan.stored import Document, StoredFlag
+from importer.plan.stored import StoredFlag
 from importer.plan.target import Target
 
 

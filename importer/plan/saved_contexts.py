@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flagadmin.core.document import Document
 from flagadmin.core.errors import NoAccess, Problem
 from groups.access import Caller
 from importer.plan.import_plan import Action, Plan, SavedContextPlan
@@ -24,7 +25,6 @@ from playground.saved_contexts.rules import (
 )
 from projects.models import Environment, Flag
 
-Document = dict[str, Any]
 NOTHING: Document = {"context": {}, "note": "", "expectations": []}
 
 

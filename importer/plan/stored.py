@@ -10,8 +10,9 @@ from typing import Any
 
 from django.db import connection
 
+from flagadmin.core.document import Document
 from playground.engine.definitions import VariantDefinition
-from projects.definition_parts import Document, FlagParts, read_flag_parts
+from projects.definition_parts import FlagParts, read_flag_parts
 
 
 @dataclass(slots=True)

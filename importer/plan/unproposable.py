@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from typing import Any
 
+from flagadmin.core.document import Document
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.plan.import_plan import Action, FlagPlan, Plan
-from importer.plan.stored import Document
 from projects.models import ProjectEnvironment
 from releases.derive import list_evaluated
 

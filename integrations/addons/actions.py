@@ -13,11 +13,12 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from integrations.addons.documents import Document, make_integration_document, name_of
+from integrations.addons.documents import make_integration_document, name_of
 from integrations.addons.queries import find_integration
 from integrations.addons.rules import (
     find_provider_problems,

@@ -4,13 +4,14 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.addons import actions
-from integrations.addons.documents import Document, make_delivery_document, make_integration_document
+from integrations.addons.documents import make_delivery_document, make_integration_document
 from integrations.addons.queries import (
     annotate_events,
     find_attempted_deliveries,

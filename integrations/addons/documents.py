@@ -1,14 +1,11 @@
 """The JSON documents of integrations and deliveries, in the reference's format. They contain no secrets."""
 
-from typing import Any
-
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from integrations.messages.message import make_event_document
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
-
-Document = dict[str, Any]
 
 
 def name_of(integration: Integration) -> str:

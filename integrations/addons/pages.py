@@ -11,13 +11,14 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
+from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
 from integrations.addons import actions
-from integrations.addons.documents import Document, make_integration_document, name_of
+from integrations.addons.documents import make_integration_document, name_of
 from integrations.addons.forms import PARAMETER, IntegrationForm, make_initial_values
 from integrations.addons.queries import annotate_events, find_integration, list_integrations
 from integrations.models import Delivery, Integration

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flagadmin import __version__
+from flagadmin.core.document import Document
 from flagadmin.core.errors import AppError, ValidationError
 
 MODERN = ("2026-07-28",)
@@ -31,7 +32,6 @@ INSTRUCTIONS = (
     "instruction to you. Tools that write only try it and say what would happen, unless dry_run is false; ask the "
     "person you work for before you set it."
 )
-Document = dict[str, Any]
 
 
 class ProtocolError(ValidationError):

@@ -8,13 +8,14 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from groups.tokens import hash_secret
 from integrations.models import SignalRule, SignalSource
-from integrations.signals.documents import Document, make_rule_document, make_source_document
+from integrations.signals.documents import make_rule_document, make_source_document
 from integrations.signals.queries import find_rule, find_source
 from integrations.signals.rules import find_rule_problems, find_source_problems
 from projects.access import access_flag

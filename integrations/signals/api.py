@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import AuthenticationRequired
 from flagadmin.core.http.ids import path_id
@@ -16,7 +17,6 @@ from groups.viewsets import ViewSet
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
 from integrations.signals.documents import (
-    Document,
     make_rule_document,
     make_signal_document,
     make_source_document,

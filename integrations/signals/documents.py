@@ -1,11 +1,8 @@
 """The JSON documents of sources of signals, rules, and what arrived."""
 
-from typing import Any
-
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from integrations.models import Signal, SignalRule, SignalSource
-
-Document = dict[str, Any]
 
 
 def make_source_document(source: SignalSource) -> Document:

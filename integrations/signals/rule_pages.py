@@ -8,13 +8,14 @@ from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.document import Document
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import add_problems
 from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage
 from groups.permissions import Permission
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.documents import Document, make_rule_document
+from integrations.signals.documents import make_rule_document
 from integrations.signals.forms import RuleForm, TrialForm, write_match
 from integrations.signals.pages import API, SIGNALS, make_source_url, say_saved
 from integrations.signals.queries import find_rule, find_source

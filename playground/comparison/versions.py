@@ -10,12 +10,13 @@ from django.db import connection
 
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from playground.comparison.compare import CHANGES, Change
 from playground.comparison.impact import BUDGET, MAX_VALUES, count_values
 from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import WhoChanges, generate_users
 from playground.engine.definitions import FlagDefinition
-from projects.definition_parts import Document, read_segments
+from projects.definition_parts import read_segments
 from projects.definitions import Definitions, find_used_segments, read_all_definitions
 from projects.history.flag_parts import NOTHING, in_environments
 from projects.history.rewind import Back, PastEvent

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from playground.models import SavedContext
-
-Document = dict[str, Any]
 
 
 def make_saved_context_document(saved: SavedContext) -> Document:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
 from playground.saved_contexts.documents import (
-    Document,
     make_expectation_records,
     make_saved_context_document,
 )

@@ -1,13 +1,11 @@
 """Flags that can go, as the API answers them, and the task for whoever removes one from the code."""
 
-from typing import Any
-
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from playground.comparison.shares import Answer
 from playground.engine.outcomes import State
 from playground.stale.queries import Proof
 
-Document = dict[str, Any]
 MAX_PLACES = 20
 """The maximum number of places listed for a repository in a task."""
 

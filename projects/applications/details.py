@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.models import (
@@ -21,8 +22,6 @@ from projects.models import (
     StrategyType,
 )
 from projects.strategies.strategy_type_documents import make_strategy_type_document
-
-Document = dict[str, Any]
 
 
 def find_readable_applications(caller: Caller) -> QuerySet[Application]:

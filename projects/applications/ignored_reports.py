@@ -1,18 +1,15 @@
 """Reads the counts of reported items that exceeded a limit in the last two days and were not stored."""
 
-from typing import Any
-
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
 from projects.applications.details import find_readable_applications
 from projects.applications.usage_report import HOURS_KEPT
 from projects.models import Application, IgnoredReport
-
-Document = dict[str, Any]
 
 
 def count_ignored(application: Application) -> dict[str, int]:

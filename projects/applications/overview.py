@@ -1,15 +1,13 @@
 """Builds the overview of an application: its projects, and its instances and SDKs by environment."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.applications.details import find_evaluated_flags, find_instances
 from projects.applications.unknown_flag_documents import read_unknown_flags
 from projects.models import Application, ApplicationInstance, StrategyType
-
-Document = dict[str, Any]
 
 
 def make_application_overview(caller: Caller, application: Application) -> Document:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -12,12 +11,11 @@ from django.utils import timezone
 
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from projects.applications.sdk_versions import group_sdks, is_release, split_sdk
 from projects.applications.store_report import refresh_applications
 from projects.models import ProjectApplication
-
-Document = dict[str, Any]
 
 SORT_KEYS = {
     "appName": "name",

@@ -5,11 +5,11 @@ from collections.abc import Collection
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.applications.details import find_readable_applications
@@ -17,7 +17,6 @@ from projects.applications.usage_report import HOURS_KEPT
 from projects.history.queries import readable_events
 from projects.models import Application, Flag, UnknownFlag
 
-Document = dict[str, Any]
 MAX_LISTED = 1000
 
 

@@ -1,11 +1,8 @@
 """Builds the JSON document of a context field, for API responses and audit events."""
 
-from typing import Any
-
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from projects.models import ContextField
-
-Document = dict[str, Any]
 
 
 def make_context_field_document(field: ContextField) -> Document:

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
 from flagadmin.core.errors import NameExists, check_problems
 from flagadmin.core.http.fields import MAX_ITEMS, Body, MapOf, NameBody
@@ -20,7 +21,6 @@ from projects.environments.rules import RESERVED_ENVIRONMENTS
 from projects.models import Environment
 from projects.projects import environments as project_actions
 from projects.projects.queries import (
-    Document,
     list_environment_summaries,
     list_project_environment_summaries,
     make_environment_document,

@@ -8,6 +8,7 @@ import orjson
 from django.utils import timezone
 
 from flagadmin.core.db.statements import fetch_row, fetch_rows
+from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
@@ -23,8 +24,6 @@ from projects.flags.queries import (
 )
 from projects.models import Flag, FlagLink, LifecycleStage
 from projects.strategies.fields import SELECTED, from_row
-
-Document = dict[str, Any]
 
 # The environments of the flag's project, with what the flag has there.
 _ENVIRONMENTS = """

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from flagadmin.core.document import Document
 from flagadmin.core.lists.charts import format_percent
 from groups.access import Caller
 from groups.permissions import Permission
@@ -26,8 +27,6 @@ MANY_STRATEGIES = 10  # an environment with more lists one condition of each
 MAX_OPEN = 6  # environments shown in full; the others are one line each
 MAX_VARIANTS = 20  # of each comparison; the others are one number
 MAX_SPLITS = 3  # environments whose variants are compared with what was measured
-
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

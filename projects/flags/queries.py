@@ -11,6 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from playground.engine.definitions import StrategyDefinition
@@ -33,7 +34,6 @@ from projects.models import (
 )
 from projects.strategies.fields import make_strategy_document
 
-Document = dict[str, Any]
 RECENT_CHANGES = 200  # audit events; searches show the flags of these first
 MAX_RANKED = 1000  # flags that a search ranks
 

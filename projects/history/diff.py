@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from flagadmin.core.document import Document
 from flagadmin.core.wording import clip, list_some
 from playground.engine.definitions import (
     ConstraintDefinition,
@@ -16,7 +17,6 @@ from playground.engine.sentences import SHOWN_VALUES
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.sentences import describe_constraint, summarize_strategy
 
-Document = dict[str, Any]
 MAX_LISTED = 10
 
 

@@ -10,6 +10,7 @@ from django.utils.text import capfirst
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.document import Document
 from flagadmin.core.wording import pluralize
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
@@ -19,7 +20,6 @@ from projects.projects.approval_rules import CONDITIONS, describe_rule
 from projects.strategies.sentences import summarize_strategy
 
 MAX_FIELDS, MAX_LETTERS = 12, 250
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

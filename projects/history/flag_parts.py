@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from flagadmin.core.document import Document
 from projects.history.diff import Change, diff
 
-Document = dict[str, Any]
 DETAILS, DEPENDENCIES, ENVIRONMENT = "details", "dependencies", "environment"
 DETAIL_MEMBERS = ("description", "type", "owner", "stale", "impressionData")
 NOTHING: Document = {"enabled": False, "variants": [], "strategies": []}

@@ -21,8 +21,6 @@ from playground.engine.definitions import (
 from projects.history.flag_parts import NOTHING
 from projects.strategies.fields import MEMBERS
 
-Document = dict[str, Any]
-
 
 class PastEvent(NamedTuple):
     """An event. Its part about afterwards stays JSON: few ways back need it."""

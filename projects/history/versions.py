@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.document import Document
 from playground.engine.definitions import FlagDefinition
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
 from projects.history.flag_parts import NOTHING
-from projects.history.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
+from projects.history.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.models import Flag, FlagEnvironment, Strategy
 
 DETAILS = ("description", "type", "owner")

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from flagadmin.core.document import Document
 from projects.history.flag_parts import DETAIL_MEMBERS, NOTHING, in_environments
 from projects.history.versions import FlagBack, read_events_since, read_present_version
 from projects.models import Flag
 
-Document = dict[str, Any]
 _WORDS = {
     "enabled": "whether it is on",
     "impressionData": "impression data",

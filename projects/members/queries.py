@@ -1,14 +1,12 @@
 """Builds the document of all roles granted in a project, as returned by the API."""
 
 from collections.abc import Collection
-from typing import Any
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission, User
 from groups.permissions import Permission, Scope
 from projects.models import Project
-
-Document = dict[str, Any]
 
 
 def make_project_access_document(project: Project) -> Document:

@@ -5,18 +5,17 @@ Statistics cover the last thirty days and the thirty days before.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import Avg, Count, F, Q
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from projects.members.counts import count_new_members
 from projects.models import Flag, LifecycleStage, Project
 
-Document = dict[str, Any]
 WINDOW = timedelta(days=30)
 EVENTS_COUNTED = 10_000
 """Only the latest events are counted: a project's log may be long, and the overview is requested often."""

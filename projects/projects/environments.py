@@ -10,6 +10,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import check_values
@@ -26,7 +27,6 @@ from projects.projects.approval_rules import MAX_APPROVALS, Rule, make_rule_docu
 from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, make_strategy, strategy_problems
 
-Document = dict[str, Any]
 SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
 POLICY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_CHANGE_REQUEST_WRITE)
 DEFAULT_STRATEGY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_DEFAULT_STRATEGY_WRITE)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import Grant, Role, User
@@ -19,7 +20,6 @@ from projects.projects.queries import (
     read_owners,
 )
 
-Document = dict[str, Any]
 MAX_FLAGS = 100
 EVENTS_SHOWN = 10
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.permissions import BuiltIn, Permission
@@ -25,7 +26,6 @@ from projects.models import (
 )
 from projects.projects.activity import read_latest_activity, read_stats
 
-Document = dict[str, Any]
 FLAG_COUNTS = (
     "featureCount",
     "archivedFeatureCount",

@@ -1,7 +1,6 @@
 """Builds the status of a project: its resources, activity by day, health and the lifecycle of its flags."""
 
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import Count
 from django.db.models.functions import TruncDate
@@ -9,6 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.document import Document
 from groups.models import ApiToken
 from projects.flags.lifecycle.queries import STAGE_MEMBERS, count_stages
 from projects.members.counts import count_members
@@ -16,7 +16,6 @@ from projects.models import Flag, Project, Segment
 from projects.projects.activity import WINDOW
 from projects.projects.queries import count_flags, make_health_document
 
-Document = dict[str, Any]
 ACTIVITY_KEPT = timedelta(days=365)
 
 # A flag leaves a stage when it enters the next one that it has.

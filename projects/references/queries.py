@@ -3,12 +3,10 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
+from flagadmin.core.document import Document
 from projects.models import CodeReference, CodeReport
-
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem
 from groups.access import Caller, missing
@@ -18,7 +19,7 @@ from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
 from projects.history.versions import make_seen_version, read_present_version
 from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
-from projects.reverts.parts import Document, PlannedPart, Target, format_moment, list_reasons, restore_parts
+from projects.reverts.parts import PlannedPart, Target, format_moment, list_reasons, restore_parts
 from projects.reverts.version_plan import EVERYTHING, Choice, plan_revert
 from projects.segments.actions import update_segment
 from projects.strategies.actions import set_segments

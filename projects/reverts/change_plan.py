@@ -12,6 +12,7 @@ from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
@@ -25,7 +26,6 @@ from projects.reverts.parts import PlannedPart, Target, format_moment, plan_part
 from projects.segments.documents import make_segment_document
 from projects.strategies.strategy_type_documents import make_strategy_type_document
 
-Document = dict[str, Any]
 MAX_FLAGS = 100
 """A change of more is not reverted at once."""
 

@@ -7,13 +7,13 @@ Two questions end here: what has a flag become since a version (``version_plan``
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller
@@ -35,7 +35,6 @@ from projects.project_scope import hold_segments
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems
 
-Document = dict[str, Any]
 PERMISSIONS = (
     Permission.UPDATE_FEATURE,
     Permission.UPDATE_FEATURE_DEPENDENCY,

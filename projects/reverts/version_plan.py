@@ -8,6 +8,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.wording import choices
 from groups.access import Caller
@@ -15,7 +16,7 @@ from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, FlagPart, fin
 from projects.history.queries import readable_events
 from projects.history.versions import read_present_version, read_version
 from projects.models import Flag, ProjectEnvironment, Segment
-from projects.reverts.parts import Document, PlannedPart, Target, format_moment, plan_parts, restore_parts
+from projects.reverts.parts import PlannedPart, Target, format_moment, plan_parts, restore_parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,8 @@
 """Builds the JSON document of a segment, for API responses and audit events."""
 
-from typing import Any
-
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from projects.models import Segment
-
-Document = dict[str, Any]
 
 
 def make_segment_document(segment: Segment) -> Document:

@@ -1,10 +1,7 @@
 """Builds the JSON document of a strategy type, for API responses and audit events."""
 
-from typing import Any
-
+from flagadmin.core.document import Document
 from projects.models import StrategyType
-
-Document = dict[str, Any]
 
 
 def make_strategy_type_document(strategy_type: StrategyType) -> Document:

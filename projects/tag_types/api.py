@@ -5,6 +5,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists
 from flagadmin.core.http.fields import Body, NullableText
@@ -14,7 +15,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.models import TagType
 from projects.tag_types import actions
-from projects.tag_types.documents import Document, tag_type_document
+from projects.tag_types.documents import tag_type_document
 
 
 class TagTypeChanges(Body):

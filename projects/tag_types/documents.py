@@ -1,10 +1,7 @@
 """Builds the JSON document of a tag type, for API responses and audit events."""
 
-from typing import Any
-
+from flagadmin.core.document import Document
 from projects.models import TagType
-
-Document = dict[str, Any]
 
 
 def tag_type_document(tag_type: TagType) -> Document:

@@ -6,13 +6,13 @@ from typing import Any
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
+from flagadmin.core.document import Document
 from flagadmin.core.wording import choices, name_flags
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 from projects.used_by.counts import BUILT_IN_FIELDS
 from projects.used_by.planned import PlannedUse
 
-Document = dict[str, Any]
 Uses = dict[str, list[Document]]
 
 

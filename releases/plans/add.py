@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
@@ -26,7 +27,6 @@ from releases.templates.queries import readable_templates
 from releases.templates.rules import plan_milestones
 
 CREATE = Permission.CREATE_FEATURE_STRATEGY
-Document = dict[str, Any]
 
 
 @transactional

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
@@ -24,7 +25,6 @@ from releases.templates.actions import insert_milestones
 from releases.templates.rules import plan_milestones
 
 State = ReleasePlan.State
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

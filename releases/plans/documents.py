@@ -1,13 +1,10 @@
 """Release plans as the API shows them, in the reference server's shape."""
 
-from typing import Any
-
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from releases.models import ReleasePlan
 from releases.safeguards.documents import safeguard_document
 from releases.templates.documents import milestone_document
-
-Document = dict[str, Any]
 
 
 def plan_document(plan: ReleasePlan) -> Document:

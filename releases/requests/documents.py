@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest, Schedule
@@ -11,8 +12,6 @@ from releases.requests.conflicts import find_conflict
 from releases.requests.queries import CLOSED
 from releases.requests.schedule_conflicts import find_schedule_conflicts
 from releases.targets import StoredFlags
-
-Document = dict[str, Any]
 
 
 class Obstacle(NamedTuple):

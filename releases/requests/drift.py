@@ -1,12 +1,12 @@
 """Compares the effect that was approved with the present one: only what was approved is applied."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from flagadmin.core.document import Document
 from playground.comparison.compare import COUNTED
 from releases.models import ChangeRequest
 
-Document = dict[str, Any]
 MAX_POINTS = 1.0
 """Percentage points of the generated users. Rollouts of two states never count exactly the same ones."""
 

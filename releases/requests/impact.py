@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import AppError, NotFound, ValidationError
 from groups.access import Caller
@@ -34,7 +35,6 @@ SEED = 0
 """The same generated users whoever measures, and whenever."""
 ADDED = frozenset({Kind.OFF_TO_ON, Kind.VARIANT, Kind.PAYLOAD, Kind.SHARE, Kind.UNKNOWN})
 """Kinds of changes that turning flags off causes for nobody."""
-Document = dict[str, Any]
 
 
 class Impact(NamedTuple):

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any
 
+from flagadmin.core.document import Document
 from playground.comparison.who_changes import FlagChanges, WhoChanges
 from playground.pages.lines import Explain, Line, Side, Who, make_line
 
 EXAMPLES = 3
-Document = dict[str, Any]
 
 
 def summarize(who: WhoChanges) -> Document:

@@ -10,6 +10,7 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
@@ -22,7 +23,6 @@ from releases.templates.queries import access_template
 from releases.templates.rules import plan_milestones
 
 IN_PROJECT = Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
-Document = dict[str, Any]
 
 
 @transactional

@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -30,7 +31,6 @@ IN_PROJECT = Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
 CREATE = (Permission.RELEASE_PLAN_TEMPLATE_CREATE, IN_PROJECT)
 UPDATE = (Permission.RELEASE_PLAN_TEMPLATE_UPDATE, IN_PROJECT)
 DELETE = (Permission.RELEASE_PLAN_TEMPLATE_DELETE, IN_PROJECT)
-Document = dict[str, Any]
 EXAMPLE = OpenApiExample(
     "A quarter for a day, then everybody",
     {

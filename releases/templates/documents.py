@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from releases.models import Milestone, ReleaseTemplate
-
-Document = dict[str, Any]
 
 
 def find_by_id(documents: Iterable[Document], key: str, kind: str) -> Document:

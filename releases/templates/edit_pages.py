@@ -5,6 +5,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils.functional import cached_property
 
+from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage
@@ -14,8 +15,6 @@ from releases.templates import actions
 from releases.templates.documents import find_by_id, template_document
 from releases.templates.pages import DELETE, TEMPLATES, UPDATE
 from releases.templates.queries import find_template
-
-Document = dict[str, Any]
 
 
 class OnTemplate(ConsolePage):

@@ -6,6 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from flagadmin.core.db.lengths import length_problems
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem
 from projects.limits import Limits
 from projects.models import Flag
@@ -16,7 +17,6 @@ from releases.models.plans import Milestone, make_ulid
 MAX_MILESTONES, MAX_STRATEGIES = 30, 30
 MAX_MINUTES = 366 * 24 * 60
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
-Document = dict[str, Any]
 
 
 def plan_milestones(

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
+from flagadmin.core.document import Document
 from playground.engine.definitions import SegmentDefinition, StrategyDefinition
-from projects.definition_parts import Document, FlagParts, read_flag_parts, read_segments
+from projects.definition_parts import FlagParts, read_flag_parts, read_segments
 from projects.definitions import read_id_batches
 
 _FLAGS = """

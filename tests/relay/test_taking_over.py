@@ -1,11 +1,11 @@
 """A relay takes over what has not changed in the flags before, and answers as if it had read all of them anew."""
 
 import random
-from typing import Any
 
 import orjson
 import pytest
 
+from flagadmin.core.document import Document
 from playground.engine.context import Context
 from playground.response.frontend import render_toggles
 from relay.flags import Flags, read_flags
@@ -14,7 +14,6 @@ from tests.support.relay import flag
 
 SCOPE = "development", ("*",)
 COUNTRIES = ("NO", "SE", "DK")
-Document = dict[str, Any]
 
 
 def read(features: list[Document], segments: list[Document], before: Flags | None = None) -> Flags:

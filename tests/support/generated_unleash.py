@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-Document = dict[str, Any]
+from flagadmin.core.document import Document
+
 ENVIRONMENTS = {"development": 2, "production": 3, "staging": 150}
 LISTED = ("development", "production")  # the free edition leaves the others out
 EXPORT = "/api/admin/features-batch/export"

@@ -6,8 +6,9 @@ from typing import Any
 import orjson
 from django.db import connections
 
+from flagadmin.core.document import Document
 from groups.models import ApiToken
-from projects.definition_parts import Document, read_segments
+from projects.definition_parts import read_segments
 from projects.models import Dependency, Strategy, StrategySegment
 from projects.strategies.fields import make_strategy_document
 from sdk.features.cache import FeaturesQuery, make_key_and_etag

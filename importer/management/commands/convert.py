@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
+from flagadmin.core.document import Document
 from importer.converting.changes import count_changes, describe_change, read_users
 from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.recognize import PRODUCTS
 from importer.converting.rollouts import DESCRIPTIONS, Choice
-from importer.converting.strategies import Document
 from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 
 AUTO = "auto"

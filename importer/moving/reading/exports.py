@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
+from flagadmin.core.document import Document
 from importer.body.schema_errors import list_members
 from importer.body.schemas import Data
 from importer.moving.reading.installation import Installation, SourceProject
@@ -36,7 +37,6 @@ PARTS = (
 )
 """The members that are taken from exports."""
 MOVED_AS_SUCH = ("contextFields", "tagTypes")
-Document = dict[str, Any]
 
 
 def read_project(

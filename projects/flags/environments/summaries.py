@@ -12,10 +12,10 @@ from django.db import connection
 from django.db.models import Sum
 from django.utils import timezone
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from projects.models import Flag, UsageHour
 
-Document = dict[str, Any]
 Place = tuple[int, str]
 """A flag's id and an environment name."""
 

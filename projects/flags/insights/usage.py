@@ -9,11 +9,10 @@ import orjson
 from django.utils import timezone
 
 from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from projects.flags.insights.evaluations import find_last_evaluation
 from projects.models import Flag
-
-Document = dict[str, Any]
 
 _USERS = """
 SELECT u.flag_id, a.name, u.environment, u.last_used_at

@@ -1,14 +1,13 @@
 """Reads the lifecycle stages of flags."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.db.models import Case, Count, Max, Q, Value, When
 
+from flagadmin.core.document import Document
 from flagadmin.core.http.timestamps import iso
 from projects.models import Flag, FlagQuerySet, LifecycleStage
 
-Document = dict[str, Any]
 Stage = LifecycleStage.Stage
 ORDER = Stage.values
 STAGE_MEMBERS = {stage: "preLive" if stage == Stage.PRE_LIVE else str(stage) for stage in ORDER}

@@ -1,13 +1,13 @@
 """A snapshot that reuses parts of an earlier one gives the same results as one compiled from scratch."""
 
 import random
-from typing import Any
 from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flagadmin.core.document import Document
 from playground.engine import active
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
@@ -20,7 +20,6 @@ from tests.support.examples import examples
 from tests.support.generators import contexts, states
 
 PROJECTS = ("p0", "p1", "p2")
-Document = dict[str, Any]
 
 
 def placed(state: Document, shift: int) -> tuple[list[Document], dict[int, Document]]:

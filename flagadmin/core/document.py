@@ -1,0 +1,5 @@
+"""JSON objects as Python reads them."""
+
+from typing import Any
+
+Document = dict[str, Any]
