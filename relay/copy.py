@@ -194,7 +194,7 @@ class Copy:
 
         async def fetch(token: Token) -> None:
             async with limit:
-                await self.fetch(token)
+                await self.fetch(token, anew=True)
 
         await asyncio.gather(*(fetch(token) for token in self._needed().values()))
         self.when_changed()

@@ -84,6 +84,17 @@ def test_what_is_to_be_looked_at_soon_is_looked_at_after_a_look_that_had_begun(t
     follow(tmp_path, act)
 
 
+def test_a_look_does_not_take_an_answer_that_was_asked_for_before(tmp_path: Path) -> None:
+    async def act(upstream: Upstream, copy: Copy, token: Token) -> None:
+        asked = asyncio.ensure_future(copy.fetch(token))
+        await asyncio.sleep(1)
+        upstream.name = "second"
+        await asyncio.gather(asked, copy.look())
+        assert [each["name"] for each in copy.get(token.scope).features] == ["second"]
+
+    follow(tmp_path, act)
+
+
 def test_all_who_wait_share_a_question(tmp_path: Path) -> None:
     async def act(upstream: Upstream, copy: Copy, token: Token) -> None:
         await asyncio.gather(*(copy.fetch(token) for _ in range(3)))

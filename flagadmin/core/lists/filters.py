@@ -44,6 +44,12 @@ class Option:
 
 
 class WholeNumber(Option, forms.IntegerField):
+    def to_python(self, value: Any) -> int | None:
+        """Refuses what only Python reads as a number: `1_0`, and the digits of other scripts."""
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return super().to_python(value)
+
     @property
     def valid_values(self) -> str:
         limits = f", {self.min_value} or greater"

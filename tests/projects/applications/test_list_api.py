@@ -275,6 +275,8 @@ def test_the_number_of_statements_does_not_grow(api, five: None, django_assert_n
         ("limit=1001", "limit", "1 to 1000"),
         ("limit=2.5", "limit", "1 to 1000"),
         ("limit=abc", "limit", "1 to 1000"),
+        ("limit=1_0", "limit", "1 to 1000"),
+        ("limit=٣", "limit", "1 to 1000"),
         ("offset=-1", "offset", "0 or greater"),
         ("offset=1.5", "offset", "0 or greater"),
         ("offset=Infinity", "offset", "0 or greater"),
