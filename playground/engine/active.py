@@ -204,8 +204,9 @@ class _Tested:
     def __init__(self, snapshot: Snapshot, earlier: _Tested | None = None) -> None:
         self._segments = snapshot.segments
         self._tests: list[tuple[Test, int, bool]] = list(earlier._tests) if earlier else []
-        # With their constraints, whose ids would be given to others if nobody had them any more.
-        self._known: dict[int, tuple[int, CompiledConstraint]] = dict(earlier._known) if earlier else {}
+        self._known: dict[int, int] = dict(earlier._known) if earlier else {}  # by the id of a constraint
+        # Kept, because otherwise others could be given their ids.
+        self._constraints: list[CompiledConstraint] = list(earlier._constraints) if earlier else []
         self._fresh: int | None = earlier._count if earlier else None
 
     @property
@@ -229,9 +230,10 @@ class _Tested:
         return needed
 
     def _assign_bit(self, constraint: CompiledConstraint) -> int:
-        index, _ = self._known.setdefault(id(constraint), (len(self._tests), constraint))
+        index = self._known.setdefault(id(constraint), len(self._tests))
         if index == len(self._tests):
             self._tests.append(_make_test(constraint))
+            self._constraints.append(constraint)
         return 1 << index
 
     def held(self, values: Values) -> int:
