@@ -17,13 +17,12 @@ from flagadmin.core.errors import (
     UnknownError,
     ValidationError,
 )
-from flagadmin.core.http.json_bodies import MANY_VALUES
 from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Headers, Ready
 from flagadmin.core.server.paced_writing import is_large, send_large
 from relay.copy import Copy
 from relay.health import Health
-from relay.http import MAX_BODY, Request, read_path, respond_error, respond_json
+from relay.http import MAX_BODY, OF_REPORTS, Request, read_path, respond_error, respond_json
 from relay.listening import STREAMING
 from relay.presence import PATH as RELAYS
 from relay.presence import Presence
@@ -258,7 +257,7 @@ class Application:
     async def take_bulk(self, request: Request) -> Ready:
         identifier = request.headers.get(ID_HEADER.lower(), "")[:100]
         token, intake = await self._check_reporter(request, BACKEND, identifier)
-        line, problems = intake.read_bulk(request.json(MANY_VALUES), token)
+        line, problems = intake.read_bulk(request.json(OF_REPORTS), token)
         self._reports.add(line | {"id": identifier} if identifier else line)
         if problems:
             raise ValidationError.of(problems)

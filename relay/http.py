@@ -21,6 +21,8 @@ JSON = ("content-type", "application/json")
 MAX_BODY = 4_000_000  # bytes
 MAX_FIELDS = 1_000  # of a query
 BOUNDS = Bounds()
+OF_REPORTS = Bounds(values=1_000_000, containers=100_000)
+"""Nobody else is answered while a body is parsed."""
 
 
 class Request:

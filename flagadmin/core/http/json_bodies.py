@@ -46,6 +46,7 @@ class Bounds:
     members: int = 10_000  # of one object
     values: int = 200_000  # of the whole document
     depth: int = 32
+    containers: int = 5_000_000  # lists and objects among the values, which take longest to make
 
 
 MANY_VALUES = Bounds(values=1_000_000)
@@ -73,12 +74,21 @@ def parse_json(body: bytes) -> Any:
 
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+_BRACKETS = b"{", b"["
 
 
 def check_values(body: bytes, bounds: Bounds) -> None:
-    """Raises ValidationError for too many values, by counting commas before the body is parsed."""
-    if body.count(b",") >= bounds.values and _STRING.sub(b"", body).count(b",") >= bounds.values:
+    """Raises ValidationError for too many values, by counting commas and brackets before the body is parsed."""
+    if _count(body, b",") >= bounds.values and _count(_STRING.sub(b"", body), b",") >= bounds.values:
         raise _too_many_values(bounds)
+    if _count(body, *_BRACKETS) > bounds.containers and (
+        _count(_STRING.sub(b"", body), *_BRACKETS) > bounds.containers
+    ):
+        raise errors.ValidationError(f"The body must have at most {bounds.containers:,} objects and lists.")
+
+
+def _count(body: bytes, *characters: bytes) -> int:
+    return sum(map(body.count, characters))
 
 
 def _too_many_values(bounds: Bounds) -> AppError:
