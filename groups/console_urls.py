@@ -5,6 +5,7 @@ from typing import Any
 from django.urls import URLPattern, path
 
 from groups.groups import pages as groups
+from groups.login import links
 from groups.login import pages as login
 from groups.login.sign_on import admin_pages as sign_on_admin
 from groups.login.sign_on import back_channel
@@ -42,7 +43,7 @@ def make_account_urls(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
 urlpatterns = [
     path("login/", login.LoginPage.as_view(), name="login"),
     path("login/", login.LoginPage.as_view(), name="account_login"),  # what allauth calls it
-    path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
+    path(f"{links.PATH}<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
     path("login/invite/<str:token>/", sign_up.SignUpPage.as_view(), name="login-invite"),
     path("login/forgot/", login.ForgotPasswordPage.as_view(), name="login-forgot"),
     path("login/passkey/", passkey_login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
@@ -21,6 +21,7 @@ from groups.models import LoginLink, User
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret
 
+PATH = "login/link/"
 LIFETIME = timedelta(minutes=15)
 INVITE_LIFETIME = timedelta(hours=24)
 SETUP_LIFETIME = timedelta(hours=24)
@@ -142,7 +143,8 @@ def _create(user: User | None, next_path: str, lifetime: timedelta, *, prefix: s
     LoginLink.objects.create(
         token_hash=hash_secret(token), user=user, next_path=next_path, expires_at=timezone.now() + lifetime
     )
-    return reverse("login-link", args=[token])
+    # Not reversed: that would load all pages, at the first start and in commands.
+    return f"{get_script_prefix()}{PATH}{token}/"
 
 
 def _use(token: str) -> LoginLink:
