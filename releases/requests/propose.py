@@ -26,6 +26,7 @@ from releases.requests.details import add_comment, save_title
 from releases.requests.documents import request_document
 from releases.requests.events import change_event_document, enter, record_event
 from releases.requests.impact import changes_nothing
+from releases.requests.queries import by
 from releases.requests.review import begin_review, measure, review_again
 
 State = ChangeRequest.State
@@ -180,7 +181,7 @@ def _draft_for_update(project_id: str, environment: str, caller: Caller) -> Chan
     mine = ChangeRequest.objects.select_for_update(of=("self",)).filter(
         project=project_id, environment=environment, state=State.DRAFT
     )
-    draft = mine.filter(author=caller.user, author_name=caller.name).first()
+    draft = mine.filter(by(caller)).first()
     return draft or _create(project_id, environment, State.DRAFT, caller)
 
 

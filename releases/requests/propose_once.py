@@ -13,7 +13,7 @@ from releases.models import ChangeRequest
 from releases.requests.access import State
 from releases.requests.details import set_title
 from releases.requests.propose import add_changes
-from releases.requests.queries import UNDECIDED
+from releases.requests.queries import UNDECIDED, by
 from releases.requests.states import set_state
 
 
@@ -26,9 +26,7 @@ def propose_once(
     An open one of the caller's with this title and the same changes is returned as it is; one with other changes is
     cancelled. Raises Conflict if the caller has a draft there, and what adding and sending the changes raises.
     """
-    mine = ChangeRequest.objects.filter(
-        project=project_id, environment=environment, author=caller.user, author_name=caller.name
-    )
+    mine = ChangeRequest.objects.filter(by(caller), project=project_id, environment=environment)
     if draft := mine.filter(state=State.DRAFT).first():
         raise Conflict(
             f"You have a draft for {environment} in project {project_id}, change request {draft.pk}. "

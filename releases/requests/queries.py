@@ -37,7 +37,7 @@ def search_requests(caller: Caller, words: Sequence[str]) -> QuerySet[ChangeRequ
 
 
 def by(caller: Caller) -> Q:
-    """Requests whose author is the caller."""
+    """Requests and reviews whose author is the caller: a person whatever their user name was then."""
     if caller.user is not None:
         return Q(author=caller.user)
     return Q(author=None, author_name=caller.name)

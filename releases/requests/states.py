@@ -20,7 +20,7 @@ from releases.requests.apply import check_conflicts, check_may_apply, make_chang
 from releases.requests.approvals import check_may_approve, count_needed, may_approve
 from releases.requests.details import add_comment
 from releases.requests.events import enter, record_event
-from releases.requests.queries import UNDECIDED
+from releases.requests.queries import UNDECIDED, by
 from releases.requests.review import begin_review, count_approvals, measure, note_moved, withdraw_if_moved
 
 State = ChangeRequest.State
@@ -82,7 +82,7 @@ def _approve(request: ChangeRequest, caller: Caller) -> None:
         raise InvalidOperation("You cannot approve your own change request.")
     if not caller.is_admin and caller.user is None:
         raise InvalidOperation("Only people can approve change requests.")
-    if request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists():
+    if request.reviews.filter(by(caller), approved=True).exists():
         raise Conflict(f"You have already approved change request {request.pk}.")
     impact = measure(request)
     if request.reviews.exists():
@@ -104,10 +104,10 @@ def _reject(request: ChangeRequest, caller: Caller) -> None:
 
 
 def _review(request: ChangeRequest, caller: Caller, *, approved: bool) -> None:
+    """One of each author, who may have got another user name since."""
     decided = {"approved": approved, "impact": request.impact}
-    Review.objects.update_or_create(
-        request=request, author=caller.user, author_name=caller.name, defaults=decided
-    )
+    who = {"author": caller.user, "author_name": caller.name}
+    Review.objects.filter(by(caller)).update_or_create(request=request, defaults=who | decided)
 
 
 def _cancel(request: ChangeRequest, caller: Caller) -> None:
@@ -132,7 +132,7 @@ def list_possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
     """The states into which the caller may take the request now."""
     reviewer = may_approve(request.project_id, request.environment_id, caller)
     mine, admin = is_author(request, caller), caller.is_admin
-    approved = request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists()
+    approved = request.reviews.filter(by(caller), approved=True).exists()
     possible = {
         State.IN_REVIEW: request.state == State.DRAFT and mine,
         State.APPROVED: request.state == State.IN_REVIEW

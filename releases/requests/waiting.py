@@ -22,7 +22,7 @@ def waiting_for(caller: Caller, requests: QuerySet[ChangeRequest]) -> QuerySet[C
             review |= here
         if caller.can(APPLY, project=project, environment=environment):
             apply |= here
-    approved = Review.objects.filter(author=caller.user, author_name=caller.name, approved=True)
+    approved = Review.objects.filter(by(caller), approved=True)
     review &= ~Q(pk__in=approved.values("request"))
     if not caller.is_admin:
         review &= ~by(caller)

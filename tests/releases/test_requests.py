@@ -166,6 +166,25 @@ def test_as_many_approvals_as_the_environment_asks_for(api, cart):
     assert (answer["state"], len(answer["approvals"])) == ("Approved", 2)
 
 
+def test_who_gets_another_user_name_keeps_their_draft_and_their_review(api, cart):
+    """As an identity provider gives people by SCIM."""
+    guarded(2)
+    made = propose(api["member"], turn(False))
+    User.objects.filter(username="member").update(username="married")
+    assert propose(api["member"], turn(False))["id"] == made["id"]
+    assert enter(api["member"], made, "In review").status_code == 200
+    ann = reviewer("ann", "APPROVE_CHANGE_REQUEST")
+    assert enter(ann, made, "Approved").status_code == 200
+    User.objects.filter(username="ann").update(username="anna")
+    assert ann.get(f"{REQUESTS}/actionable").json() == {"total": 0}
+    assert enter(ann, made, "Approved").status_code == 409
+    answer = enter(ann, made, "Rejected").json()
+    assert (answer["approvals"], [one["createdBy"]["username"] for one in answer["rejections"]]) == (
+        [],
+        ["anna"],
+    )
+
+
 def test_no_approval_where_none_is_asked_for(api, cart):
     guarded(0)
     made = propose(api["admin"], turn(False))
