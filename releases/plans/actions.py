@@ -24,7 +24,7 @@ from releases.plans.queries import (
     find_preceding,
     read_plans,
 )
-from releases.plans.rules import check_paused, check_startable
+from releases.plans.rules import check_paused, check_startable, list_own_strategies
 from releases.plans.steps import enter_milestone, enter_pause, record_plan, save_plan, write_strategies
 from releases.templates.rules import tidy_transition, transition_problems
 
@@ -115,7 +115,7 @@ def turn_off(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePl
 
 
 def remove_plan(flag_path: FlagPath, plan_key: str, *, keep_strategies: bool = False, caller: Caller) -> None:
-    """Removes the plan and, unless they are to stay, the strategies of its active milestone.
+    """Removes the plan and, unless they are to stay, the strategies of its active milestone that are still its own.
 
     Raises NotFound, NoAccess.
     """
@@ -128,6 +128,7 @@ def _remove(flag_path: FlagPath, plan_key: str, *, keep_strategies: bool, caller
     plan = access_plan_for_update(flag_path, plan_key, DELETE, caller)
     before = plan_document(plan)
     if not keep_strategies and plan.active is not None:
+        plan.strategy_ids = list_own_strategies(plan, read_plans(plan.flag, plan.environment_id))
         write_strategies(plan, Milestone(strategies=[]), caller)
     record_plan(EventType.RELEASE_PLAN_REMOVED, plan, caller, before=before)
     plan.delete()

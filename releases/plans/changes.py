@@ -26,7 +26,7 @@ from releases.plans.drafts import (
 from releases.plans.edit import edit_milestone_strategy
 from releases.plans.impact import draft_greatest, draft_greatest_edited
 from releases.plans.queries import UNFINISHED, find_by_key
-from releases.plans.rules import check_paused, check_startable
+from releases.plans.rules import check_paused, check_startable, list_own_strategies
 from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
 from releases.plans.snapshots import PlanSnapshot
 from releases.predicted import Predicted
@@ -168,7 +168,7 @@ class DeletePlan(OfPlan):
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         plan = find_plan_ahead(state, name, payload)
         if plan.active_id is not None:
-            draft_strategies(state, name, plan.strategy_ids, [])
+            draft_strategies(state, name, list_own_strategies(plan, state.plans(name)), [])
         state.set_plans(name, [other for other in state.plans(name) if other.pk != plan.pk])
 
 

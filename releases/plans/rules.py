@@ -1,7 +1,7 @@
 """Validates the steps of a strategy, and says whether a plan can be started or go on."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from flagadmin.core.errors import Conflict, InvalidOperation, Problem, check_problems
 from releases.models import Milestone, ReleasePlan
@@ -14,6 +14,9 @@ class Standing(Protocol):
     """A release plan, as it is stored or as it is foreseen."""
 
     @property
+    def pk(self) -> Any: ...
+
+    @property
     def name(self) -> str: ...
 
     @property
@@ -21,6 +24,9 @@ class Standing(Protocol):
 
     @property
     def active_id(self) -> str | None: ...
+
+    @property
+    def strategy_ids(self) -> Sequence[str]: ...
 
 
 def check_startable(plan: Standing, milestone: Milestone, others: Iterable[Standing]) -> None:
@@ -35,6 +41,23 @@ def check_paused(plan: Standing) -> None:
     """Raises InvalidOperation."""
     if plan.state != State.PAUSED:
         raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a paused one can go on.")
+
+
+def list_own_strategies(plan: Standing, plans: Iterable[Standing]) -> list[str]:
+    """Lists the flag's strategies that go with the plan. Those of a done one may be another plan's by now.
+
+    ``plans``: the flag's in the environment, newest first.
+    """
+    if plan.state != State.DONE:
+        return list(plan.strategy_ids)
+    taken: set[str] = set()
+    is_newer = True
+    for other in plans:
+        if other.pk == plan.pk:
+            is_newer = False
+        elif is_newer or other.state != State.DONE:
+            taken.update(other.strategy_ids)
+    return [key for key in plan.strategy_ids if key not in taken]
 
 
 def check_rollouts(rollouts: Sequence[int]) -> None:

@@ -8,9 +8,12 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, ValidationError
 from groups.access import Caller
 from projects.models import FlagEnvironment, Strategy
+from releases.derive import ProposedChange
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
 from releases.plans.add import Steps, add_plan, add_steps
+from releases.requests.impact import predict_request
+from releases.requests.propose import add_changes
 from releases.templates.actions import create_template
 from tests.support.plans import PLACE, WHO, cart, planned, rollout_of, started, state_of, strategy_of
 from tests.support.playground import ask, live_flag
@@ -115,6 +118,23 @@ def test_a_removed_plan_may_leave_its_strategies(api, shop):
     assert api["owner"].delete(f"{PLANS}/{plan.pk}?keepStrategies=true").status_code == 200
     assert rollout_of() == 5
     assert not ReleasePlan.objects.exists()
+
+
+def test_removing_a_done_plan_leaves_the_strategy_that_another_one_has_taken_over(api, shop):
+    cart(5)
+    done = started(5, 25, window=None, intervalMinutes=60)
+    Milestone.objects.filter(plan=done).update(transition=None)
+    actions.start_milestone(PLACE, done.pk, milestone(done, 1), caller=WHO)
+    assert state_of(done)[0] == "done"
+    running = started(25, 50)
+    remove = ProposedChange("cart", "deleteReleasePlan", {"planId": done.pk})
+    stored, predicted = predict_request(add_changes("shop", "production", [remove], caller=WHO))
+    assert predicted == stored
+    assert api["owner"].delete(f"{PLANS}/{done.pk}").status_code == 200
+    assert (rollout_of(), state_of(running)) == (25, ("running", "25 %"))
+    assert FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
+    assert api["owner"].delete(f"{PLANS}/{running.pk}").status_code == 200
+    assert not Strategy.objects.filter(flag__name="cart").exists()
 
 
 def test_each_step_is_an_event_with_who_changes(shop):
