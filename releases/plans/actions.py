@@ -25,7 +25,14 @@ from releases.plans.queries import (
     read_plans,
 )
 from releases.plans.rules import check_paused, check_startable, list_own_strategies
-from releases.plans.steps import enter_milestone, enter_pause, record_plan, save_plan, write_strategies
+from releases.plans.steps import (
+    enter_milestone,
+    enter_pause,
+    finish_if_over,
+    record_plan,
+    save_plan,
+    write_strategies,
+)
 from releases.templates.rules import tidy_transition, transition_problems
 
 State = ReleasePlan.State
@@ -89,6 +96,7 @@ def resume_plan(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> Releas
     plan.state, plan.reason, plan.paused_at, plan.numbers_from = State.RUNNING, "", None, now
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
     plan.approved = plan.approved or is_let_through(flag_path)
+    finish_if_over(plan)
     save_plan(plan, now)
     record_plan(EventType.RELEASE_PLAN_RESUMED, plan, caller)
     return plan
@@ -169,6 +177,8 @@ def edit_transition(
     record_skip(get_flag_path(plan))
     if plan.active_id == milestone.pk:
         plan.active = milestone
+    if plan.state == State.RUNNING:
+        finish_if_over(plan)
     save_plan(plan, timezone.now())
     record_plan(
         EventType.MILESTONE_PROGRESSION_CHANGED,

@@ -146,8 +146,7 @@ class StartMilestone(OfPlan):
         plan = find_plan_ahead(state, name, payload)
         milestone = plan.milestone(payload["milestoneId"])
         check_startable(plan, milestone, [other for other in state.plans(name) if other.pk != plan.pk])
-        is_over = milestone.transition is None and milestone.pk == plan.milestones[-1].pk
-        plan = replace(plan, active_id=milestone.pk, state=State.DONE if is_over else State.RUNNING)
+        plan = replace(plan, active_id=milestone.pk).run()
         keep_plan(state, name, draft_milestone(state, name, plan, milestone))
 
     def say(self, target: Target, payload: Payload) -> str:
@@ -215,7 +214,8 @@ class SetTransition(OfPlan):
         plan = find_plan_ahead(state, name, payload)
         milestone = copy(plan.milestone(payload["sourceMilestone"]))
         milestone.transition = tidy_transition(payload.get("transitionCondition"))
-        keep_plan(state, name, plan.with_milestone(milestone))
+        edited = plan.with_milestone(milestone)
+        keep_plan(state, name, edited.run() if edited.state == State.RUNNING else edited)
 
     def read(self, target: Target, payload: Payload) -> Mapping[str, Any] | None:
         source = payload["sourceMilestone"]
@@ -241,4 +241,4 @@ class ResumePlan(OfPlan):
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         plan = find_plan_ahead(state, name, payload)
         check_paused(plan)
-        keep_plan(state, name, replace(plan, state=State.RUNNING))
+        keep_plan(state, name, plan.run())

@@ -32,6 +32,12 @@ class PlanSnapshot:
         milestones = [edited if each.pk == edited.pk else each for each in self.milestones]
         return replace(self, milestones=milestones)
 
+    def run(self) -> "PlanSnapshot":
+        """Running, or done with its last milestone if that is not to hold for a time."""
+        last = self.milestones[-1]
+        is_over = self.active_id == last.pk and last.transition is None
+        return replace(self, state=ReleasePlan.State.DONE if is_over else ReleasePlan.State.RUNNING)
+
 
 def take_snapshot(plan: ReleasePlan) -> PlanSnapshot:
     return PlanSnapshot(

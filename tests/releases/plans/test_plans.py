@@ -157,6 +157,19 @@ def test_a_plan_is_done_with_a_last_milestone_that_waits_for_nothing(shop):
     assert planned(25, 50).state == "planned"
 
 
+def test_a_plan_is_done_once_its_last_milestone_no_longer_waits(api, shop):
+    cart(5)
+    plan = started(5)
+    assert state_of(plan) == ("running", "5 %")
+    assert api["owner"].delete(f"{PROGRESSIONS}/{milestone(plan, 0)}").status_code == 200
+    assert state_of(plan) == ("done", "5 %")
+    other = started(10)
+    api["owner"].post(f"{PROGRESSIONS}/{other.pk}/pause", {}, format="json")
+    api["owner"].delete(f"{PROGRESSIONS}/{milestone(other, 0)}")
+    assert state_of(other) == ("paused", "10 %")
+    assert api["owner"].post(f"{PROGRESSIONS}/{other.pk}/resume").json()["state"] == "done"
+
+
 def test_a_plan_is_paused_resumed_and_stepped_back_by_hand(api, shop):
     cart(5)
     plan = started()
