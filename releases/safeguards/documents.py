@@ -28,8 +28,9 @@ def safeguard_document(safeguard: Safeguard) -> dict[str, Any]:
 
 
 def assign_values(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
-    """Sets the values without storing anything."""
+    """Sets the values without storing anything. Of another alert than before, nothing is known yet."""
     metric = values["impactMetric"]
+    heard_of = safeguard.source, safeguard.metric, safeguard.labels
     trigger = values.get("triggerCondition") or {"operator": ">", "threshold": 0}
     safeguard.title, safeguard.source, safeguard.metric = (
         values["title"],
@@ -38,6 +39,8 @@ def assign_values(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
     )
     safeguard.aggregation, safeguard.time_range = metric["aggregationMode"], metric["timeRange"]
     safeguard.labels, safeguard.compares = metric["labelSelectors"], metric["comparesWithout"]
+    if heard_of != (safeguard.source, safeguard.metric, safeguard.labels):
+        safeguard.firing_since = None
     safeguard.operator, safeguard.threshold = trigger["operator"], trigger["threshold"]
     default = Safeguard.Action.TURN_OFF if safeguard.plan_id is None else Safeguard.Action.PAUSE
     safeguard.action = (values.get("action") or {}).get("type", default)

@@ -163,6 +163,23 @@ def test_an_alert_pauses_until_it_is_over_and_somebody_goes_on(plan, pass_time):
     assert verdict(plan).state == State.HOLDS
 
 
+def test_of_another_alert_than_before_nothing_is_known_yet(api, plan):
+    url, body = SAFEGUARDS.format(plan.pk), {"impactMetric": {"metricName": "Down", "source": "alert"}}
+    api["owner"].put(url, body, format="json")
+    note_alert("Down", {}, fires=True)
+    [made] = api["owner"].get(url).json()
+    renamed = body | {"id": made["id"], "title": "It is down"}
+    assert api["owner"].put(url, renamed, format="json").status_code == 204
+    assert api["owner"].get(url).json()[0]["firingSince"] == made["firingSince"] is not None
+    for other in ({"labelSelectors": {"severity": ["page"]}}, {"metricName": "HighErrors"}):
+        note_alert("Down", {}, fires=True)
+        renamed = body | {"id": made["id"], "impactMetric": body["impactMetric"] | other}
+        assert api["owner"].put(url, renamed, format="json").status_code == 204
+        assert api["owner"].get(url).json()[0]["firingSince"] is None
+        assert verdict(plan).state == State.HOLDS
+        api["owner"].put(url, body | {"id": made["id"]}, format="json")
+
+
 def test_safeguards_are_set_changed_and_removed_by_api(api, plan):
     url = SAFEGUARDS.format(plan.pk)
     body = {
