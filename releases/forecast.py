@@ -4,17 +4,31 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
-from flagadmin.core.errors import AppError, NotFound, ValidationError
+from django.utils import timezone
+
+from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.errors import AppError, Conflict, NotFound, ValidationError
+from groups.access import Caller
 from playground.comparison.future import Forecast
+from playground.comparison.states import compile_definitions
+from playground.comparison.who_changes import find_differing
 from playground.engine.definitions import SegmentDefinition
+from playground.saved_contexts.effects import find_effects
 from projects.definitions import Definitions
 from projects.history.definitions_at import Changed
-from projects.models import ProjectEnvironment
+from projects.models import Project, ProjectEnvironment
 from releases.models import ChangeRequest, Schedule
 from releases.predicted import Predicted
 from releases.requests.conflicts import find_conflict, find_missing_environment, is_made_from
-from releases.requests.impact import make_change, measure_difference, read_near
+from releases.requests.impact import (
+    Document,
+    make_change,
+    measure_difference,
+    measure_impact,
+    read_near,
+)
 from releases.requests.review import explain_refusal
+from releases.schedules.due import explain_lapse
 
 Segments = dict[int, SegmentDefinition]
 
@@ -35,7 +49,7 @@ def _pending(projects: Collection[str], environment: str, at: datetime) -> Itera
         request__project__in=list(projects),
         request__environment=environment,
     )
-    return schedules.order_by("at", "id").select_related("request").prefetch_related("request__changes")
+    return schedules.order_by("at", "id").select_related("request", "by").prefetch_related("request__changes")
 
 
 class _Ahead:
@@ -45,6 +59,9 @@ class _Ahead:
         self.environment = environment
         self.states = _read_states(requests)
         self.changed_projects: set[str] = set()
+        refusing = Project.objects.filter(pk__in=self.states, refuse_broken_expectations=True)
+        self.refusing = set(refusing.values_list("pk", flat=True))
+        """The projects that refuse to break an expectation."""
         self.segments: Segments = {}
         for state in self.states.values():
             self.segments |= state.segments
@@ -60,7 +77,10 @@ class _Ahead:
         when = f"{at.day} {at:%b %Y at %H:%M} UTC"
         try:
             obstacle = (
-                find_missing_environment(request) or self._find_conflict(request) or self._make(schedule)
+                explain_lapse(schedule, timezone.now())
+                or find_missing_environment(request)
+                or self._find_conflict(request)
+                or self._make(schedule)
             )
         except AppError as error:
             return f"{which} is due on {when}, and would fail: {error.message}"
@@ -80,13 +100,14 @@ class _Ahead:
         return ""
 
     def _make(self, schedule: Schedule) -> str:
-        """Returns why the request would be suspended. Raises ValidationError."""
+        """Returns why the request would be suspended. Raises ValidationError, Conflict."""
         project = schedule.request.project_id
         after = self.states[project].copy()
         for number, change in enumerate(schedule.request.changes.all(), 1):
             make_change(after, change, number)
-        if self._is_touched(project) and (obstacle := self._find_drift(schedule)):
+        if obstacle := self._find_drift(schedule):
             return obstacle
+        self._check_expectations(project, after)
         self._keep(project, after)
         return ""
 
@@ -94,18 +115,33 @@ class _Ahead:
         return project in self.changed_projects or self.segments != self.stored_segments
 
     def _find_drift(self, schedule: Schedule) -> str:
+        try:
+            impact = self._measure(schedule)
+        except ValidationError:
+            impact = None
+        return explain_refusal(schedule.request, impact)
+
+    def _measure(self, schedule: Schedule) -> Document:
+        """What it will do to users. Counts nobody again if it is the first that changes anything."""
         request = schedule.request
+        if not self._is_touched(request.project_id):
+            return measure_impact(request, now=schedule.at).document
         before = self.states[request.project_id]
         after = before.copy()
-        try:
-            for number, change in enumerate(request.changes.all(), 1):
-                make_change(after, change, number, to_review=True)
-        except ValidationError:
-            return explain_refusal(request, None)
+        for number, change in enumerate(request.changes.all(), 1):
+            make_change(after, change, number, to_review=True)
         states = before.definitions(), after.definitions()
-        return explain_refusal(
-            request, measure_difference(self.environment, *states, now=schedule.at).document()
-        )
+        return measure_difference(self.environment, *states, now=schedule.at).document()
+
+    def _check_expectations(self, project: str, after: Predicted) -> None:
+        """Raises Conflict if the project refuses what this would break."""
+        if project not in self.refusing:
+            return
+        states = self.states[project].definitions(), after.definitions()
+        old, new = compile_definitions(self.environment, *states)
+        broken = find_effects(Caller.system(), old, new, flags=find_differing(old, new)).broken
+        if number := sum(check.expectation.enforced_in == project for check in broken):
+            raise Conflict(BrokenExpectations([project], (), (), number).message)
 
     def _keep(self, project: str, after: Predicted) -> None:
         self.states[project], self.segments = after, after.segments

@@ -100,6 +100,17 @@ def _end(schedule: Schedule, status: Schedule.Status, reason: str) -> None:
 
 def find_obstacle(schedule: Schedule, now: datetime) -> str:
     """Explains why the request is not applied, "" if nothing is in its way."""
+    request = schedule.request
+    return (
+        explain_lapse(schedule, now)
+        or find_missing_environment(request)
+        or _find_changed(request)
+        or find_refusal(request)
+    )
+
+
+def explain_lapse(schedule: Schedule, now: datetime) -> str:
+    """Explains why the schedule no longer counts, whatever the request changes: its time, or who scheduled it."""
     request, by = schedule.request, schedule.by
     if now - schedule.at > MISSED:
         due = schedule.at.astimezone(UTC)
@@ -108,12 +119,13 @@ def find_obstacle(schedule: Schedule, now: datetime) -> str:
         return f"{_who(schedule)} has been deleted."
     if not by.is_active:
         return f"{_who(schedule)} can no longer log in."
-    if not Caller(user=by).can_read(request.project_id):
+    caller = Caller(user=by)
+    if not caller.can_read(request.project_id):
         return f"{_who(schedule)} may not do this any more: they cannot read project {request.project_id}."
     place = {"project": request.project_id, "environment": request.environment_id}
-    if not may_apply(request, Caller(user=by)):
+    if not may_apply(request, caller):
         return f"{_who(schedule)} may not apply it any more. {missing([APPLY], **place).message}"
-    return find_missing_environment(request) or _find_changed(request) or find_refusal(request)
+    return ""
 
 
 def _who(schedule: Schedule) -> str:

@@ -8,9 +8,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from groups.access import Caller
+from groups.models import User
 from playground.comparison.future import forecast
+from playground.models import SavedContext
 from projects.definitions import read_definitions
-from projects.models import Flag, Segment, Strategy
+from projects.models import Dependency, Flag, Project, Segment, Strategy
 from releases.changes import KINDS
 from releases.derive import ProposedChange
 from releases.models import Schedule
@@ -19,6 +21,7 @@ from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.schedules.actions import schedule_request
 from releases.schedules.due import apply_due
+from tests.support.cast import make_user
 from tests.support.examples import examples
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, planned
@@ -112,6 +115,43 @@ def test_what_would_be_suspended_is_left_out_and_says_so(api, cart, admin):
     is_on, notes = evaluated(api, 4)
     assert is_on == {"cart": False}
     assert all("would be suspended" in note for note in notes)
+
+
+def test_a_schedule_of_somebody_who_is_gone_would_be_suspended(api, cart):
+    user = make_user("ana", root_role=1)
+    made = scheduled(Caller(user=user), 2, roll_out("100"))
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    is_on, [note] = evaluated(api, 3)
+    assert is_on == {"cart": False}
+    assert note.startswith(f"Request {made} is due on")
+    assert note.endswith("would be suspended: ana, who scheduled it, can no longer log in.")
+
+
+def test_what_no_longer_changes_what_was_approved_would_be_suspended(api, cart, admin):
+    """No other request has changed anything: it was somebody."""
+    parent = live_flag("parent", strategies=[{"name": "default"}])
+    Dependency.objects.create(flag=cart, parent=parent)
+    scheduled(admin, 2, roll_out("100"))
+    Strategy.objects.filter(flag=parent).update(disabled=True)
+    _, [note] = evaluated(api, 3)
+    assert "would be suspended: It no longer changes what was approved." in note
+
+
+def test_what_would_break_an_expectation_fails_where_that_is_refused(api, cart, admin):
+    expected = {"flag": "cart", "environment": "production", "enabled": False, "variant": None}
+    SavedContext.objects.create(
+        name="Ana", project_id="shop", context={"userId": "42"}, expectations=[expected]
+    )
+    scheduled(admin, 2, roll_out("100"))
+    assert "is applied" in evaluated(api, 3)[1][0]
+    Project.objects.filter(pk="shop").update(refuse_broken_expectations=True)
+    is_on, [note] = evaluated(api, 3)
+    assert is_on == {"cart": False}
+    assert "would fail: This breaks 1 expectation, which project shop refuses." in note
+    Schedule.objects.update(at=timezone.now() - timedelta(seconds=1))
+    apply_due()
+    schedule = Schedule.objects.get()
+    assert (schedule.status, schedule.reason in note) == ("failed", True)
 
 
 def test_what_has_been_suspended_or_cancelled_is_not_counted(api, cart, admin):
