@@ -138,9 +138,13 @@ def check_conflicts(request: ChangeRequest) -> None:
         raise Conflict(conflict)
 
 
-def may_apply(request: ChangeRequest, caller: Caller) -> bool:
-    """Whether the caller has the permission, or is the author if no approval is needed: with own permissions then."""
-    alone = request.required_approvals == 0 and is_author(request, caller)
+def may_apply(request: ChangeRequest, caller: Caller, *, needed: int | None = None) -> bool:
+    """Whether the caller has the permission, or is the author if no approval is needed: with own permissions then.
+
+    ``needed``: approvals, if not as many as when it was sent.
+    """
+    needed = request.required_approvals if needed is None else needed
+    alone = needed == 0 and is_author(request, caller)
     return alone or caller.can(APPLY, project=request.project_id, environment=request.environment_id)
 
 

@@ -75,7 +75,9 @@ class RequestPage(ConsolePage):
         compared = self.impact(request) if is_open and changes else {}
         impact = compared.get("impact")
         verdicts = judge(request, impact.document if impact else None) if is_open else []
-        needed = next((v.approvals for v in verdicts if v.holds), request.required_approvals)
+        needed = next(
+            (v.approvals for v in verdicts if v.holds), 0 if is_open else request.required_approvals
+        )
         reviews = list(request.reviews.all())
         reviewers = list(request.reviewers.exclude(review__request=request).order_by("username"))
         approvals = sum(review.approved for review in reviews)
@@ -125,7 +127,7 @@ class RequestPage(ConsolePage):
 
 def describe_progress(request: ChangeRequest, *, approvals: int, needed: int, conflicts: int) -> str:
     """``1 of 2 approvals · 1 conflict``"""
-    if request.state == State.IN_REVIEW:
+    if request.state == State.IN_REVIEW and needed:
         parts = [f"{approvals} of {pluralize(needed, 'approval')}"]
     else:
         parts = []

@@ -106,5 +106,17 @@ def note_moved(request: ChangeRequest, impact: dict[str, Any] | None) -> list[st
     return reasons
 
 
+def has_enough(request: ChangeRequest) -> bool:
+    """Whether a request in review needs no more approvals: fewer, by now, than when the last one was given."""
+    is_in_review = request.state == State.IN_REVIEW
+    return is_in_review and count_approvals(request) >= count_needed(request, request.impact)
+
+
+def approve_if_enough(request: ChangeRequest, caller: Caller) -> None:
+    if has_enough(request):
+        request.required_approvals = count_needed(request, request.impact)
+        enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+
+
 def count_approvals(request: ChangeRequest) -> int:
     return request.reviews.filter(approved=True).count()

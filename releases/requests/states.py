@@ -21,7 +21,15 @@ from releases.requests.approvals import check_may_approve, count_needed, may_app
 from releases.requests.details import add_comment
 from releases.requests.events import enter, record_event
 from releases.requests.queries import UNDECIDED, by
-from releases.requests.review import begin_review, count_approvals, measure, note_moved, withdraw_if_moved
+from releases.requests.review import (
+    approve_if_enough,
+    begin_review,
+    count_approvals,
+    has_enough,
+    measure,
+    note_moved,
+    withdraw_if_moved,
+)
 
 State = ChangeRequest.State
 
@@ -118,6 +126,7 @@ def _cancel(request: ChangeRequest, caller: Caller) -> None:
 
 
 def _apply(request: ChangeRequest, caller: Caller) -> Conflict | None:
+    approve_if_enough(request, caller)
     check_may_apply(request, caller)
     check_state(request, "apply", State.APPROVED, State.SCHEDULED)
     check_conflicts(request)
@@ -126,6 +135,13 @@ def _apply(request: ChangeRequest, caller: Caller) -> Conflict | None:
     make_changes_as(caller, request)
     enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED, caller)
     return None
+
+
+def may_apply_now(request: ChangeRequest, caller: Caller) -> bool:
+    """Whether it is in a state in which the caller may apply it, or schedule that."""
+    if has_enough(request):
+        return may_apply(request, caller, needed=count_needed(request, request.impact))
+    return request.state in (State.APPROVED, State.SCHEDULED) and may_apply(request, caller)
 
 
 def list_possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
@@ -139,7 +155,7 @@ def list_possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
         and reviewer
         and (admin or not mine)
         and not approved,
-        State.APPLIED: request.state in (State.APPROVED, State.SCHEDULED) and may_apply(request, caller),
+        State.APPLIED: may_apply_now(request, caller),
         State.REJECTED: request.state in UNDECIDED and reviewer,
         State.CANCELLED: request.state in UNDECIDED and (mine or admin),
     }

@@ -97,8 +97,13 @@ def explain_waiting(
     """Explains why it cannot be scheduled or applied yet, "" if it can or has ended."""
     if request.state not in (State.IN_REVIEW, State.APPROVED, State.SCHEDULED):
         return ""
+    is_in_review = request.state == State.IN_REVIEW
     missing = [
-        *([f"{pluralize(needed - approvals, 'more approval')}"] if request.state == State.IN_REVIEW else []),
+        *(
+            [f"{pluralize(needed - approvals, 'more approval')}"]
+            if is_in_review and needed > approvals
+            else []
+        ),
         *(["no conflict"] if conflicts else []),
     ]
     if missing:

@@ -12,11 +12,11 @@ from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller
 from releases.models import ChangeRequest, Schedule
 from releases.requests.access import access_request, access_request_for_update, check_state
-from releases.requests.apply import check_conflicts, check_may_apply, may_apply, try_changes_as
+from releases.requests.apply import check_conflicts, check_may_apply, try_changes_as
 from releases.requests.details import add_comment
 from releases.requests.events import enter
-from releases.requests.review import withdraw_if_moved
-from releases.requests.states import set_state
+from releases.requests.review import approve_if_enough, withdraw_if_moved
+from releases.requests.states import may_apply_now, set_state
 
 State = ChangeRequest.State
 MIN_AHEAD = timedelta(minutes=1)
@@ -47,6 +47,7 @@ def _schedule(
     project_id: str, request_id: int, at: datetime, text: str, expected: Expected, caller: Caller
 ) -> tuple[ChangeRequest, Conflict | None]:
     request = access_request_for_update(project_id, request_id, caller, expected=expected)
+    approve_if_enough(request, caller)
     check_may_apply(request, caller)
     check_state(request, "schedule", State.APPROVED, State.SCHEDULED)
     if caller.user is None:
@@ -88,8 +89,7 @@ def cancel_schedule(
 
 def may_schedule(request: ChangeRequest, caller: Caller) -> bool:
     """Whether the caller may schedule the request now, or change its schedule."""
-    is_time = request.state in (State.APPROVED, State.SCHEDULED) and caller.user is not None
-    return is_time and may_apply(request, caller)
+    return caller.user is not None and may_apply_now(request, caller)
 
 
 def set_any_state(

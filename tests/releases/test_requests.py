@@ -1,8 +1,10 @@
 """The life of a change request, by API: proposed, reviewed, applied."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import User
@@ -164,6 +166,38 @@ def test_as_many_approvals_as_the_environment_asks_for(api, cart):
     assert enter(first, made, "Approved").status_code == 409
     answer = enter(second, made, "Approved").json()
     assert (answer["state"], len(answer["approvals"])) == ("Approved", 2)
+
+
+def test_a_request_that_has_enough_approvals_by_now_is_applied(api, browse, cart):
+    """The environment asked for two when one was given, and asks for one now."""
+    guarded(2)
+    made = sent(api["member"], turn(False))
+    page = f"/projects/shop/change-requests/{made['id']}/"
+    ann = reviewer("ann", "APPROVE_CHANGE_REQUEST", "APPLY_CHANGE_REQUEST")
+    assert enter(ann, made, "Approved").json()["state"] == "In review"
+    assert enter(ann, made, "Applied").status_code == 403
+    assert "Schedule and Apply need 1 more approval." in page_text(browse("admin").get(page))
+    guarded(1)
+    shown = browse("admin").get(page)
+    assert "Schedule and Apply need" not in page_text(shown)
+    assert 'name="state" value="Applied"' in shown.text
+    assert 'name="state" value="Scheduled"' in shown.text
+    at = (timezone.now() + timedelta(hours=1)).isoformat()
+    assert enter(ann, made, "Scheduled", scheduledAt=at).json()["state"] == "Scheduled"
+    applied = enter(ann, made, "Applied").json()
+    assert (applied["state"], applied["minApprovals"], is_on()) == ("Applied", 1, False)
+
+
+def test_what_waits_for_approval_is_its_authors_own_once_none_is_asked_for(api, browse, cart):
+    made = sent(api["owner"], turn(False))
+    assert enter(api["owner"], made, "Applied").status_code == 403
+    guarded(None)
+    shown = page_text(browse("owner").get(f"/projects/shop/change-requests/{made['id']}/"))
+    assert "Needs no approval" in shown
+    assert "more approval" not in shown
+    assert enter(reviewer("ann", "APPLY_CHANGE_REQUEST"), made, "Applied").status_code == 403
+    assert enter(api["owner"], made, "Applied").json()["state"] == "Applied"
+    assert not is_on()
 
 
 def test_who_gets_another_user_name_keeps_their_draft_and_their_review(api, cart):
