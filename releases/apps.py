@@ -18,10 +18,11 @@ class ReleasesConfig(AppConfig):
         from releases.plans import due as plans
         from releases.safeguards import changes as of_safeguards  # noqa: F401
         from releases.schedules import due
-        from releases.used_by import find_planned
+        from releases.used_by import find_planned, find_segments_ahead
 
         change_checks.register(guard)
         future.forecast.provide(forecast)
         planned.find_planned.provide(find_planned)
+        planned.find_segments_ahead.provide(find_segments_ahead)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)
         background_tasks.run_every(plans.INTERVAL, plans.look_at_due, everywhere=True)

@@ -1,4 +1,4 @@
-"""Finds the release templates and plans that keep a strategy for later."""
+"""Finds the release templates and plans that keep a strategy for later, and what it uses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,3 +23,10 @@ def find_planned(members: Mapping[str, Any]) -> list[PlannedUse]:
             for project, flag, place in placed
         ),
     ]
+
+
+def find_segments_ahead(flag_id: int) -> set[int]:
+    """The segments of the milestones of the flag's plans that are not done. One query."""
+    plans = ReleasePlan.objects.filter(flag=flag_id, state__in=UNFINISHED)
+    milestones = Milestone.objects.filter(plan__in=plans).values_list("strategies", flat=True)
+    return {key for strategies in milestones for strategy in strategies for key in strategy["segments"]}

@@ -15,3 +15,6 @@ class PlannedUse(NamedTuple):
 
 find_planned: Hook[[Mapping[str, Any]], list[PlannedUse]] = Hook(lambda members: [])
 """What keeps a strategy with these members: ``{"segments": [3]}``, ``{"name": "betaUsers"}``. It only reads."""
+
+find_segments_ahead: Hook[[int], set[int]] = Hook(lambda flag_id: set())
+"""The segments of strategies that the flag gets later. It only reads."""

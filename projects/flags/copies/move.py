@@ -22,6 +22,7 @@ from projects.models import (
     StrategySegment,
 )
 from projects.project_scope import hold_segments
+from projects.used_by.planned import find_segments_ahead
 
 
 @transactional
@@ -30,7 +31,7 @@ def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller
 
     Raises NotFound, NoAccess, ValidationError if the new project does not exist, and InvalidOperation if the
     new project is full or something on the flag prevents the move: a dependency, a segment of the old
-    project, or being on in an environment that the new project does not use.
+    project, also of a later milestone, or being on in an environment that the new project does not use.
     """
     check_project(caller, new_project_id, "newProjectId")
     # Locks both projects at once, in id order, so that two moves in opposite directions cannot deadlock.
@@ -69,9 +70,10 @@ def _list_obstacles(flag: Flag, target: Project) -> Iterable[Problem]:
         "flag__name", "parent__name"
     ):
         yield Problem("dependencies", f"{child} depends on {parent}")
-    used = StrategySegment.objects.filter(strategy__flag=flag)
-    hold_segments(used.values_list("segment_id", flat=True))
-    segments = Segment.objects.filter(strategies__flag=flag, project__isnull=False).exclude(project=target)
+    used = StrategySegment.objects.filter(strategy__flag=flag).values_list("segment_id", flat=True)
+    needed = find_segments_ahead(flag.pk).union(used)
+    hold_segments(needed)
+    segments = Segment.objects.filter(pk__in=needed, project__isnull=False).exclude(project=target)
     for segment in sorted(set(segments.values_list("name", flat=True))):
         yield Problem("segments", f"segment {segment} belongs to project {flag.project_id}")
     on = FlagEnvironment.objects.filter(flag=flag, enabled=True)

@@ -6,10 +6,12 @@ import pytest
 
 from projects.models import Segment, StrategyType
 from releases.models import ReleasePlan
+from tests.support.cast import make_project
 from tests.support.playground import live_flag
 
 TEMPLATES = "/api/admin/release-plan-templates"
-PLANS = "/api/admin/projects/shop/features/cart/environments/production/release-plans"
+SHOP = "/api/admin/projects/shop"
+PLANS = f"{SHOP}/features/cart/environments/production/release-plans"
 
 
 @pytest.fixture
@@ -67,3 +69,24 @@ def test_a_segment_of_a_template_of_all_projects_stays_one_of_all(api, segment):
     assert refused.json()["message"] == (
         "project: the segment is used outside this project in release template Careful"
     )
+
+
+def test_a_flag_is_not_moved_away_from_a_segment_of_a_later_milestone(api, shop):
+    live_flag("cart", strategies=[{"name": "default"}])
+    make_project("docs")
+    segment = Segment.objects.create(name="germans", project=shop, constraints=[])
+    milestones = [
+        {"name": "None"},
+        {"name": "Some", "strategies": [{"name": "default", "segments": [segment.pk]}]},
+    ]
+    body = {"name": "Careful", "milestones": milestones}
+    template = api["admin"].post(f"{SHOP}/release-templates", body, format="json").json()
+    plan = api["admin"].post(PLANS, {"templateId": template["id"]}, format="json").json()
+    move = {"newProjectId": "docs"}
+    refused = api["admin"].post(f"{SHOP}/features/cart/changeProject", move, format="json")
+    assert refused.status_code == 403
+    assert refused.json()["message"] == (
+        "cart cannot be moved to docs: segment germans belongs to project shop."
+    )
+    assert api["admin"].delete(f"{PLANS}/{plan['id']}").status_code == 200
+    assert api["admin"].post(f"{SHOP}/features/cart/changeProject", move, format="json").status_code == 200
