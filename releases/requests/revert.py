@@ -1,6 +1,6 @@
 """Takes an applied request back: with a request of its own, which does the inverse."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from flagadmin.core.db.transactions import transactional
@@ -8,9 +8,11 @@ from flagadmin.core.errors import InvalidOperation
 from groups.access import Caller
 from projects.definitions import Definitions
 from projects.history.definitions_at import flags_then, just_before
+from releases.changes import KINDS
 from releases.derive import ProposedChange, derive_changes
-from releases.models import ChangeRequest
+from releases.models import Change, ChangeRequest
 from releases.requests.access import access_request, check_state
+from releases.requests.conflicts import narrow_payload
 from releases.requests.impact import list_touched_flags
 from releases.requests.propose import send_changes
 
@@ -38,9 +40,26 @@ def _find_inverse(request: ChangeRequest) -> Sequence[ProposedChange]:
     changes = derive_changes(after, before, archived=set(), answers_only=False)
     if changes is None:
         raise InvalidOperation(f"Change request {request.pk} has archived a flag. Revive it instead.")
-    if not changes:
-        raise InvalidOperation(f"Change request {request.pk} has changed nothing.")
-    return changes
+    made = list(request.changes.all())
+    if any(change.action == "deleteSegment" for change in made):
+        raise InvalidOperation(f"Change request {request.pk} has deleted a segment. Create it again instead.")
+    inverse = [change for change in changes if change.feature] + _invert_segments(made)
+    if not inverse:
+        plans = all(KINDS[change.action].is_later for change in made)
+        what = "only release plans or safeguards. Change these again instead" if plans else "nothing"
+        raise InvalidOperation(f"Change request {request.pk} has changed {what}.")
+    return inverse
+
+
+def _invert_segments(changes: Iterable[Change]) -> list[ProposedChange]:
+    """What the segments were that these have changed, whether or not a flag uses them."""
+    inverse = []
+    for change in changes:
+        if change.action == "updateSegment":
+            changed = narrow_payload(change, change.made_from)
+            before = {key: change.made_from[key] for key in changed if key in change.made_from}
+            inverse += [ProposedChange("", "updateSegment", before)] if len(before) > 1 else []
+    return inverse
 
 
 def _read(request: ChangeRequest, moment: datetime) -> Definitions:

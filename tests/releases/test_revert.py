@@ -11,6 +11,7 @@ from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.strategies.actions import update_strategy
 from releases.models import ChangeRequest
 from releases.requests.revert import revert_request
+from releases.templates.actions import create_template
 from tests.support.change_requests import REQUESTS, enter, sent, turn
 from tests.support.playground import live_flag
 
@@ -87,6 +88,16 @@ def test_a_segment_comes_back(api, cart):
     assert segment.constraints == []
 
 
+def test_the_name_and_description_of_a_segment_come_back_whatever_uses_it(api, cart):
+    segment = Segment.objects.create(name="beta", description="Early", constraints=[], project_id="shop")
+    changes = {"id": segment.pk, "name": "gamma", "description": "Late"}
+    made = applied(api, {"action": "updateSegment", "payload": changes})
+    theirs = [{"contextName": "userId", "operator": "IN", "values": ["7"]}]
+    Segment.objects.filter(pk=segment.pk).update(constraints=theirs)
+    [inverse] = api["owner"].post(f"{REQUESTS}/{made['id']}/revert").json()["segments"]
+    assert inverse["payload"] == {"id": segment.pk, "name": "beta", "description": "Early"}
+
+
 def test_what_others_have_changed_since_stays(api, cart):
     strategy = Strategy.objects.get(flag=cart, environment="production")
     made = applied(
@@ -109,6 +120,20 @@ def test_what_no_request_can_take_back(api, cart, people):
     archived = applied(api, {"feature": "cart", "action": "archiveFeature"})
     with pytest.raises(InvalidOperation, match="Revive it instead"):
         revert_request("shop", archived["id"], caller=Caller(user=people["owner"]))
+
+
+def test_what_is_taken_back_otherwise_is_said(api, cart, people):
+    owner = Caller(user=people["owner"])
+    segment = Segment.objects.create(name="beta", constraints=[], project_id="shop")
+    deleted = applied(api, turn(False), {"action": "deleteSegment", "payload": {"id": segment.pk}})
+    with pytest.raises(InvalidOperation, match=r"has deleted a segment. Create it again instead\."):
+        revert_request("shop", deleted["id"], caller=owner)
+    template = create_template({"name": "T", "milestones": [{"name": "A"}]}, caller=Caller.system())
+    added = applied(
+        api, {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": template.pk}}
+    )
+    with pytest.raises(InvalidOperation, match=r"only release plans or safeguards\. Change these"):
+        revert_request("shop", added["id"], caller=owner)
 
 
 def test_its_page_has_the_button(api, browse, cart):
