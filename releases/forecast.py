@@ -19,7 +19,12 @@ from projects.history.definitions_at import Changed
 from projects.models import Project, ProjectEnvironment
 from releases.models import ChangeRequest, Schedule
 from releases.predicted import Predicted
-from releases.requests.conflicts import find_conflict, find_missing_environment, is_made_from
+from releases.requests.conflicts import (
+    find_conflict,
+    find_missing_environment,
+    is_made_from,
+    is_of_deleted_flag,
+)
 from releases.requests.impact import (
     Document,
     make_change,
@@ -92,7 +97,9 @@ class _Ahead:
         """As applying it finds it, with what is there then."""
         for change in request.changes.all():
             try:
-                if is_made_from(request, change, self.states[request.project_id]):
+                if not is_of_deleted_flag(request, change) and is_made_from(
+                    request, change, self.states[request.project_id]
+                ):
                     continue
             except NotFound:
                 pass

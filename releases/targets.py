@@ -2,10 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
+from django.db.models import Max
 from django.utils.functional import cached_property
 
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
 from groups.access import EVERYTHING, Caller
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
@@ -47,6 +51,12 @@ class StoredFlags:
     def by_name(self) -> dict[str, FlagDefinition]:
         read = read_definitions([self._project], self._environment, flags=self._names)
         return read.by_name()
+
+    @cached_property
+    def deleted_at(self) -> dict[str, datetime]:
+        """When flags of these names were last deleted. Those that are there now are others."""
+        deletions = AuditEvent.objects.filter(type=EventType.FEATURE_DELETED, feature__in=self._names)
+        return dict(deletions.values_list("feature").annotate(Max("created_at")))
 
     def flag(self, name: str) -> FlagDefinition:
         if name not in self.by_name:

@@ -91,9 +91,20 @@ def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | 
         now = read_now(request, change, stored)
     except NotFound as error:
         return error.message
+    if is_of_deleted_flag(request, change, stored):
+        return (
+            f"{change.feature} has been deleted since this was proposed: this is another flag of that name."
+        )
     if now == change.made_from:
         return ""
     return _explain_other(request, change, now, stored) or _explain_by_event(request, change)
+
+
+def is_of_deleted_flag(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> bool:
+    """Whether it was proposed for a flag that has been deleted, even if another one has its name."""
+    stored = stored or read_stored(request, [change])
+    deleted_at = stored.deleted_at.get(change.feature)
+    return deleted_at is not None and deleted_at > change.created_at
 
 
 def _explain_other(request: ChangeRequest, change: Change, now: Any, stored: StoredFlags | None) -> str:

@@ -135,6 +135,7 @@ def keep_change(project_id: str, request_id: int, change_id: int, *, caller: Cal
 
 
 def _save_edited(request: ChangeRequest, change: Change, before: Any, caller: Caller) -> None:
+    change.created_at = read_transaction_time()  # it is made from what is there now
     change.save()
     record_event(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
     review_again(request, caller)

@@ -11,7 +11,7 @@ from projects.models import ProjectEnvironment, Strategy
 from projects.strategies.actions import remove_strategy, update_strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
-from releases.requests.propose import add_changes, keep_change
+from releases.requests.propose import add_changes, keep_change, remove_change
 from releases.requests.states import set_state
 from tests.support.cast import make_user
 from tests.support.change_requests import REQUESTS, enter, propose, sent, turn
@@ -116,6 +116,35 @@ def test_a_change_back_to_the_start_removes_it_and_the_last_one_the_draft(api, s
 def put_change(by: Any, made: Any, place: int, change: Any) -> Any:
     key = made["features"][0]["changes"][place]["id"]
     return by.put(f"{REQUESTS}/{made['id']}/changes/{key}", change, format="json")
+
+
+def test_what_was_proposed_for_a_flag_that_was_deleted_is_not_for_another_of_its_name(api, browse, strategy):
+    made = sent(
+        api["owner"],
+        turn(False),
+        edit(strategy, title="Mine"),
+        {"feature": "cart", "action": "patchVariant", "payload": {"variants": []}},
+    )
+    assert enter(api["admin"], made, "Approved").status_code == 200
+    page = f"/projects/shop/change-requests/{made['id']}/"
+    ProjectEnvironment.objects.update(required_approvals=None)
+    for path, body in (("archive", {"features": ["cart"]}), ("delete", {"features": ["cart"]})):
+        answer = api["admin"].post(f"/api/admin/projects/shop/{path}", body, format="json")
+        assert answer.status_code in (200, 202), answer.json()
+    assert browse("owner").get(page).status_code == 200
+    live_flag("cart", strategies=[{"name": "default"}])
+    assert conflicts(api, made) == (
+        "cart has been deleted since this was proposed: this is another flag of that name."
+    )
+    assert browse("owner").get(page).status_code == 200
+    refused = enter(api["admin"], made, "Applied")
+    assert refused.status_code == 409
+    assert "another flag of that name" in refused.json()["message"]
+    [first, *others] = made["features"][0]["changes"]
+    for change in others:
+        remove_change("shop", made["id"], change["id"], caller=Caller.system())
+    keep_change("shop", made["id"], first["id"], caller=Caller.system())
+    assert conflicts(api, made) is None
 
 
 def test_an_edit_replaces_another_change_of_the_same(api, strategy):
