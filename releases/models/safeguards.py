@@ -17,7 +17,8 @@ class Safeguard(models.Model):
     who may skip them. One of a flag that was set before its environment asked for them acts all the same, and says so.
 
     ``metric``: the name of an impact metric, a query in PromQL, or the name of an alert. ``compares``: the number is
-    the one of those who have the flag less the one of those who do not. ``firing_since``: of an alert.
+    the one of those who have the flag less the one of those who do not. ``firing_since``: of an alert; ``firing`` tells
+    those of its name apart that fire, such as one for each server.
     """
 
     class Source(models.TextChoices):
@@ -45,6 +46,7 @@ class Safeguard(models.Model):
     threshold = models.FloatField(default=0)
     action = models.CharField(max_length=8, choices=Action.choices, default=Action.PAUSE)
     firing_since = models.DateTimeField(null=True, blank=True)
+    firing: Any = models.JSONField(default=list, blank=True, db_default=[])
     numbers_from = models.DateTimeField(null=True, blank=True)
     look_at = models.DateTimeField(null=True, blank=True)
     approved = models.BooleanField(default=False, db_default=False)

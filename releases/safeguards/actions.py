@@ -1,6 +1,7 @@
 """Adds safeguards to release plans, changes and removes them; hears of alerts."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
@@ -8,6 +9,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
@@ -21,6 +23,8 @@ from releases.safeguards.labels import selects
 from releases.safeguards.rules import check_room, safeguard_problems
 
 UPDATE = Permission.UPDATE_FEATURE_STRATEGY
+MAX_FIRING = 1000
+"""The alerts of one name and of different labels that a safeguard tells apart."""
 
 
 @transactional
@@ -67,16 +71,30 @@ def _save(plan: ReleasePlan) -> None:
 def note_alert(name: str, labels: Mapping[str, str], *, fires: bool) -> int:
     """Has the safeguards of flags and unfinished plans that wait for this alert know whether it fires.
 
-    A safeguard takes the alerts whose labels have the values that it selects. It is looked at at once. A repeated alert
-    changes nothing. Returns the number of safeguards.
+    A safeguard takes the alerts whose labels have the values that it selects, and waits until all of them are over. It
+    is looked at at once. A repeated alert changes nothing. Returns the number of safeguards that it breaches or mends.
     """
-    safeguards = Safeguard.objects.filter(
-        Q(plan=None) | Q(plan__state__in=UNFINISHED), source=Safeguard.Source.ALERT, metric=name
-    ).filter(Q(firing_since=None) if fires else ~Q(firing_since=None))
-    keys = {safeguard.pk: safeguard.plan_id for safeguard in safeguards if selects(safeguard.labels, labels)}
-    now = timezone.now()
-    Safeguard.objects.filter(pk__in=keys).update(firing_since=now if fires else None)
+    of_any = Q(plan=None) | Q(plan__state__in=UNFINISHED)
+    safeguards = Safeguard.objects.filter(of_any, source=Safeguard.Source.ALERT, metric=name).order_by("pk")
+    now, alert = timezone.now(), hash_document(dict(labels))
+    keys: dict[str, str | None] = {}
+    for safeguard in safeguards.select_for_update(of=("self",)):
+        if selects(safeguard.labels, labels) and _note_one(safeguard, alert, now if fires else None):
+            keys[safeguard.pk] = safeguard.plan_id
     Safeguard.objects.filter(pk__in=keys, plan=None).update(look_at=now)
     running = ReleasePlan.objects.filter(pk__in=keys.values(), state=ReleasePlan.State.RUNNING)
     running.update(look_at=now)
     return len(keys)
+
+
+def _note_one(safeguard: Safeguard, alert: str, since: datetime | None) -> bool:
+    """``since``: when this alert began to fire; None: it is over. Returns whether it is the first one, or the last."""
+    others = [each for each in safeguard.firing if each != alert]
+    firing = [*others[: MAX_FIRING - 1], alert] if since else others
+    was_firing, safeguard.firing_since = safeguard.firing_since, safeguard.firing_since or since
+    if not firing:
+        safeguard.firing_since = None
+    if firing != safeguard.firing or safeguard.firing_since != was_firing:
+        safeguard.firing = firing
+        safeguard.save(update_fields=["firing", "firing_since"])
+    return bool(was_firing) != bool(safeguard.firing_since)

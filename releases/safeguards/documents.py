@@ -40,7 +40,7 @@ def assign_values(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
     safeguard.aggregation, safeguard.time_range = metric["aggregationMode"], metric["timeRange"]
     safeguard.labels, safeguard.compares = metric["labelSelectors"], metric["comparesWithout"]
     if heard_of != (safeguard.source, safeguard.metric, safeguard.labels):
-        safeguard.firing_since = None
+        safeguard.firing_since, safeguard.firing = None, []
     safeguard.operator, safeguard.threshold = trigger["operator"], trigger["threshold"]
     default = Safeguard.Action.TURN_OFF if safeguard.plan_id is None else Safeguard.Action.PAUSE
     safeguard.action = (values.get("action") or {}).get("type", default)

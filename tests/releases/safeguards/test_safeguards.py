@@ -163,6 +163,17 @@ def test_an_alert_pauses_until_it_is_over_and_somebody_goes_on(plan, pass_time):
     assert verdict(plan).state == State.HOLDS
 
 
+def test_an_alert_of_several_servers_is_over_once_it_is_for_all(plan):
+    guard(plan, metric="Down", source="alert")
+    assert note_alert("Down", {"server": "a"}, fires=True) == 1
+    assert note_alert("Down", {"server": "b"}, fires=True) == 0
+    assert note_alert("Down", {"server": "c"}, fires=False) == 0
+    assert note_alert("Down", {"server": "b"}, fires=False) == 0
+    assert verdict(plan).state == State.BREACHED
+    assert note_alert("Down", {"server": "a"}, fires=False) == 1
+    assert verdict(plan).state == State.HOLDS
+
+
 def test_of_another_alert_than_before_nothing_is_known_yet(api, plan):
     url, body = SAFEGUARDS.format(plan.pk), {"impactMetric": {"metricName": "Down", "source": "alert"}}
     api["owner"].put(url, body, format="json")
