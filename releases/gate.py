@@ -136,7 +136,11 @@ def _compare(
             changes = _turn_off(flags) if archived.issuperset(flags) and not segments else None
         else:
             changes = derive_changes(before, after, archived)
-        return NeedsChangeRequest(Gated(project_id, environment, flags, changes, applied))
+        left = {flag["name"] for flag in after.flags} | archived
+        removes = not left.issuperset(flags)
+        return NeedsChangeRequest(
+            Gated(project_id, environment, flags, changes, applied, removes=removes and not applied)
+        )
     return None
 
 

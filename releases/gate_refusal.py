@@ -26,7 +26,8 @@ class Gated(NamedTuple):
     """A change that needs a change request. ``changes`` is None if no request can do it.
 
     ``applied``: where the change is approved, by a request of another environment than the gated one. ``effect``: what
-    it does, if it is not to change an answer at once. ``replaces_strategies``: as `add_changes` takes it.
+    it does, if it is not to change an answer at once. ``replaces_strategies``: as `add_changes` takes it. ``removes``:
+    whether a flag that is on would be gone, deleted or moved away.
     """
 
     project: str
@@ -36,6 +37,7 @@ class Gated(NamedTuple):
     applied: str = ""
     effect: str = ""
     replaces_strategies: Collection[str] = ()
+    removes: bool = False
 
 
 class NeedsChangeRequest(Refusal):
@@ -88,6 +90,11 @@ class NeedsChangeRequest(Refusal):
         """Explains what to do instead if no request can make the change, "" if one can or the message has said so."""
         if self.gated.changes is not None or self.gated.applied or self.gated.effect:
             return ""
+        if self.gated.removes:
+            return (
+                "A change request cannot make this change: it deletes a flag that is on, or moves one. Propose to turn "
+                f"it off in {self.gated.environment} first."
+            )
         return (
             "A change request cannot make this change: it creates a flag that is on at once, or moves one. Do that "
             f"with the flag off in {self.gated.environment}, and propose to turn it on."

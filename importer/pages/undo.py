@@ -6,7 +6,7 @@ from typing import Any
 from django.urls import reverse
 
 from flagadmin.core.errors import AppError, NoAccess
-from flagadmin.core.wording import choices, pluralize
+from flagadmin.core.wording import choices, clip, pluralize
 from groups.console import Breadcrumbs, ConfirmPage
 from importer.apply.undo import Undoing, check_may_undo, plan_undo, undo_import
 from importer.models import ImportRun
@@ -31,9 +31,19 @@ class UndoPage(ConfirmPage):
             "consequences": [] if blocked else list(describe(undoing, run)),
             "blocked": blocked,
             "button": question,
+            "hidden": list(self.name_request()),
             "cancel": reverse("import-run", args=[run.id]),
             "comment_required": requires_comment([run.project], [run.environment]),
         }
+
+    def name_request(self) -> Iterator[tuple[str, str]]:
+        """The title and the note of the change request that undoing it becomes where changes need one."""
+        run = self.run
+        name = clip(run.file_name, 200) if run.file_name and not run.promoted_from else ""
+        undone = f"{run.noun} of {name}" if name else f"{run.noun} {run.preposition} {run.environment}"
+        yield "request_title", f"Undo the {undone}"
+        address = self.request.build_absolute_uri(reverse("import-run", args=[run.id]))
+        yield "request_note", f"What is undone: {address}"
 
     def plan_undoing(self) -> tuple[Undoing | None, str]:
         """What it would do, None if that is not looked up, and why it is not possible. Raises NoAccess."""

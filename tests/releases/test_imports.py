@@ -1,5 +1,6 @@
 """An import into an environment that takes change requests becomes one, with its preview."""
 
+import re
 from typing import Any
 
 import orjson
@@ -63,6 +64,40 @@ def test_it_is_sent_for_review_with_its_preview(browse, run):
     assert f"Plan and preview: /import/{run.id}/" in page_text(owner.get(answer.url))
     run.refresh_from_db()
     assert run.state == ImportRun.State.PENDING
+
+
+def undone_with_a_policy(browse: Any, run: ImportRun, answer: dict[str, str]) -> Any:
+    """The answer to undoing the import, which was made when nothing asked for requests."""
+    owner, links = (
+        browse("owner"),
+        ProjectEnvironment.objects.filter(project="shop", environment="production"),
+    )
+    links.update(required_approvals=None)
+    confirmed = owner.post(f"/import/{run.id}/", {"fingerprint": run.fingerprint, "do": "confirm"})
+    assert confirmed.status_code == 302
+    links.update(required_approvals=1)
+    form = owner.get(f"/import/{run.id}/undo").text
+    kept = dict(re.findall(r'name="(request_\w+)" value="([^"]*)"', form))
+    return owner.post(f"/import/{run.id}/undo", kept | answer)
+
+
+def test_its_undo_is_sent_for_review_with_a_link_to_what_is_undone(browse, run):
+    answer = undone_with_a_policy(browse, run, {"send_for_review": "yes"})
+    request = ChangeRequest.objects.get()
+    assert answer.url == f"/projects/shop/change-requests/{request.pk}/"
+    assert request.title == "Undo the import of cart.json"
+    assert [comment.text.endswith(f"/import/{run.id}/") for comment in request.comments.all()] == [True]
+
+
+def test_undoing_what_has_created_a_flag_that_is_on_says_to_turn_it_off_first(browse, people, body):
+    body["data"]["features"].append({"name": "loud", "type": "release"})
+    body["data"]["featureEnvironments"].append({"featureName": "loud", "name": "loud", "enabled": True})
+    run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+    page = undone_with_a_policy(browse, run, {})
+    assert page.status_code == 403
+    assert (
+        "it deletes a flag that is on, or moves one. Propose to turn it off in production first." in page.text
+    )
 
 
 def test_the_page_says_what_a_request_cannot_create(browse, people, body):
