@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
 from groups.permissions import Scope
@@ -12,7 +13,7 @@ from projects.models import Segment
 from projects.segments.actions import delete_segment, update_segment
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
-from releases.changes import Kind, Payload, drop_id, register
+from releases.changes import Kind, Payload, drop_id, join_paths, register
 from releases.predicted import Predicted
 from releases.targets import Target
 
@@ -21,6 +22,13 @@ class SegmentPayload(Body):
     id = serializers.IntegerField()
     name = serializers.CharField(max_length=255, required=False)
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    project = serializers.CharField(
+        max_length=100,
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        help_text="As it is: it stays there.",
+    )
     constraints = ConstraintBody(many=True, required=False)
 
 
@@ -48,6 +56,16 @@ class _OfSegment(Kind):
 @register("updateSegment")
 class UpdateSegment(_OfSegment):
     payload, verb = SegmentPayload, "Change"
+
+    def clean(self, payload: Any, path: str) -> Any:
+        """Clients send all of a segment. What it belongs to is no change of an environment."""
+        changes: dict[str, Any] = dict(super().clean(payload, path))
+        if "project" in changes:
+            project = changes.pop("project") or None
+            if Segment.objects.filter(pk=changes["id"]).exclude(project=project).exists():
+                text = "cannot be changed by a change request: move the segment without one"
+                raise ValidationError.at(join_paths(path, "project"), text)
+        return changes
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         update_segment(payload["id"], drop_id(payload), caller=caller)

@@ -338,6 +338,23 @@ def test_a_refused_change_is_named_by_its_place_in_the_body(api, cart, action, p
     assert [problem["path"] for problem in refused.json()["details"]] == [path]
 
 
+def test_a_proposed_segment_stays_in_its_project(api, cart):
+    segment = Segment.objects.create(name="beta", constraints=[], project_id="shop")
+    whole = {"id": segment.pk, "name": "gamma", "project": "shop", "constraints": []}
+    made = propose(api["member"], {"action": "updateSegment", "payload": whole})
+    assert made["segments"][0]["payload"] == {"id": segment.pk, "name": "gamma", "constraints": []}
+    for other in ("docs", None):
+        moved = [{"action": "updateSegment", "payload": whole | {"project": other}}]
+        refused = api["member"].post(MAKE, moved, format="json")
+        assert refused.status_code == 400
+        assert refused.json()["details"] == [
+            {
+                "path": "[0].payload.project",
+                "message": "cannot be changed by a change request: move the segment without one",
+            }
+        ]
+
+
 def test_an_action_without_a_payload_takes_null(api, cart):
     made = propose(api["owner"], {"feature": "cart", "action": "archiveFeature", "payload": None})
     [change] = made["features"][0]["changes"]
