@@ -25,6 +25,7 @@ urlpatterns = [
     path(f"{REQUEST}state", pages.SetState.as_view(), name="change-request-state"),
     path(f"{REQUEST}comment", pages.AddComment.as_view(), name="change-request-comment"),
     path(f"{REQUEST}title", pages.SetTitle.as_view(), name="change-request-title"),
+    path(f"{REQUEST}reviewers", pages.SetReviewers.as_view(), name="change-request-reviewers"),
     path(f"{REQUEST}remove", pages.RemoveChange.as_view(), name="change-request-remove"),
     path(f"{REQUEST}keep", pages.KeepChange.as_view(), name="change-request-keep"),
     path(f"{REQUEST}revert", pages.Revert.as_view(), name="change-request-revert"),

@@ -27,17 +27,21 @@ def set_title(project_id: str, request_id: int, title: str, *, caller: Caller) -
 
 @transactional
 def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, caller: Caller) -> None:
-    """Names who is asked for a review. Raises NotFound, NoAccess, ValidationError."""
+    """Names who is asked for a review. Those who have been asked before may stay, whatever they may do now.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
     request = access_own_for_update(project_id, request_id, caller)
     wanted = sorted(set(ids))
     if len(wanted) > MAX_REVIEWERS:
         raise ValidationError.at("reviewers", f"must be at most {MAX_REVIEWERS}, not {len(wanted)}")
-    known = {user.pk: user.username for user in list_approvers(project_id, request.environment_id)}
+    known = {user.pk for user in list_approvers(project_id, request.environment_id)}
+    known.update(request.reviewers.values_list("pk", flat=True))
     if unknown := [pk for pk in wanted if pk not in known]:
         raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
     before = list_reviewers(request)
     request.reviewers.set(wanted)
-    after = sorted(known[pk] for pk in wanted)
+    after = list_reviewers(request)
     _record_update(EventType.CHANGE_REQUEST_REVIEWERS_UPDATED, request, "reviewers", before, after, caller)
 
 

@@ -11,15 +11,16 @@ from flagadmin.core.edit_conflicts import Expected, hash_document
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from flagadmin.core.wording import pluralize
+from flagadmin.core.wording import clip, pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ListPage
+from groups.models import User
 from projects.access import access_project
 from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request, check_author, list_proposal
-from releases.requests.approvals import check_may_approve
+from releases.requests.approvals import check_may_approve, list_approvers
 from releases.requests.conflicts import name_for_changes, name_request
 from releases.requests.queries import read_requests
 from releases.requests.revert import revert_request
@@ -161,6 +162,34 @@ class SetTitle(RequestAction):
         title = self.request.POST.get("title", "").strip()
         details.set_title(*self.target, title, caller=self.caller)
         return "Changed the title."
+
+
+class SetReviewers(RequestAction):
+    """Asks one more person for a review, by their user name, or one of them no longer."""
+
+    def act(self) -> str:
+        project_id, number = self.target
+        request = access_request(project_id, number, self.caller)
+        asked = set(request.reviewers.values_list("pk", flat=True))
+        if removed := self.request.POST.get("remove"):
+            wanted = {pk for pk in asked if str(pk) != removed}
+            done = "They are no longer asked for a review."
+        else:
+            user = self.find_reviewer(request)
+            wanted, done = asked | {user.pk}, f"Asked {user.display_name} for a review."
+        details.set_reviewers(project_id, number, wanted, caller=self.caller)
+        return done
+
+    def find_reviewer(self, request: ChangeRequest) -> User:
+        """Raises ValidationError."""
+        name = self.request.POST.get("reviewer", "").strip()
+        for user in list_approvers(request.project_id, request.environment_id):
+            if user.username == name:
+                return user
+        where = f"changes of {request.environment_id} in project {request.project_id}"
+        raise ValidationError.at(
+            "reviewer", f"{clip(name, 100) or 'No name'} is nobody who may approve {where}."
+        )
 
 
 class RemoveChange(RequestAction):

@@ -12,13 +12,14 @@ from flagadmin.core.http.ids import path_id
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConsolePage
+from groups.models import User
 from playground.pages.lines import explain_in
 from projects.console import api_path, get_project_breadcrumbs, project_url
 from projects.models import Segment
 from projects.projects.environments import POLICY_PERMISSIONS
 from releases.models import ChangeRequest
 from releases.requests.access import OPEN, access_request, list_proposal, may_edit
-from releases.requests.approvals import approver_group_names, judge
+from releases.requests.approvals import approver_group_names, judge, list_approvers
 from releases.requests.change_view import group_changes, view_change
 from releases.requests.conflicts import find_conflicts, name_request
 from releases.requests.impact import measure_impact
@@ -52,6 +53,7 @@ class RequestPage(ConsolePage):
             steps=steps,
             main_step=next((state for state in MAIN_STEPS if state in steps), None),
             may_edit=may_edit(request, self.caller),
+            approvers=self.list_askable(request),
             may_revert=request.state == State.APPLIED,
             schedule=getattr(request, "schedule", None),
             schedule_at=self.schedule_at(request),
@@ -61,6 +63,15 @@ class RequestPage(ConsolePage):
             **self.effects(request, steps),
             **kwargs,
         )
+
+    def list_askable(self, request: ChangeRequest) -> list[User]:
+        """Who can be asked for a review, by whoever may ask."""
+        if not may_edit(request, self.caller):
+            return []
+        asked = set(request.reviewers.values_list("pk", flat=True))
+        people = list_approvers(request.project_id, request.environment_id)
+        unasked = [user for user in people if user.pk not in asked]
+        return [user for user in unasked if self.caller.is_admin or user.pk != request.author_id]
 
     def effects(self, request: ChangeRequest, steps: list[State]) -> dict[str, Any]:
         """Its changes, who changes, which rule holds, and what it waits for."""

@@ -11,7 +11,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.models import User
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
 from releases.models import Change, ChangeRequest
-from tests.support.change_requests import propose, turn
+from tests.support.change_requests import propose, sent, turn
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -141,6 +141,27 @@ def test_it_is_the_turn_of_whoever_is_asked_and_can_approve_now(browse, api, car
     for state in ("Approved", "Applied", "Rejected", "Cancelled"):
         ChangeRequest.objects.update(state=state)
         assert "Your turn" not in page_text(admin.get(url))
+
+
+def test_its_author_asks_people_for_a_review(browse, api, cart, people):
+    made = sent(api["owner"], turn(False))
+    url, owner = f"/projects/shop/change-requests/{made['id']}/", browse("owner")
+    assert '<option value="admin">' in owner.get(url).text
+    assert "Ask for a review" not in browse("viewer").get(url).text
+    asked = owner.post(f"{url}reviewers", {"reviewer": "admin"}, follow=True)
+    assert "Asked admin for a review." in page_text(asked)
+    assert '<option value="admin">' not in asked.text
+    assert [user.username for user in ChangeRequest.objects.get().reviewers.all()] == ["admin"]
+    wrong = page_text(owner.post(f"{url}reviewers", {"reviewer": "viewer"}, follow=True))
+    assert "viewer is nobody who may approve changes of production in project shop." in wrong
+    assert browse("viewer").post(f"{url}reviewers", {"remove": people["admin"].pk}).status_code == 403
+    User.objects.filter(pk=people["admin"].pk).update(root_role=None)
+    body = {"reviewers": [people["admin"].pk]}
+    one = f"/api/admin/projects/shop/change-requests/{made['id']}/approvers"
+    assert api["owner"].put(one, body, format="json").status_code == 204
+    owner.post(f"{url}reviewers", {"remove": people["admin"].pk})
+    assert not ChangeRequest.objects.get().reviewers.exists()
+    assert api["owner"].put(one, body, format="json").status_code == 400
 
 
 def test_a_form_of_strategies_becomes_its_change(browse, cart):
