@@ -11,6 +11,7 @@ from groups.access import Caller
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests.access import State
+from releases.requests.conflicts import explain_conflict
 from releases.requests.details import set_title
 from releases.requests.propose import add_changes
 from releases.requests.queries import UNDECIDED, by
@@ -23,8 +24,9 @@ def propose_once(
 ) -> tuple[ChangeRequest, bool]:
     """A request with these changes, sent for review, and whether it is new.
 
-    An open one of the caller's with this title and the same changes is returned as it is; one with other changes is
-    cancelled. Raises Conflict if the caller has a draft there, and what adding and sending the changes raises.
+    An open one of the caller's with this title and the same changes is returned as it is; one with other changes, or
+    in conflict, is cancelled. Raises Conflict if the caller has a draft there, and what adding and sending the changes
+    raises.
     """
     mine = ChangeRequest.objects.filter(by(caller), project=project_id, environment=environment)
     if draft := mine.filter(state=State.DRAFT).first():
@@ -36,7 +38,7 @@ def propose_once(
     with transaction.atomic():
         request = add_changes(project_id, environment, changes, caller=caller)
         wanted = _contents(request)
-        same = next((other for other in open_requests if _contents(other) == wanted), None)
+        same = next((other for other in open_requests if _is_same(other, wanted)), None)
         if same is not None:
             transaction.set_rollback(True)
     if same is not None:
@@ -46,6 +48,10 @@ def propose_once(
         set_state(project_id, other.pk, State.CANCELLED, text=text, caller=caller)
     set_title(project_id, request.pk, title, caller=caller)
     return set_state(project_id, request.pk, State.IN_REVIEW, caller=caller), True
+
+
+def _is_same(request: ChangeRequest, wanted: list[Any]) -> bool:
+    return _contents(request) == wanted and not explain_conflict(request, list(request.changes.all()))
 
 
 def _contents(request: ChangeRequest) -> list[Any]:

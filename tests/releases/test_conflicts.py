@@ -12,6 +12,7 @@ from projects.strategies.actions import remove_strategy, update_strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests.propose import add_changes, keep_change, remove_change
+from releases.requests.propose_once import propose_once
 from releases.requests.states import set_state
 from tests.support.cast import make_user
 from tests.support.change_requests import REQUESTS, enter, propose, sent, turn
@@ -194,3 +195,23 @@ def test_what_turns_a_flag_on_again_that_loses_its_strategies_is_kept(api, strat
     for kept in (put_change(api["owner"], made, 1, edited).json(), propose(api["owner"], turn(True))):
         actions = [change["action"] for change in kept["features"][0]["changes"]]
         assert actions == ["deleteStrategy", "updateEnabled"]
+
+
+def test_a_program_that_proposes_again_replaces_its_request_once_that_is_in_conflict(strategy):
+    pipeline = Caller(user=make_user("pipeline", root_role=1))
+    fifty = ProposedChange(
+        "cart", "updateStrategy", edit(strategy, parameters=THEIRS["parameters"])["payload"]
+    )
+
+    def propose_again() -> tuple[int, bool]:
+        request, is_new = propose_once("shop", "production", [fifty], title="main", caller=pipeline)
+        return request.pk, is_new
+
+    first, _ = propose_again()
+    assert propose_again() == (first, False)
+    change_theirs(strategy, title="Theirs")
+    second, is_new = propose_again()
+    assert is_new
+    assert propose_again() == (second, False)
+    states = dict(ChangeRequest.objects.values_list("pk", "state"))
+    assert states == {first: "Cancelled", second: "In review"}
