@@ -72,6 +72,8 @@ class DeletionPlan:
     segments: list[str]
     context_fields: list[str]
     saved_contexts: list[str]
+    change_requests: int
+    release_templates: list[str]
 
     @property
     def is_default(self) -> bool:
@@ -117,12 +119,23 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
         segments=_read_names(Segment.objects.filter(project=project)),
         context_fields=_read_names(ContextField.objects.filter(project=project)),
         saved_contexts=_read_names(find_saved_contexts(project)),
+        change_requests=_find_sent_requests(project).count(),
+        release_templates=_read_names(_find_templates(project)),
     )
 
 
 def find_saved_contexts(project: Project) -> QuerySet[Any]:
     """The playground's saved contexts of the project, which go with it."""
     return project.saved_contexts.all()
+
+
+def _find_sent_requests(project: Project) -> QuerySet[Any]:
+    """Drafts are their authors' alone."""
+    return project.change_requests.exclude(state="Draft")
+
+
+def _find_templates(project: Project) -> QuerySet[Any]:
+    return project.release_templates.all()
 
 
 def _read_names(rows: QuerySet[Any]) -> list[str]:

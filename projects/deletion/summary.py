@@ -16,6 +16,8 @@ def describe_loss(plan: DeletionPlan) -> str:
         pluralize(len(plan.segments), "segment") if plan.segments else "",
         pluralize(len(plan.context_fields), "context field") if plan.context_fields else "",
         pluralize(len(plan.saved_contexts), "saved context") if plan.saved_contexts else "",
+        pluralize(len(plan.release_templates), "release template") if plan.release_templates else "",
+        pluralize(plan.change_requests, "change request") if plan.change_requests else "",
         pluralize(len(plan.deleted_tokens), "API token") if plan.deleted_tokens else "",
         f"the access of {count_holders(plan)}" if plan.groups or plan.people else "",
     ]
@@ -48,6 +50,7 @@ def list_losses(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
         ("Segments", plan.segments),
         ("Context fields", plan.context_fields),
         ("Saved contexts", plan.saved_contexts),
+        ("Release templates", plan.release_templates),
         ("API tokens", plan.deleted_tokens),
         ("Groups", _name_with_roles(plan.groups)),
         ("People", _name_with_roles(select_people(plan))),

@@ -11,7 +11,7 @@ from projects.models import Environment, FlagEnvironment, Project, ProjectEnviro
 
 
 def describe_losses(environment: Environment) -> Iterator[str]:
-    """Describes the losses from deleting the environment, in four queries. Projects that no longer use it have kept
+    """Describes the losses from deleting the environment, in six queries. Projects that no longer use it have kept
     their flags' settings there."""
     yield f"Environment {environment.name} ({environment.type})"
     strategies = Strategy.objects.filter(environment=environment)
@@ -21,6 +21,11 @@ def describe_losses(environment: Environment) -> Iterator[str]:
     if flags:
         number = pluralize(strategies.count(), "strategy", "strategies")
         yield f"What {pluralize(len(flags), 'flag')} had there, with {number}"
+    if plans := environment.release_plans.count():
+        yield f"{pluralize(plans, 'release plan')} of flags there"
+    # Drafts are their authors' alone.
+    if requests := environment.change_requests.exclude(state="Draft").count():
+        yield f"{pluralize(requests, 'change request')}"
     limited = RolePermission.objects.filter(environment=environment)
     for role, number in limited.values_list("role__name").annotate(Count("pk")).order_by("role__name"):
         yield f"{pluralize(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from projects.models import Flag, ProjectEnvironment
-from releases.models import Schedule
+from groups.models import User
+from projects.models import Environment, Flag, ProjectEnvironment
+from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Schedule
 from releases.schedules.due import apply_due
+from tests.support.cast import make_project
 from tests.support.change_requests import REQUESTS, enter, guarded, sent
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -125,3 +127,27 @@ def test_a_conflict_of_a_changed_template_does_not_name_who_changed_the_flag(api
     assert api["owner"].put(cart_url, {"description": "New"}, format="json").status_code == 200
     [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
     assert shown["conflict"] == "Release template Careful has changed since this was proposed."
+
+
+def proposed(project_id: str, environment: str, author: User, *states: str) -> None:
+    for state in states:
+        where = {"project_id": project_id, "environment_id": environment}
+        ChangeRequest.objects.create(**where, state=state, author=author, author_name=author.username)
+
+
+def test_deleting_a_project_says_that_its_requests_and_release_templates_go(browse, people):
+    project = make_project("legacy")
+    proposed("legacy", "production", people["owner"], "Applied", "In review", "Draft")
+    ReleaseTemplate.objects.create(project=project, name="Careful")
+    page = page_text(browse("admin").get("/projects/legacy/delete/"))
+    assert "It removes for good: project legacy, 1 release template, and 2 change requests." in page
+    assert "Release templates: Careful" in page or "Release templates Careful" in page
+
+
+def test_deleting_an_environment_says_that_its_requests_and_release_plans_go(browse, shop, people):
+    Environment.objects.create(name="staging", type="test")
+    proposed("shop", "staging", people["owner"], "Applied", "Draft")
+    ReleasePlan.objects.create(flag=live_flag("cart", strategies=[]), environment_id="staging", name="Slow")
+    page = page_text(browse("admin").get("/environments/staging/delete"))
+    assert "1 release plan of flags there" in page
+    assert "1 change request" in page
