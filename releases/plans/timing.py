@@ -1,8 +1,9 @@
 """Finds when a milestone may start automatically."""
 
 from collections.abc import Mapping
-from datetime import datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from releases.templates.rules import get_zone
 
@@ -25,14 +26,20 @@ def _open_from(transition: Transition, moment: datetime) -> datetime:
     if window is None:
         return moment
     zone = get_zone(window)
-    begins, ends = time.fromisoformat(window["from"]), time.fromisoformat(window["to"])
     local = moment.astimezone(zone)
-    for days in range(8):
+    for days in range(15):  # the only day of a week may have no such time, as clocks go forward
         day = local.date() + timedelta(days=days)
-        end = datetime.combine(day, ends, zone)
-        if day.isoweekday() in window["days"] and end > moment:
-            return max(moment, datetime.combine(day, begins, zone).astimezone(moment.tzinfo))
+        begin, end = _find_bounds(window, day, zone)
+        if day.isoweekday() in window["days"] and begin < end and end > moment:
+            return max(moment, begin)
     raise AssertionError("a window has at least one day of the week")
+
+
+def _find_bounds(window: Mapping[str, Any], day: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
+    """When the window opens and closes that day. Where clocks leave out one of these times, not outside of them."""
+    begins, ends = time.fromisoformat(window["from"]), time.fromisoformat(window["to"])
+    closings = (datetime.combine(day, ends.replace(fold=fold), zone) for fold in (0, 1))
+    return datetime.combine(day, begins, zone).astimezone(UTC), min(each.astimezone(UTC) for each in closings)
 
 
 def is_open(window: Mapping[str, Any], moment: datetime) -> bool:
