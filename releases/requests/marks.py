@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.urls import reverse
 
 from groups.access import Caller
@@ -29,8 +29,11 @@ class Mark(NamedTuple):
 
 
 def find_marks(caller: Caller, flags: Collection[str], environment: str = "") -> Iterator[Mark]:
-    """Finds what is proposed for these flags and has been sent, the next one first. Three queries."""
-    changes = Change.objects.filter(feature__in=list(flags))
+    """Finds what is proposed for these flags and has been sent, the next one first. Three queries.
+
+    What was proposed in a project from which a flag has been moved no longer changes it.
+    """
+    changes = Change.objects.filter(feature__in=list(flags), request__project__flags__name=F("feature"))
     if environment:
         changes = changes.filter(request__environment=environment)
     return _read_marks(caller, changes)

@@ -16,6 +16,7 @@ from releases.requests.queries import visible_requests
 from releases.requests.states import set_state
 from releases.requests.waiting import waiting_for
 from releases.schedules.actions import schedule_request
+from tests.support.cast import make_project
 from tests.support.change_requests import reviewer
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, started
@@ -120,6 +121,13 @@ def test_drafts_leave_no_marks(browse, cart, callers):
     add_changes("shop", "production", [OFF], caller=callers["owner"])
     assert ChangeRequest.objects.exists()
     assert "Turn cart off" not in page_text(browse("owner").get(FLAG))
+
+
+def test_a_flag_that_was_moved_has_no_marks_of_what_was_proposed_before(browse, cart, callers):
+    send_changes("shop", "production", [OFF], caller=callers["owner"])
+    assert "Turn cart off" in page_text(browse("admin").get(FLAG))
+    Flag.objects.filter(name="cart").update(project=make_project("docs"))
+    assert "Turn cart off" not in page_text(browse("admin").get(FLAG.replace("shop", "docs")))
 
 
 def test_a_reviewer_without_other_permissions_is_asked_too(api, cart, callers):
