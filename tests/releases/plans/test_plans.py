@@ -115,7 +115,12 @@ def test_strategies_that_are_not_the_plans_stay(shop):
 def test_a_removed_plan_may_leave_its_strategies(api, shop):
     cart(5)
     plan = started()
-    assert api["owner"].delete(f"{PLANS}/{plan.pk}?keepStrategies=true").status_code == 200
+    refused = api["owner"].delete(f"{PLANS}/{plan.pk}?keepStrategies=True")
+    assert (refused.status_code, refused.json()["details"]) == (
+        400,
+        [{"path": "keepStrategies", "message": 'must be true or false, not "True"'}],
+    )
+    assert api["owner"].delete(f"{PLANS}/{plan.pk}?keepStrategies=1").status_code == 200
     assert rollout_of() == 5
     assert not ReleasePlan.objects.exists()
 
