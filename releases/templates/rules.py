@@ -109,7 +109,7 @@ class StrategyPlanner:
 
 def transition_problems(transition: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
     """Yields the problems of ``{intervalMinutes?, window?: {zone, days, from, to}}``. None: by hand."""
-    if not transition:
+    if transition is None:
         return
     minutes = transition.get("intervalMinutes")
     if minutes is not None and not 1 <= minutes <= MAX_MINUTES:

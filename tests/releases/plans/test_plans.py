@@ -207,6 +207,10 @@ def test_a_transition_is_changed_and_removed(api, shop):
     assert changed["milestones"][0]["transitionCondition"] == {"intervalMinutes": 5}
     wrong = api["owner"].put(url, body | {"targetMilestone": milestone(plan, 2)}, format="json")
     assert wrong.json()["details"][0]["path"] == "targetMilestone"
+    empty = api["owner"].put(url, {"transitionCondition": {}}, format="json").json()
+    assert empty["details"] == [
+        {"path": "transitionCondition", "message": "needs intervalMinutes, window or both"}
+    ]
     assert api["owner"].delete(url).status_code == 200
     assert api["owner"].get(PLANS).json()[0]["milestones"][0]["transitionCondition"] is None
     assert (
