@@ -6,6 +6,8 @@ from typing import Any
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import Body
+from flagadmin.core.wording import clip
+from releases.models import Safeguard
 from releases.safeguards.serializers import ChartBody, FlagSafeguardBody, SafeguardBody
 
 
@@ -23,24 +25,42 @@ def read_chart(form: Mapping[str, str]) -> dict[str, Any]:
     """Raises ValidationError."""
     members = {"title": "title", "metricName": "metric", "aggregationMode": "aggregation"}
     members |= {"timeRange": "range", "yAxisMin": "axis"}
-    return _read(ChartBody, {member: form[name] for member, name in members.items() if name in form})
+    labels = {"labelSelectors": _read_labels(form)}
+    return _read(ChartBody, labels | {member: form[name] for member, name in members.items() if name in form})
 
 
 def _safeguard_of(form: Mapping[str, str]) -> dict[str, Any]:
+    source, threshold = form.get("source", "internal"), form.get("threshold", "").strip()
+    if source != Safeguard.Source.ALERT and not threshold:
+        raise ValidationError.at("threshold", "Enter a threshold.")
     return {
         "title": form.get("title", ""),
         "impactMetric": {
             "metricName": form.get("metric", ""),
             "aggregationMode": form.get("aggregation", "avg"),
             "timeRange": form.get("range", "hour"),
-            "source": form.get("source", "internal"),
+            "source": source,
             "comparesWithout": "compares" in form,
+            "labelSelectors": _read_labels(form),
         },
         "triggerCondition": {
             "operator": form.get("operator", ">"),
-            "threshold": form.get("threshold") or "0",
+            "threshold": threshold or "0",
         },
     }
+
+
+def _read_labels(form: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reads ``appName=web-shop, severity=page``. A label may be named twice. Raises ValidationError."""
+    labels: dict[str, list[str]] = {}
+    for part in filter(None, (part.strip() for part in form.get("labels", "").split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (name and equals and value):
+            raise ValidationError.at(
+                "labels", f"must be like appName=web-shop, severity=page, not {clip(part, 64)}"
+            )
+        labels.setdefault(name, []).append(value)
+    return labels
 
 
 def _read(body: type[Body], data: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,12 @@ from releases.plans.queries import UNFINISHED
 from releases.plans.view import PlanView
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import unapproved_safeguards
+from releases.safeguards.wording import describe_labels, describe_safeguard
 from releases.templates.rules import is_zone
 
 register = template.Library()
+register.filter(describe_safeguard)
+register.filter(describe_labels)
 
 
 @register.simple_tag(takes_context=True)

@@ -253,11 +253,31 @@ def test_the_page_lists_adds_and_removes(browse, flag):
     assert "No safeguards yet." in page_text(owner.get(PAGE))
     form = {"source": "internal", "metric": "errors", "aggregation": "count", "threshold": "3"}
     assert owner.post(PAGE, form).status_code == 302
-    assert "errors: waits for numbers." in page_text(owner.get(PAGE))
+    shown = page_text(owner.get(PAGE))
+    assert "errors: waits for numbers. Count of errors over an hour must not be above 3." in shown
     assert owner.post(PAGE, form | {"threshold": "many"}).status_code == 400
     assert "Add a safeguard" not in page_text(browse("reader").get(PAGE))
     assert browse("reader").post(PAGE, form).status_code == 403
     assert owner.post(PAGE, {"remove": Safeguard.objects.get().pk}).status_code == 302
+    assert not Safeguard.objects.exists()
+
+
+def test_the_page_takes_labels_and_says_them(browse, flag):
+    owner = browse("owner")
+    alert = {"source": "alert", "metric": "Down", "labels": "severity=page, appName=web-shop,appName=app"}
+    assert owner.post(PAGE, alert).status_code == 302
+    assert Safeguard.objects.get().labels == {"severity": ["page"], "appName": ["web-shop", "app"]}
+    shown = page_text(owner.get(PAGE))
+    assert "Alert Down, only with appName web-shop or app and severity page, must not fire." in shown
+    refused = owner.post(PAGE, alert | {"labels": "severity"})
+    assert refused.status_code == 400
+    assert "must be like appName=web-shop, severity=page, not severity" in page_text(refused)
+
+
+def test_the_page_asks_for_the_threshold_of_a_metric(browse, flag):
+    refused = browse("owner").post(PAGE, {"source": "internal", "metric": "errors", "threshold": ""})
+    assert refused.status_code == 400
+    assert "Enter a threshold." in page_text(refused)
     assert not Safeguard.objects.exists()
 
 
