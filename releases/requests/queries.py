@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from flagadmin.core.db.matching import find_best_matches
 from groups.access import Caller
@@ -31,9 +32,10 @@ def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
 
 
 def search_requests(caller: Caller, words: Sequence[str]) -> QuerySet[ChangeRequest]:
-    """Searches requests with a title by it and their author."""
-    titled = visible_requests(caller).prefetch_related(None).exclude(title="")
-    return find_best_matches(titled, words, "title", also=["author_name"])
+    """Searches requests by their title, author and number, as ``12`` or ``#12``."""
+    requests = visible_requests(caller).prefetch_related(None).annotate(number=Cast("pk", TextField()))
+    words = [word.removeprefix("#") or word for word in words]
+    return find_best_matches(requests, words, "title", also=["author_name", "number"])
 
 
 def by(caller: Caller) -> Q:

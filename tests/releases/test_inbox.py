@@ -22,6 +22,7 @@ from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, started
 from tests.support.plans import cart as plan_of
 from tests.support.playground import live_flag
+from tests.support.search_hits import names
 
 pytestmark = pytest.mark.django_db
 OFF = ProposedChange("cart", "updateEnabled", {"enabled": False})
@@ -164,3 +165,13 @@ def test_segments_have_marks(browse, cart, callers):
     assert f"Request {request.pk}" not in page_text(browse("outsider").get("/segments/"))
     set_state("shop", request.pk, "Cancelled", caller=callers["owner"])
     assert mark not in page_text(browse("owner").get(page))
+
+
+def test_requests_are_found_by_their_number_and_without_a_title(browse, cart, callers):
+    request = add_changes("shop", "production", [OFF], caller=callers["owner"])
+    for words in (f"{request.pk}", f"#{request.pk}", f"owner {request.pk}"):
+        assert names(browse("owner"), words)["Change requests"] == ["Turn cart off"]
+        assert "Change requests" not in names(browse("admin"), words)
+    set_state("shop", request.pk, "In review", caller=callers["owner"])
+    assert names(browse("admin"), f"{request.pk}")["Change requests"] == ["Turn cart off"]
+    assert "Change requests" not in names(browse("outsider"), f"{request.pk}")

@@ -26,6 +26,7 @@ from projects.projects.queries import count_flags, search_projects
 from projects.tokens.access import find_visible_tokens
 from releases.models import ReleasePlan
 from releases.plans.queries import search_plans
+from releases.requests.conflicts import name_request
 from releases.requests.queries import search_requests
 
 Words = Sequence[str]
@@ -148,7 +149,7 @@ def _describe_segment(segment: Any, _: Caller) -> tuple[str, str, list[str | Non
 def _describe_request(request: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     url = reverse("change-request", args=[request.project_id, request.pk])
     where = [request.project_id, request.environment_id, request.state.lower()]
-    return request.title, url, [f"request {request.pk}", *where]
+    return name_request(request), url, [f"request {request.pk}", *where]
 
 
 def _plan(plan: ReleasePlan, _: Caller) -> tuple[str, str, list[str | None]]:
