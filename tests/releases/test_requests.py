@@ -177,7 +177,9 @@ def test_a_request_that_has_enough_approvals_by_now_is_applied(api, browse, cart
     assert enter(ann, made, "Approved").json()["state"] == "In review"
     assert enter(ann, made, "Applied").status_code == 403
     assert "Schedule and Apply need 1 more approval." in page_text(browse("admin").get(page))
+    assert ann.get(f"{REQUESTS}/actionable").json() == {"total": 0}
     guarded(1)
+    assert ann.get(f"{REQUESTS}/actionable").json() == {"total": 1}
     shown = browse("admin").get(page)
     assert "Schedule and Apply need" not in page_text(shown)
     assert 'name="state" value="Applied"' in shown.text
