@@ -1,6 +1,6 @@
 """Compares what an environment answers before and after a change, and says which actions make the difference."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -85,6 +85,15 @@ def _used_segments(read: Definitions, answered: Mapping[str, Any]) -> set[int]:
         if flag["name"] in answered
         for strategy in answered[flag["name"]]["strategies"]
         for segment in strategy["segments"]
+    }
+
+
+def find_users(read: Definitions, segments: Collection[int]) -> set[str]:
+    """The flags that are answered with one of these segments."""
+    return {
+        name
+        for name, flag in _answered(read).items()
+        if any(key in segments for strategy in flag["strategies"] for key in strategy["segments"])
     }
 
 

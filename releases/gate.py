@@ -20,7 +20,7 @@ from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, ProjectEnvironment
 from projects.revision import read_revisions
 from releases.applying import find_applied_environment, is_applied_to
-from releases.derive import ProposedChange, derive_changes, find_differing
+from releases.derive import ProposedChange, derive_changes, find_differing, find_users
 from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, NeedsSkip, make_skip_event
 from releases.models import ReleasePlan, Safeguard
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
@@ -126,7 +126,8 @@ def _compare(
     brought = _find_brought(project_id, environment, entered) if entered else []
     if not flags and not segments and not brought:
         return None
-    if not _is_skipped(project_id, environment, flags, recorded):
+    changed = sorted({*flags, *brought, *(find_users(after, segments) if segments else ())})
+    if not _is_skipped(project_id, environment, changed, recorded):
         if brought:
             return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)

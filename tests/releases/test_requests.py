@@ -440,6 +440,25 @@ def test_admins_may_skip_and_the_audit_log_says_so(api, cart):
     assert (skipped.feature, skipped.environment, skipped.actor_name) == ("cart", "production", "admin")
 
 
+@rolled_back
+def test_skipping_for_a_segment_is_recorded_for_the_flags_that_use_it(api, cart):
+    segment = Segment.objects.create(name="germans", constraints=[])
+    Strategy.objects.get(flag=cart).segment_links.create(segment=segment)
+    off = live_flag("off", strategies=[{"name": "default", "segments": [segment]}])
+    FlagEnvironment.objects.filter(flag=off).update(enabled=False)
+    constraints = [{"contextName": "country", "operator": "IN", "values": ["DE"]}]
+    body, why = {"name": "germans", "constraints": constraints}, {"X-Comment": "Urgent"}
+    url = f"/api/admin/segments/{segment.pk}"
+    assert api["admin"].put(url, body, format="json", headers=why).status_code == 204
+    skipped = AuditEvent.objects.get(type="change-request-skipped")
+    assert (skipped.project, skipped.feature, skipped.environment, skipped.comment) == (
+        "shop",
+        "cart",
+        "production",
+        "Urgent",
+    )
+
+
 def test_an_owner_sets_the_policy(api, cart):
     path = f"{MAKE}/config"
     body = {"changeRequestsEnabled": True, "requiredApprovals": 3}
