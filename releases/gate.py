@@ -140,7 +140,7 @@ def _compare(
         left = {flag["name"] for flag in after.flags} | archived
         removes = not left.issuperset(flags)
         return NeedsChangeRequest(
-            Gated(project_id, environment, flags, changes, applied, removes=removes and not applied)
+            Gated(project_id, environment, changed, changes, applied, removes=removes and not applied)
         )
     return None
 

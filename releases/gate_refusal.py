@@ -7,7 +7,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.errors import NoAccess
-from flagadmin.core.wording import list_some, pluralize
+from flagadmin.core.wording import list_some
 from groups.permissions import Permission
 from releases.derive import ProposedChange
 from releases.requests.propose import add_changes, send_changes
@@ -54,7 +54,7 @@ class NeedsChangeRequest(Refusal):
     @property
     def message(self) -> str:
         gated = self.gated
-        named = list_some(gated.flags, 3) or pluralize(1, "segment")
+        named = list_some(gated.flags, 3)
         effect = gated.effect or f"This changes what it answers for {named}."
         if gated.applied:
             effect = (

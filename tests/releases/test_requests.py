@@ -449,6 +449,8 @@ def test_skipping_for_a_segment_is_recorded_for_the_flags_that_use_it(api, cart)
     constraints = [{"contextName": "country", "operator": "IN", "values": ["DE"]}]
     body, why = {"name": "germans", "constraints": constraints}, {"X-Comment": "Urgent"}
     url = f"/api/admin/segments/{segment.pk}"
+    refused = api["editor"].put(url, body, format="json")
+    assert "This changes what it answers for cart. Nothing was saved." in refused.json()["message"]
     assert api["admin"].put(url, body, format="json", headers=why).status_code == 204
     skipped = AuditEvent.objects.get(type="change-request-skipped")
     assert (skipped.project, skipped.feature, skipped.environment, skipped.comment) == (
