@@ -1,12 +1,13 @@
 """``{% load change_marks %}``: what change requests will do to the flags and segments of a page.
 
 ``{% marks_of flag.name as marks %}`` are those of a flag, in all environments or in a named one.
+``{% marks_of_flags names as marks %}`` are the first ones of several flags.
 ``{% marks_of_segment segment.pk as marks %}`` are those of a segment.
 ``{% marks_of_rows rows as marks %}`` are those of a list: the first one by flag and environment.
 ``{% marks_of_segments rows as marks %}`` are those of a list of segments: the first one by its id.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django import template
@@ -15,12 +16,18 @@ from groups.access import Caller
 from releases.requests.marks import Mark, find_marks, find_segment_marks
 
 register = template.Library()
+MAX_SHOWN = 10
 
 
 @register.simple_tag(takes_context=True)
 def marks_of(context: Mapping[str, Any], flag: str, environment: str = "") -> list[Mark]:
     caller = context.get("caller")
     return list(find_marks(caller, [flag], environment)) if isinstance(caller, Caller) and flag else []
+
+
+@register.simple_tag(takes_context=True)
+def marks_of_flags(context: Mapping[str, Any], flags: Collection[str]) -> list[Mark]:
+    return list(find_marks(context["caller"], flags))[:MAX_SHOWN]
 
 
 @register.simple_tag(takes_context=True)

@@ -110,6 +110,7 @@ def test_flags_lists_and_forms_have_marks(browse, cart, callers):
     assert mark in page_text(viewer.get(FLAG))
     assert mark in page_text(owner.get(f"{FLAG}strategies/edit?{query}"))
     assert mark in page_text(owner.get(f"{FLAG}switch?environment=production&enabled=off"))
+    assert mark in page_text(owner.get("/projects/shop/features/archive?name=cart"))
     assert f">Request {request.pk}</a>" in viewer.get(LIST).text
     set_state("shop", request.pk, "Approved", caller=callers["admin"])
     schedule_request("shop", request.pk, timezone.now() + timedelta(days=1), caller=callers["admin"])
