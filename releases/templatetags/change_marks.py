@@ -1,7 +1,7 @@
 """``{% load change_marks %}``: what change requests will do to the flags and segments of a page.
 
 ``{% marks_of flag.name as marks %}`` are those of a flag, in all environments or in a named one.
-``{% marks_of_flags names as marks %}`` are the first ones of several flags.
+``{% marks_of_flags names as marks %}`` are the first ones of several flags, in all environments or in a named one.
 ``{% marks_of_segment segment.pk as marks %}`` are those of a segment.
 ``{% marks_of_rows rows as marks %}`` are those of a list: the first one by flag and environment.
 ``{% marks_of_segments rows as marks %}`` are those of a list of segments: the first one by its id.
@@ -26,8 +26,8 @@ def marks_of(context: Mapping[str, Any], flag: str, environment: str = "") -> li
 
 
 @register.simple_tag(takes_context=True)
-def marks_of_flags(context: Mapping[str, Any], flags: Collection[str]) -> list[Mark]:
-    return list(find_marks(context["caller"], flags))[:MAX_SHOWN]
+def marks_of_flags(context: Mapping[str, Any], flags: Collection[str], environment: str = "") -> list[Mark]:
+    return list(find_marks(context["caller"], flags, environment))[:MAX_SHOWN]
 
 
 @register.simple_tag(takes_context=True)

@@ -111,6 +111,9 @@ def test_flags_lists_and_forms_have_marks(browse, cart, callers):
     assert mark in page_text(owner.get(f"{FLAG}strategies/edit?{query}"))
     assert mark in page_text(owner.get(f"{FLAG}switch?environment=production&enabled=off"))
     assert mark in page_text(owner.get("/projects/shop/features/archive?name=cart"))
+    many = "/projects/shop/features/switch?name=cart&enabled=off&environment="
+    assert mark in page_text(owner.get(f"{many}production"))
+    assert mark not in page_text(owner.get(f"{many}development"))
     assert f">Request {request.pk}</a>" in viewer.get(LIST).text
     set_state("shop", request.pk, "Approved", caller=callers["admin"])
     schedule_request("shop", request.pk, timezone.now() + timedelta(days=1), caller=callers["admin"])
