@@ -115,6 +115,11 @@ def test_templates_of_a_project_are_its_own(api, shop):
     create(api["editor"])
     assert len(api["reader"].get(OWN).json()) == 1
     assert len(api["reader"].get(f"{OWN}?include=root").json()) == 2
+    refused = api["reader"].get(f"{OWN}?include=all")
+    assert (refused.status_code, refused.json()["details"]) == (
+        400,
+        [{"path": "include", "message": 'must be root or absent, not "all"'}],
+    )
     assert api["outsider"].get(OWN).status_code == 404
     assert api["viewer"].get(f"{GLOBAL}/{made['id']}").status_code == 404
     assert api["owner"].post(f"{OWN}/archive/{made['id']}").status_code == 200
