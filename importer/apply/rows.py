@@ -247,13 +247,16 @@ def end_archived_stage(flag_ids: Sequence[int]) -> None:
         execute(ended, [list(flag_ids)])
 
 
-def write_stages(created: Iterable[Numbered], archived: Iterable[int], now: datetime) -> None:
+def write_stages(created: Iterable[Numbered], archived: Sequence[int], now: datetime) -> None:
     """Writes lifecycle stages: "initial" and the file's stage for new flags, "archived" for archived ones."""
+    end_archived_stage(archived)  # files gave it to active flags, too
     stages: dict[tuple[int, str], datetime] = {}
     for flag_id, flag in created:
         stages[flag_id, "initial"] = flag.feature.get("createdAt") or now
-        if lifecycle := flag.feature.get("lifecycle"):
+        if (lifecycle := flag.feature.get("lifecycle")) and not flag.has_stage_of_archived:
             stages[flag_id, lifecycle["stage"]] = lifecycle["enteredStageAt"]
+        if _get_after(flag)["archived"]:
+            stages.setdefault((flag_id, "archived"), flag.feature.get("archivedAt") or now)
     for flag_id in archived:
         stages.setdefault((flag_id, "archived"), now)
     if stages:

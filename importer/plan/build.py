@@ -156,6 +156,8 @@ def _list_notes(plan: Plan, entries: Entries) -> Iterator[str]:
         strategies = (flag.before or {}).get("strategies", ()) if entry.feature is None else ()
         if len(flag.after["strategies"]) > len(entry.strategies) + len(strategies):
             plan.defaulted.append(flag.name)
+        if flag.action is Action.CREATE and flag.has_stage_of_archived:
+            yield f"{flag.name}: {entry.path}.lifecycle is not imported because the file does not archive the flag"
         if entry.feature is None:
             yield f"{flag.name} is not in data.features: the file adds to the flag instead of overwriting it."
 

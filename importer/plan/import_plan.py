@@ -60,6 +60,12 @@ class FlagPlan:
     def becomes_archived(self) -> bool:
         return bool(self.after and self.after["archived"] and not (self.before and self.before["archived"]))
 
+    @property
+    def has_stage_of_archived(self) -> bool:
+        """Whether the file gives an active flag the stage that only archived ones have."""
+        stage = ((self.feature or {}).get("lifecycle") or {}).get("stage")
+        return bool(stage == "archived" and self.after and not self.after["archived"])
+
 
 @dataclass(slots=True)
 class SavedContextPlan:

@@ -160,6 +160,26 @@ def test_times_of_the_file_count_for_new_flags(api: Any) -> None:
     ]
     assert old.archived_at is not None
     assert old.archived_at.year == 2022
+    assert old.lifecycle.get(stage="archived").entered_at == old.archived_at
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_stage_of_archived_flags_waits_until_the_file_archives_the_flag(is_stored: bool, api: Any) -> None:
+    sent = body()
+    stage = {"stage": "archived", "enteredStageAt": "2021-01-01T00:00:00Z"}
+    sent["data"]["features"] = [{"name": "one", "lifecycle": stage}]
+    report = api["admin"].post("/api/admin/features-batch/validate", sent).json()
+    note = "one: data.features[0].lifecycle is not imported because the file does not archive the flag"
+    assert report["warnings"] == [{"message": "Please note:", "affectedItems": [note]}]
+    send(api, sent)
+    assert list(Flag.objects.get().lifecycle.values_list("stage", flat=True)) == ["initial"]
+    if is_stored:  # as versions before wrote it
+        Flag.objects.get().lifecycle.create(stage="archived", entered_at=stage["enteredStageAt"])
+    sent["data"]["features"][0]["archived"] = True
+    send(api, sent)
+    flag = Flag.objects.get()
+    assert flag.archived_at is not None
+    assert flag.lifecycle.get(stage="archived").entered_at.year == flag.archived_at.year
 
 
 # Archived flags --------------------------------------------------------------------------------------------
