@@ -19,6 +19,7 @@ from projects.flags.links.rules import link_problems, normalize_url
 from projects.strategies.rules import make_strategy, strategy_problems
 from projects.strategies.variant_rules import make_variants, variants_problems
 from projects.tag_types.tag_rules import tag_problems
+from projects.text_values import format_scalar
 
 NEW_FLAG: Document = {"enabled": False, "variants": [], "links": [], "parents": []}
 MAX_SORT_ORDER = 2**31 - 1
@@ -165,7 +166,7 @@ def _resolve_segments(
     segments = []
     for index, identifier in enumerate(strategy.get("segments", ())):
         if identifier not in references.listed_segments:
-            message = f"segment {identifier:g} not found in data.segments"
+            message = f"segment {format_scalar(identifier)} not found in data.segments"
             issues.append(Issue(IssueKind.VALUE, f"{path}.segments[{index}]", message, entry.name))
         segments.append(references.segment_ids.get(identifier, UNKNOWN_SEGMENT))
     return segments

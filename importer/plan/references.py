@@ -144,8 +144,10 @@ def _resolve_segments(
             references.issues.append(Issue(IssueKind.VALUE, f"{path}.id", message))
         elif name in ids:
             references.segment_ids[segment["id"]] = ids[name]
-            if name in stored:  # otherwise an earlier entry of the file creates it
+            if name in stored:
                 _compare_segment(references, segment, stored[name].constraints)
+            else:
+                references.issues += _find_repeated_segment(references, path, segment)
         elif "constraints" in segment and name not in stored:
             references.segment_ids[segment["id"]] = ids[name] = _add_segment(
                 references, path, segment, target
@@ -173,6 +175,15 @@ def _compare_segment(references: References, segment: Any, stored: Any) -> None:
             f"The stored segment {segment['name']} has other constraints than the file and stays unchanged."
         )
         references.notes.append(message)
+
+
+def _find_repeated_segment(references: References, path: str, segment: Any) -> Iterator[Issue]:
+    """An earlier entry of the file creates a segment of this name, which must have the same constraints."""
+    constraints = [make_constraint(constraint) for constraint in segment.get("constraints", ())]
+    earlier = next(new for new in references.new_segments if new["name"] == segment["name"])
+    if "constraints" in segment and constraints != earlier["constraints"]:
+        message = f"segment {segment['name']} is listed more than once, with other constraints"
+        yield Issue(IssueKind.VALUE, f"{path}.name", message)
 
 
 def _add_segment(references: References, path: str, segment: Any, target: Target) -> int:

@@ -162,6 +162,26 @@ VALUES = {
         f"{FIRST}.segments[0]",
         "segment 7 not found in data.segments",
     ),
+    "an unlisted segment with a large id": (
+        with_strategy(strategy("one", segments=[1234567])),
+        f"{FIRST}.segments[0]",
+        "segment 1234567 not found in data.segments",
+    ),
+    "a new segment twice, with other constraints": (
+        with_strategy(
+            strategy("one", segments=[7]),
+            segments=[
+                {"id": 7, "name": "vip", "constraints": []},
+                {
+                    "id": 8,
+                    "name": "vip",
+                    "constraints": [{"contextName": "userId", "operator": "IN", "values": ["1"]}],
+                },
+            ],
+        ),
+        "data.segments[1].name",
+        "segment vip is listed more than once, with other constraints",
+    ),
     "an unknown segment": (
         with_strategy(strategy("one", segments=[7]), segments=[{"id": 7, "name": "vip-users"}]),
         "data.segments[0].name",
