@@ -196,12 +196,15 @@ class _FlagReader:
             raise Unsupported("A rule serves neither a variation nor a rollout.")
         return self._split(rollout)
 
-    def _split(self, rollout: Rollout) -> Split:
+    def _split(self, rollout: Rollout) -> Outcome | Split:
         shares = tuple(
             Share(_get_outcome(self.outcomes, each["variation"]), each["weight"])
             for each in rollout["variations"]
         )
         is_experiment = rollout.get("kind") == "experiment"
+        weighted = {share.outcome for share in shares if share.weight}
+        if len(weighted) == 1:  # also for contexts without the attribute, whose bucket is the first
+            return weighted.pop()
         attribute = "key" if is_experiment else rollout.get("bucketBy") or "key"
         seed, salt = rollout.get("seed"), self.targeting.get("salt") or ""
         prefix = f"{self.flag.name}.{salt}" if seed is None else str(seed)

@@ -75,6 +75,8 @@ FLAGS = {
     "child-of-off": flag(fallthrough=0, prerequisites=[{"key": "parent", "variation": 1}]),
     "child-of-text": flag(fallthrough=0, prerequisites=[{"key": "texts", "variation": 1}]),
     "all-of-it": flag(fallthrough={"variations": [{"variation": 0, "weight": 100000}, {"variation": 1, "weight": 0}]}),
+    "all-of-it-by-plan": flag(fallthrough={"variations": [{"variation": 1, "weight": 0}, {"variation": 0, "weight": 100000}], "bucketBy": "plan"}),
+    "all-of-it-by-org": flag(fallthrough={"variations": [{"variation": 0, "weight": 100000}], "contextKind": "org"}),
     "objects": flag(rule(0, clause("country", "in", "NO")), variations=[{"a": 1}, [1, 2.5]], off=None),
     "numbers-served": flag(rule(0, clause("country", "in", "NO")), variations=[7, 1.5], off=None),
 }  # fmt: skip
