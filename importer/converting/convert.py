@@ -198,7 +198,7 @@ def _check_names(flags: Sequence[ConvertedFlag]) -> None:
 
 def _check_parents(flags: Sequence[ConvertedFlag], options: Options) -> None:
     """Parents must come too, and have none themselves."""
-    by_name = {flag.name: flag for flag in flags}
+    by_name = {flag.name: flag for flag in reversed(flags)}  # of two, the second is left out
     for flag in flags:
         if flag.exactness not in (Exactness.EXACT, Exactness.APPROXIMATE):
             continue
@@ -213,6 +213,8 @@ def _find_parent_fault(parent: ConvertedFlag | None, name: str) -> str:
         return f"Its prerequisite {name} is not in the file."
     if parent.exactness in (Exactness.OFF, Exactness.LEFT_OUT):
         return f"Its prerequisite {name} is {parent.exactness}."
+    if parent.source.archived:
+        return f"Its prerequisite {name} is archived, which a parent cannot be."
     if parent.source.parents:
         return f"Its prerequisite {name} has a prerequisite itself, which a parent cannot have."
     return ""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NotRequired, Required
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from flagadmin.core import errors
-from flagadmin.core.wording import choices
+from flagadmin.core.wording import choices, clip, list_some
 from importer.converting.files import validate
 from importer.converting.flags import Flag, Source
 from importer.converting.launchdarkly_clauses import Clauses, Segment
 from importer.converting.launchdarkly_flags import FlagsReader, Targeting, Variation
+from projects.tag_types.tag_rules import MAX_LENGTH, MIN_LENGTH
 
 NAME, TITLE = "launchdarkly", "LaunchDarkly"
+MAX_NAMED = 20
 
 
 class ListedFlag(TypedDict):
@@ -84,7 +86,8 @@ def _read_list(document: Mapping[str, Any], listed: tuple[str, list[Any]], envir
     if isinstance(segments, Mapping):
         segments = segments.get("items")
     clauses = Clauses({each["key"]: each for each in validate(_SEGMENTS, segments or [], "segments")})
-    reader = FlagsReader(clauses, {flag["key"]: flag["variations"] for flag in flags})
+    # Of flags that are there twice, the first counts.
+    reader = FlagsReader(clauses, {flag["key"]: flag["variations"] for flag in reversed(flags)})
     read_flags = []
     for index, listed_flag in enumerate(flags):
         targeting = listed_flag["environments"].get(environment)
@@ -95,12 +98,31 @@ def _read_list(document: Mapping[str, Any], listed: tuple[str, list[Any]], envir
             flag.add_missing("environment", f"It is not in the environment {environment}.")
         reader.add(flag, targeting or {"on": False})
         read_flags.append(flag)
-    return Source(TITLE, reader.finish(read_flags), clauses.renamed, clauses.notes)
+    notes = (*_note_missing(document, flags), *_note_tags(flags), *clauses.notes)
+    return Source(TITLE, reader.finish(read_flags), clauses.renamed, notes)
+
+
+def _note_missing(document: Mapping[str, Any], flags: Sequence[ListedFlag]) -> Iterator[str]:
+    """A list has pages, and says how many flags there are in all."""
+    owner = document if "items" in document else document["flags"]
+    total, count = owner.get("totalCount"), len(flags)
+    if isinstance(total, int) and total > count:
+        yield f"The file has {count:,} of {total:,} flags. The others are on other pages of the list."
 
 
 def _read_tags(flag: ListedFlag) -> list[str]:
-    """Tags here have 2 to 50 characters."""
-    return [tag for tag in dict.fromkeys(flag.get("tags", ())) if 2 <= len(tag) <= 50]
+    return [tag for tag in dict.fromkeys(flag.get("tags", ())) if _can_be_tag(tag)]
+
+
+def _can_be_tag(tag: str) -> bool:
+    return MIN_LENGTH <= len(tag) <= MAX_LENGTH
+
+
+def _note_tags(flags: Sequence[ListedFlag]) -> Iterator[str]:
+    left_out = sorted({tag for flag in flags for tag in flag.get("tags", ()) if not _can_be_tag(tag)})
+    if left_out:
+        named = list_some([clip(tag) for tag in left_out], MAX_NAMED)
+        yield f"Tags have {MIN_LENGTH} to {MAX_LENGTH} characters here. Left out: {named}."
 
 
 def _choose_environment(flags: Sequence[ListedFlag], environment: str) -> str:
@@ -124,7 +146,7 @@ def _read_file(document: Any) -> Source:
     variations: dict[str, list[Variation]] = {
         key: [{"value": value} for value in flag["variations"]] for key, flag in flags.items()
     }
-    reader = FlagsReader(clauses, variations | {key: [{"value": value}] for key, value in values.items()})
+    reader = FlagsReader(clauses, {key: [{"value": value}] for key, value in values.items()} | variations)
     read_flags = []
     for key, flag in flags.items():
         read_flags.append(Flag(key, f"flags.{key}"))

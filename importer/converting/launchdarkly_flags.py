@@ -80,7 +80,7 @@ class FlagsReader:
         self.targetings: dict[str, Targeting] = {}
 
     def add(self, flag: Flag, targeting: Targeting) -> None:
-        self.targetings[flag.name] = targeting
+        self.targetings.setdefault(flag.name, targeting)
         flag.values, flag.enabled = self.values[flag.name], targeting["on"]
 
     def finish(self, flags: list[Flag]) -> list[Flag]:

@@ -140,6 +140,41 @@ def test_what_has_no_equal_is_said(odd, sentence, missing, result):
     assert notes_of(conversion, "odd") == [sentence]
 
 
+def test_a_child_of_an_archived_flag_does_not_keep_the_rest_from_being_imported():
+    document = listed({"old": flag(), "child": flag(prerequisites=[{"key": "old", "variation": 0}])})
+    document["items"][0]["archived"] = True
+    conversion = convert(document)
+    assert notes_of(conversion, "child") == ["Its prerequisite old is archived, which a parent cannot be."]
+    assert json.loads(conversion.dump())["dependencies"] == []
+
+
+@pytest.mark.parametrize("form", ["REST", "file"])
+def test_of_a_flag_that_is_there_twice_the_first_counts(form):
+    on, child = flag(fallthrough=0), flag(fallthrough=0, prerequisites=[{"key": "on", "variation": 0}])
+    document = listed({"on": on, "child": child})
+    document["items"].append({**listed({"on": flag(variations=TEXTS, on=False)})["items"][0]})
+    if form == "file":
+        document = {"flags": {"on": on, "child": child}, "flagValues": {"on": "text"}}
+    first, child, second = convert(document).flags
+    assert [first.exactness, child.exactness, second.exactness] == ["exact", "exact", "left out"]
+    assert first.is_enabled
+    assert first.strategies[0]["variants"] == []
+    assert [note.sentence for note in second.notes] == ["It cannot have this name here: is there twice."]
+
+
+def test_flags_of_other_pages_and_tags_that_cannot_come_are_said():
+    document = listed({"on": FLAGS["on"]})
+    document["totalCount"] = 1200
+    document["items"][0]["tags"] = ["web", "x", "y" * 51]
+    conversion = convert(document)
+    assert conversion.notes == (
+        "The file has 1 of 1,200 flags. The others are on other pages of the list.",
+        f"Tags have 2 to 50 characters here. Left out: x, {'y' * 51}.",
+    )
+    assert [tag["tagValue"] for tag in json.loads(conversion.dump())["featureTags"]] == ["web"]
+    assert convert({"flags": document}).notes == conversion.notes
+
+
 def test_one_environment_is_chosen():
     document = listed({"on": FLAGS["on"]}, environments=("test", "production"))
     with pytest.raises(ValidationError, match="environment: choose one of production, test"):
