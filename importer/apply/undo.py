@@ -33,7 +33,7 @@ from projects.flags.dependencies.rules import FlagState, ProposedDependency, dep
 from projects.flags.limits import check_room
 from projects.history.changes import change_of
 from projects.history.queries import readable_events
-from projects.models import Flag
+from projects.models import Flag, FlagEnvironment
 from projects.strategies.known_names import load_known_names
 
 PROMOTION_PERMISSIONS = (
@@ -183,6 +183,16 @@ def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) ->
     missing = find_missing_permissions(required, run.project, run.environment, caller=caller)
     if missing:
         raise make_no_access(missing, run.project)
+    revived = [plan.stored.id for plan in plans if plan.stored and _becomes(plan, archived=False)]
+    if revived:
+        _check_turned_on(revived, run, caller)
+
+
+def _check_turned_on(revived: list[int], run: ImportRun, caller: Caller) -> None:
+    """A revived flag is on again in the other environments, too: each takes the permission to turn it on."""
+    on = FlagEnvironment.objects.filter(flag__in=revived, enabled=True).exclude(environment=run.environment)
+    for environment in on.order_by("environment_id").values_list("environment_id", flat=True).distinct():
+        caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, project=run.project, environment=environment)
 
 
 def _list_needed_permissions(plans: list[FlagPlan], run: ImportRun) -> list[Permission]:

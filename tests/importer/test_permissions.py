@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from flagadmin.core.errors import NoAccess
 from groups.access import Caller
@@ -145,6 +146,22 @@ def test_what_turns_a_flag_off_takes_its_permission(
     run = ImportRun.objects.get()
     with pytest.raises(NoAccess, match="permission"):
         undo_import(run.pk, caller=Caller(user=User.objects.get(username="limited")))
+
+
+def test_undoing_turns_a_revived_flag_on_only_where_that_is_allowed(limited: Any, api: Any) -> None:
+    role = Role.objects.get(name="Limited")
+    for name in ("CREATE_FEATURE_STRATEGY", "DELETE_FEATURE_STRATEGY", "UPDATE_FEATURE_ENVIRONMENT"):
+        RolePermission.objects.create(role=role, permission=name, environment_id="development")
+    live_flag("one")
+    sent = body()
+    sent["data"]["features"] = [{"name": "one", "archived": True}]
+    assert api["admin"].post(IMPORT, sent).status_code == 200
+    run = ImportRun.objects.get()
+    with pytest.raises(NoAccess, match=r"\(production\)"), transaction.atomic():
+        undo_import(run.pk, caller=Caller(user=User.objects.get(username="limited")))
+    assert Flag.objects.get().is_archived
+    undo_import(run.pk, caller=Caller(user=User.objects.get(username="member")))
+    assert FlagEnvironment.objects.get(environment="production").enabled
 
 
 def test_new_flags_may_have_parents(limited: Any) -> None:
