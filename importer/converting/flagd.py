@@ -81,8 +81,9 @@ def hash_cbor(prefix: str, identifier: str, *, is_list: bool) -> int:
 
 
 def _read(document: Any, hash_user: Hash) -> Source:
+    repeated: list[Flag] = []
     if isinstance(document, dict) and isinstance(document.get("flags"), list):
-        document = {**document, "flags": _group_by_key(document["flags"])}
+        document = {**document, "flags": _group_by_key(document["flags"], repeated)}
     flags = validate(_DEFINITIONS, document)["flags"]
     refs = document.get("$evaluators")
     flag_set = document.get("metadata")
@@ -92,16 +93,19 @@ def _read(document: Any, hash_user: Hash) -> Source:
         for key, definition in flags.items()
     ]
     notes = (HASHES_TEXT,) if hash_user is hash_text and any(flag.splits for flag in read_flags) else ()
-    return Source(TITLE, read_flags, {USER: "userId"}, notes=notes)
+    return Source(TITLE, [*read_flags, *repeated], {USER: "userId"}, notes=notes)
 
 
-def _group_by_key(flags: Sequence[Any]) -> dict[str, Any]:
-    by_key = {}
+def _group_by_key(flags: Sequence[Any], repeated: list[Flag]) -> dict[str, Any]:
+    """The first flag of each key. Others, which can be of another flag set, become ``repeated``."""
+    by_key: dict[str, Any] = {}
     for index, flag in enumerate(flags):
         key = flag.get("key") if isinstance(flag, dict) else None
         if not isinstance(key, str):
             raise errors.ValidationError.at(f"flags[{index}].key", "is required and must be a string")
-        by_key[key] = flag
+        if key in by_key:
+            repeated.append(Flag(key, f"flags[{index}]"))
+        by_key.setdefault(key, flag)
     return by_key
 
 

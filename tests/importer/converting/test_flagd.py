@@ -89,6 +89,14 @@ def test_flags_may_be_an_array():
     assert exactness_of(conversion) == {"a": "exact"}
 
 
+def test_of_an_array_with_two_flags_of_one_key_the_first_counts():
+    flags = [{"key": "a", **flag(default="on")}, {"key": "a", **flag(state="DISABLED")}]
+    first, second = convert({"flags": flags}).flags
+    assert (str(first.exactness), first.is_enabled) == ("exact", True)
+    assert (str(second.exactness), second.source.path) == ("left out", "flags[1]")
+    assert [note.sentence for note in second.notes] == ["It cannot have this name here: is there twice."]
+
+
 @pytest.mark.parametrize(
     ("targeting", "sentence"),
     [
