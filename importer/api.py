@@ -12,7 +12,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 from flagadmin.core.change_options import changing, get_comment
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, check_problems
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.request_bodies import StrictJSONParser
@@ -26,7 +26,15 @@ from importer.bulk_work import bulk_work, run_isolated
 from importer.export import Selection, export_selection
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.plan.unproposable import LEFT_OUT, UNPROPOSABLE, list_left_out, list_unproposable
+from importer.plan.unproposable import (
+    ALSO_LEFT_OUT,
+    LEFT_OUT,
+    UNPROPOSABLE,
+    find_needed_first,
+    list_also_left_out,
+    list_left_out,
+    list_unproposable,
+)
 from importer.report.validation import Entry, make_validation_report
 from importer.trial import find_missing_comment, try_it, try_out
 from importer.who_changes import answer_plan
@@ -71,7 +79,7 @@ class BatchViewSet(ViewSet):
             200: OpenApiResponse(
                 description="Imported. No body unless a report is requested, or the environment takes change "
                 "requests: `changeRequest` is your draft with the changes then, by its `id` and `state`, and "
-                "`leftOut` names flags of which it leaves something out."
+                "`leftOut` names flags of which it leaves something out, `alsoLeftOut` what else is in the body."
             ),
             404: NO_PROJECT,
         },
@@ -203,14 +211,16 @@ def propose_import(refusal: NeedsChangeRequest, document: Body, *, caller: Calle
     gated = refusal.gated
     if not gated.changes:
         raise refusal
+    plan = plan_import(document, caller=caller)
+    proposed = {change.feature for change in gated.changes}
+    check_problems(find_needed_first(plan, proposed))
     flags = {feature["name"] for feature in document.data["features"]}
     request = add_changes(
         gated.project, gated.environment, gated.changes, replaces_strategies=flags, caller=caller
     )
     made = {"id": request.pk, "state": request.state, "changes": request.changes.count()}
-    proposed = {change.feature for change in gated.changes}
-    left_out = list_left_out(plan_import(document, caller=caller), proposed)
-    return {"changeRequest": made, **({"leftOut": left_out} if left_out else {})}
+    left_out = {"leftOut": list_left_out(plan, proposed), "alsoLeftOut": list_also_left_out(plan)}
+    return {"changeRequest": made} | {member: names for member, names in left_out.items() if names}
 
 
 def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
@@ -231,8 +241,9 @@ def _try_import(document: Body, report: dict[str, list[Entry]], caller: Caller) 
     """Adds to the report what refuses the import as a whole, or what a change request would leave out of it."""
     result, refusals = try_it(partial(import_or_propose, document, caller=caller, run=try_out))
     report["errors"] += refusals
-    if isinstance(result, dict) and "leftOut" in result:
-        report["warnings"].append({"message": LEFT_OUT, "affectedItems": result["leftOut"]})
+    for member, message in (("leftOut", LEFT_OUT), ("alsoLeftOut", ALSO_LEFT_OUT)):
+        if isinstance(result, dict) and member in result:
+            report["warnings"].append({"message": message, "affectedItems": result[member]})
 
 
 @bulk_work

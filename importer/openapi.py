@@ -35,9 +35,10 @@ The response has no body unless requested with `Prefer: return=representation` o
 environment, counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.
 
 Where the environment takes change requests, nothing is imported: what it would answer differently is added to your
-draft, and the response is `{changeRequest: {id, state, changes}, leftOut}`. `leftOut`, if there, names flags with more
-than that, such as tags, and new ones: import them again once the request is applied. A body that creates flags which
-are on at once is refused with 403.
+draft, and the response is `{changeRequest: {id, state, changes}, leftOut, alsoLeftOut}`. `leftOut`, if there, names
+flags with more than that, such as tags, and new ones; `alsoLeftOut` what else the body would create or change:
+`context field tier`. Import them again once the request is applied. A body that creates flags which are on at once is
+refused with 403, and one whose changes need new segments or new parents with 400: create these first.
 """
 VALIDATE_DESCRIPTION = """\
 Checks an import without writing anything. It would succeed exactly when `errors` and `permissions` are empty: where the

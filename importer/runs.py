@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import Conflict, NotFound, ValidationError
+from flagadmin.core.errors import Conflict, NotFound, ValidationError, check_problems
 from groups.access import Caller
 from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
 from importer.apply.progress import Progress, is_running, write_progress
@@ -22,6 +22,7 @@ from importer.models import FlagReport, ImportRun
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Plan
+from importer.plan.unproposable import find_needed_first
 from importer.promotion import PARTS, STRATEGIES, Promotion, read_promotion
 from importer.report.document import make_flag_reports, preview_document, write_reports
 from projects.access import access_project
@@ -262,14 +263,27 @@ def preview_changes(before: dict[str, FlagReport], after: dict[str, FlagReport])
 
 
 def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterable[str]) -> None:
-    """As `confirm_run`. What needs a change request says that its strategies replace those of a draft."""
-    run = access_run(caller, run_id)
+    """As `confirm_run`. What needs a change request says that its strategies replace those of a draft.
+
+    Raises ValidationError if no request can do it, because changed flags need what would be created.
+    """
+    run, excluded = access_run(caller, run_id), frozenset(excluded)
     try:
         confirm_run(run, caller=caller, fingerprint=fingerprint, excluded=excluded)
     except NeedsChangeRequest as refusal:
+        _check_needed_first(run_id, excluded, refusal, caller)
         parts = get_promotion(run).parts if run.promoted_from else {STRATEGIES}
         flags = {*run.reports.values_list("name", flat=True)} - {*excluded} if STRATEGIES in parts else ()
         raise NeedsChangeRequest(refusal.gated._replace(replaces_strategies=flags)) from None
+
+
+def _check_needed_first(
+    run_id: UUID, excluded: frozenset[str], refusal: NeedsChangeRequest, caller: Caller
+) -> None:
+    run, gated = access_run(caller, run_id), refusal.gated  # as it was before it was tried
+    if gated.environment == run.environment and gated.changes:
+        plan = plan_import(exclude_flags(load_body(run), excluded), caller=caller)
+        check_problems(find_needed_first(plan, {change.feature for change in gated.changes}))
 
 
 def run_document(run: ImportRun) -> dict[str, Any]:

@@ -81,6 +81,8 @@ def describe_proposal(foreseen: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "is_proposed": foreseen.get("isProposed", True),
         "unproposable": f"{UNPROPOSABLE} {on_at_once}." if on_at_once else "",
+        "needed_first": choices(foreseen.get("neededFirst", ()), limit=MAX_NAMES_IN_BAR),
+        "also_left_out": choices(foreseen.get("alsoLeftOut", ()), limit=MAX_NAMES_IN_BAR),
         "left_out": choices(foreseen.get("leftOut", ()), limit=MAX_NAMES_IN_BAR),
     }
 

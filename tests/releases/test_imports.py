@@ -8,10 +8,11 @@ import pytest
 
 from groups.access import Caller
 from groups.models import User
+from groups.permissions import BuiltIn
 from importer.models import ImportRun
 from importer.plan.unproposable import UNPROPOSABLE
 from importer.runs import create_run
-from projects.models import Flag, ProjectEnvironment, Strategy
+from projects.models import ContextField, Flag, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
 from tests.support.flags import add_strategy
 from tests.support.page_text import page_text
@@ -305,6 +306,69 @@ def test_what_a_request_leaves_out_is_said_before_it_is_made(body, browse, peopl
     ProjectEnvironment.objects.update(required_approvals=None)
     shown = page_text(owner.get(url))
     assert (without in shown, "Can be undone" in shown, "leaves out" in shown) == (True, True, False)
+
+
+@pytest.fixture
+def editor(people: Any, body: dict[str, Any]) -> Caller:
+    """An owner of the project who may also create what projects share."""
+    owner = people["owner"]
+    owner.root_role_id = BuiltIn.EDITOR
+    owner.save()
+    return Caller(user=owner)
+
+
+def needs_segment(body: dict[str, Any]) -> str:
+    only = {"contextName": "userId", "operator": "IN", "values": ["7"]}
+    body["data"]["segments"] = [{"id": 1, "name": "vip", "constraints": [only]}]
+    body["data"]["featureStrategies"][0]["segments"] = [1]
+    return "segment vip"
+
+
+def needs_parent(body: dict[str, Any]) -> str:
+    body["data"]["features"].append({"name": "checkout", "type": "release"})
+    body["data"]["dependencies"] = [{"feature": "cart", "dependencies": [{"feature": "checkout"}]}]
+    return "flag checkout"
+
+
+@pytest.mark.parametrize("need", [needs_segment, needs_parent])
+def test_what_changed_flags_need_must_be_there_before(api, browse, editor, body, need):
+    needed = need(body)
+    refused = api["owner"].post(IMPORT, body, format="json")
+    message = f"cart needs {needed}, which a change request cannot create. Create it first"
+    assert (refused.status_code, refused.json()["details"]) == (
+        400,
+        [{"path": "data.features[0]", "message": message}],
+    )
+    checked = api["owner"].post(VALIDATE, body, format="json").json()
+    assert [error["affectedItems"] for error in checked["errors"]] == [[f"data.features[0]: {message}"]]
+    run = create_run(orjson.dumps(body), caller=editor)
+    owner, url = browse("owner"), f"/import/{run.id}/"
+    assert f"A change request cannot create {needed}, which changed flags need." in page_text(owner.get(url))
+    answer = owner.post(url, {"fingerprint": run.fingerprint, "do": "confirm", "send_for_review": "yes"})
+    assert (answer.status_code, message in page_text(answer)) == (400, True)
+    assert not ChangeRequest.objects.exists()
+
+
+def test_what_else_a_request_leaves_out_is_said(api, browse, editor, body):
+    body["data"].update(
+        contextFields=[{"name": "tier"}],
+        tagTypes=[{"name": "team"}],
+        featureTags=[{"featureName": "cart", "tagType": "team", "tagValue": "web"}],
+        segments=[{"id": 1, "name": "vip", "constraints": []}],
+        savedContexts=[{"name": "Ada", "context": {"userId": "7"}}],
+    )
+    others = ["context field tier", "tag type team", "segment vip", "saved context Ada"]
+    [*_, warning] = api["owner"].post(VALIDATE, body, format="json").json()["warnings"]
+    assert warning["affectedItems"] == others
+    run = create_run(orjson.dumps(body), caller=editor)
+    assert "A change request leaves out context field tier, " in page_text(
+        browse("owner").get(f"/import/{run.id}/")
+    )
+    answer = api["owner"].post(IMPORT, body, format="json").json()
+    assert (answer["leftOut"], answer["alsoLeftOut"]) == (["cart"], others)
+    apply_draft(api, answer["changeRequest"]["id"])
+    assert api["owner"].post(IMPORT, body, format="json").content == b""
+    assert ContextField.objects.filter(name="tier").exists()
 
 
 def test_a_file_that_is_imported_again_replaces_what_it_added_to_the_draft(api, body):
