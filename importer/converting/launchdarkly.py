@@ -146,7 +146,8 @@ def _read_file(document: Any) -> Source:
     variations: dict[str, list[Variation]] = {
         key: [{"value": value} for value in flag["variations"]] for key, flag in flags.items()
     }
-    reader = FlagsReader(clauses, {key: [{"value": value}] for key, value in values.items()} | variations)
+    served: dict[str, list[Variation]] = {key: [{"value": value}] for key, value in values.items()}
+    reader = FlagsReader(clauses, served | variations)
     read_flags = []
     for key, flag in flags.items():
         read_flags.append(Flag(key, f"flags.{key}"))
