@@ -20,6 +20,7 @@ from importer.moving import follow
 from importer.moving.reading import exports, source
 from importer.moving.reading.source import Source, SourceError
 from importer.moving.writing import move
+from projects.flags.actions import update_flag
 from projects.flags.archive.actions import archive_flags, delete_flags
 from projects.models import Environment, Flag, FlagLink, Project, ProjectEnvironment, Segment, Strategy
 from projects.projects.actions import update_project
@@ -342,6 +343,27 @@ def test_what_was_edited_here_since_is_named_and_stays(unleash, run):
     assert Strategy.objects.get(pk=strategy.pk).parameters == edited
     assert run("apply", unleash, "--overwrite")[0] == 0
     assert run("plan", unleash)[0] == 0
+
+
+def test_what_was_overwritten_in_one_environment_is_no_conflict_in_another(made_up, run):
+    """What all environments of a flag share is written by the move of the first that differs."""
+    name, recording = "p0.flag-00028", deepcopy(made_up)
+    with replayed(recording) as replay:
+        run("apply", replay)
+        update_flag("p0", name, {"description": "ours"}, caller=Caller.system())
+        assert run("plan", replay)[2]["counts"]["conflict"] > 0
+        assert run("apply", replay, "--overwrite")[0] == 0
+        for request in recording["requests"]:
+            if request["path"] == EXPORT and request["body"]["environment"] == "production":
+                for strategy in request["answer"]["featureStrategies"]:
+                    if strategy["featureName"] == name:
+                        strategy["title"] = "edited there"
+        status, text, report = run("apply", replay)
+        assert (status, report["counts"]["conflict"]) == (0, 0), text
+        titles = Strategy.objects.filter(flag__name=name, environment="production").values_list(
+            "title", flat=True
+        )
+        assert {*titles} == {"edited there"}
 
 
 def test_people_come_with_their_root_roles_and_those_here_stay(unleash, run):

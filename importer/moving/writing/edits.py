@@ -28,13 +28,18 @@ SubjectKey = tuple[str, str]
 
 @dataclass(slots=True)
 class Latest:
-    """The latest events of flags and of other subjects."""
+    """The latest events of flags, also wherever they were, and of other subjects."""
 
     flags: dict[FlagKey, datetime] = field(default_factory=dict)
+    anywhere: dict[str, datetime] = field(default_factory=dict)
     subjects: dict[SubjectKey, datetime] = field(default_factory=dict)
 
     def of_flag(self, name: str, environment: str) -> datetime | None:
         return _find_latest(self.flags, ((name, environment), (name, None)))
+
+    def add_flag(self, name: str, environment: str | None, at: datetime) -> None:
+        self.flags[name, environment] = max(at, self.flags.get((name, environment), at))
+        self.anywhere[name] = max(at, self.anywhere.get(name, at))
 
     def of_subject(self, kind: str, name: str) -> datetime | None:
         return _find_latest(
@@ -61,7 +66,11 @@ class Edits:
         return self.has(EventType.DEFAULT_STRATEGY_UPDATED, f"{project} {environment}")
 
     def has_flag(self, name: str, environment: str) -> bool:
-        return _is_later(self.others.of_flag(name, environment), self.moves.of_flag(name, environment))
+        """What all its environments share is no longer edited once a move has written the flag in any of them."""
+        others, moves = self.others.flags, self.moves
+        return _is_later(others.get((name, environment)), moves.of_flag(name, environment)) or _is_later(
+            others.get((name, None)), moves.anywhere.get(name)
+        )
 
     @property
     def flag_names(self) -> set[str]:
@@ -99,8 +108,7 @@ def _read(events: QuerySet[AuditEvent]) -> Latest:
         2_000
     ):
         if feature is not None:
-            key = (feature, environment)
-            latest.flags[key] = max(at, latest.flags.get(key, at))
+            latest.add_flag(feature, environment, at)
         else:
             named = f"{project} {environment}" if type_ == EventType.DEFAULT_STRATEGY_UPDATED else subject
             latest.subjects[type_, named or ""] = max(at, latest.subjects.get((type_, named or ""), at))
