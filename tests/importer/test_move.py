@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
+from groups.login.actions import record_refusal
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
@@ -373,6 +374,23 @@ def test_people_come_with_their_root_roles_and_those_here_stay(unleash, run):
     person = User.objects.get(email="person3@example.com")
     assert (person.root_role_id, person.has_usable_password()) == (BuiltIn.ADMIN, False)
     assert User.objects.filter(email__startswith="person").count() == 59
+
+
+def test_who_was_refused_a_login_before_is_not_taken_for_deleted(made_up, run):
+    recording = deepcopy(made_up)
+    [people] = [
+        request["answer"]["users"]
+        for request in recording["requests"]
+        if request["path"] == "/api/admin/user-admin"
+    ]
+    newcomer = people.pop()
+    with replayed(recording) as replay:
+        run("apply", replay)
+        record_refusal(newcomer["email"], "has no account", address="127.0.0.1")
+        people.append(newcomer)
+        status, text, report = run("apply", replay)
+        assert (status, report["counts"]["conflict"]) == (0, 0), text
+    assert User.objects.filter(email=newcomer["email"]).exists()
 
 
 def test_a_report_can_be_printed_as_json(unleash, run):

@@ -19,6 +19,10 @@ _HARMLESS = (
     EventType.PROJECT_FAVORITED,
     EventType.PROJECT_UNFAVORITED,
     EventType.FEATURES_EXPORTED,
+    EventType.USER_LOGGED_IN,
+    EventType.USER_LOGIN_FAILED,
+    EventType.USER_LOGGED_OUT_EVERYWHERE,
+    EventType.USER_SESSION_ENDED,
 )
 FlagKey = tuple[str, str | None]
 """Name and environment, None if it is all of them."""
