@@ -23,8 +23,18 @@ from importer.moving.reading.source import Source, SourceError
 from importer.moving.writing import move
 from projects.flags.actions import update_flag
 from projects.flags.archive.actions import archive_flags, delete_flags
-from projects.models import Environment, Flag, FlagLink, Project, ProjectEnvironment, Segment, Strategy
+from projects.models import (
+    Environment,
+    Flag,
+    FlagEnvironment,
+    FlagLink,
+    Project,
+    ProjectEnvironment,
+    Segment,
+    Strategy,
+)
 from projects.projects.actions import update_project
+from projects.projects.environments import remove_environment
 from projects.segments.actions import update_segment
 from projects.strategies.actions import update_strategy
 from tests.support.generated_unleash import make_recording
@@ -343,6 +353,23 @@ def test_what_was_edited_here_since_is_named_and_stays(unleash, run):
     assert Segment.objects.get(name="big-carts").description == "edited there"
     assert Strategy.objects.get(pk=strategy.pk).parameters == edited
     assert run("apply", unleash, "--overwrite")[0] == 0
+    assert run("plan", unleash)[0] == 0
+
+
+def test_an_environment_that_a_project_has_given_up_here_stays_away(unleash, run):
+    run("apply", unleash)
+    FlagEnvironment.objects.filter(flag__project="p1", environment="production").update(enabled=False)
+    remove_environment("p1", "production", caller=Caller.system())
+    given_up = ProjectEnvironment.objects.filter(project="p1", environment="production")
+    for step in ("plan", "apply"):
+        status, text, report = run(step, unleash)
+        assert (status, report["counts"]["conflict"], report["counts"]["change"]) == (2, 1, 0), text
+        assert (
+            "conflict production in project p1: was deleted here since the last move, and stays away" in text
+        )
+        assert not given_up.exists()
+    assert run("apply", unleash, "--overwrite")[0] == 0
+    assert given_up.exists()
     assert run("plan", unleash)[0] == 0
 
 

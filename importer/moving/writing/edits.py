@@ -24,6 +24,12 @@ _HARMLESS = (
     EventType.USER_LOGGED_OUT_EVERYWHERE,
     EventType.USER_SESSION_ENDED,
 )
+_OF_ENVIRONMENTS = (
+    EventType.DEFAULT_STRATEGY_UPDATED,
+    EventType.PROJECT_ENVIRONMENT_ADDED,
+    EventType.PROJECT_ENVIRONMENT_REMOVED,
+)
+"""What happens to an environment of a project is known by both."""
 FlagKey = tuple[str, str | None]
 """Name and environment, None if it is all of them."""
 SubjectKey = tuple[str, str]
@@ -69,6 +75,10 @@ class Edits:
     def has_default_strategy(self, project: str, environment: str) -> bool:
         return self.has(EventType.DEFAULT_STRATEGY_UPDATED, f"{project} {environment}")
 
+    def has_removed_environment(self, project: str, environment: str) -> bool:
+        """Of an environment that the project does not use."""
+        return self.has("project-environment-", f"{project} {environment}")
+
     def has_flag(self, name: str, environment: str) -> bool:
         """What all its environments share is no longer edited once a move has written the flag in any of them."""
         others, moves = self.others.flags, self.moves
@@ -101,7 +111,7 @@ def read_edits(address: str) -> Edits:
     others = _read(AuditEvent.objects.filter(created_at__gt=first).exclude(type__in=_HARMLESS).exclude(own))
     names, subjects = {name for name, _ in others.flags}, {subject for _, subject in others.subjects}
     in_question = Q(feature__in=names) | Q(feature=None, subject__in=subjects)
-    in_question |= Q(type=EventType.DEFAULT_STRATEGY_UPDATED.value)
+    in_question |= Q(type__in=_OF_ENVIRONMENTS)
     return Edits(others, _read(AuditEvent.objects.filter(own, in_question)))
 
 
@@ -114,6 +124,6 @@ def _read(events: QuerySet[AuditEvent]) -> Latest:
         if feature is not None:
             latest.add_flag(feature, environment, at)
         else:
-            named = f"{project} {environment}" if type_ == EventType.DEFAULT_STRATEGY_UPDATED else subject
+            named = f"{project} {environment}" if type_ in _OF_ENVIRONMENTS else subject
             latest.subjects[type_, named or ""] = max(at, latest.subjects.get((type_, named or ""), at))
     return latest

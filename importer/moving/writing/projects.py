@@ -52,13 +52,17 @@ MEMBERS = {
 
 
 class ProjectMove:
-    """Moves one project. Afterwards, ``same`` is the number of flags that are the same in all environments."""
+    """Moves one project. Afterwards, ``same`` is the number of flags that are the same in all environments.
+
+    ``given_up``: environments that the project has stopped using here since the last move. Flags do not move there.
+    """
 
     def __init__(self, installation: Installation, project: SourceProject, edits: Edits) -> None:
         self.installation, self.project, self.edits = installation, project, edits
         self.id, self.overview = project.id, project.overview
         self.is_edited = edits.has("project-", project.id)
         self.left: list[Line] = []
+        self.given_up: set[str] = set()
         self.same = 0
 
     def move(self) -> list[Line]:
@@ -129,6 +133,10 @@ class ProjectMove:
         for used in self.overview.environments:
             subject = f"{used.environment} in project {self.id}"
             if used.environment not in present:
+                if self.edits.has_removed_environment(self.id, used.environment):
+                    self.given_up.add(used.environment)
+                    yield Line(Kind.CONFLICT, subject, DELETED, self.id)
+                    continue
                 add_environment(self.id, used.environment, caller=SYSTEM)
                 yield Line(Kind.CREATE, subject, project=self.id)
             before = present.get(used.environment)
@@ -162,6 +170,8 @@ class ProjectMove:
             yield Line(Kind.CONFLICT, f"flag {name}", DELETED, self.id, name)
         actions: dict[str, set[Action]] = {}
         for environment, data in self.project.flags.items():
+            if environment in self.given_up:
+                continue
             body = exclude_flags(self._read_body(environment, data), deleted)
             body = exclude_links(body, archived)
             plan = plan_import(body, caller=SYSTEM)
