@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from flagadmin.core.document import Document
+from flagadmin.core.wording import clip
 from importer.converting.comparisons import is_number
 from importer.converting.conditions import (
     ALWAYS,
@@ -34,6 +35,7 @@ from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, find_problem
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.limits import Limits
+from projects.segments.rules import MAX_SEGMENT_NAME_LENGTH
 from projects.strategies.variant_rules import TOTAL_WEIGHT
 
 WITHOUT = (Result.OFF, Result.NEXT)
@@ -111,10 +113,11 @@ class Strategies:
         """The id of a segment. One of the same name with other constraints gets another name."""
         assert isinstance(segment.condition, All)
         constraints = self._make_constraints(tuple(_list_literals(segment.condition)))
-        name, number = segment.name, 1
+        name, number = clip(segment.name, MAX_SEGMENT_NAME_LENGTH), 1
         while name in self.segments and self.segments[name][1] != constraints:
             number += 1
-            name = f"{segment.name} ({number})"
+            ending = f" ({number})"
+            name = clip(segment.name, MAX_SEGMENT_NAME_LENGTH - len(ending)) + ending
         identifier, _ = self.segments.setdefault(name, (len(self.segments) + 1, constraints))
         return identifier
 
@@ -177,7 +180,7 @@ def _make_variants(flag: Flag, shares: dict[str, float], outcome: Outcome | Spli
         rest = TOTAL_WEIGHT - sum(weights.values()) if name == largest else 0
         payload = _make_payload(name, flag.values[name])
         yield {
-            "name": name[:200],
+            "name": name,
             "weight": weight + rest,
             "weightType": "variable" if name == largest else "fix",
             "stickiness": outcome.field if isinstance(outcome, Split) else "default",

@@ -6,8 +6,11 @@ import pytest
 from flag_engine.engine import get_evaluation_result
 
 from flagadmin.core.errors import ValidationError
+from importer.apply.execute import import_body
+from importer.body.schemas import parse_body
 from importer.converting.flags import Result
 from importer.converting.rollouts import pick_all
+from projects.models import Segment
 from tests.importer.converting.comparing import convert, differences, exactness_of, make_users, notes_of
 from tests.importer.converting.flagsmith_environment import (
     ENVIRONMENT,
@@ -185,3 +188,19 @@ def test_errors_name_the_place():
     with pytest.raises(ValidationError) as caught:
         convert(with_flags(state("a", "yes")))
     assert [problem.path for problem in caught.value.details] == ["feature_states[0].enabled"]
+
+
+@pytest.mark.django_db
+def test_segments_with_long_names_can_be_imported(shop, callers):
+    long = "s" * 300
+    segments = [
+        segment(
+            number, long, rule(condition("EQUAL", "country", country)), states=[state("a", priority=number)]
+        )
+        for number, country in enumerate(("NO", "SE"), 1)
+    ]
+    document = {"feature_states": [state("a", False)], "project": {"segments": segments}}
+    body = parse_body(convert(document).dump(), project="shop", environment="production")
+    import_body(body, caller=callers("admin"))
+    names = Segment.objects.order_by("id").values_list("name", flat=True)
+    assert list(names) == [f"{'s' * 254}…", f"{'s' * 250}… (2)"]

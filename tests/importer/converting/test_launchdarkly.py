@@ -105,6 +105,22 @@ def test_percentages_are_hashed_as_launchdarkly_does(name, more, field, evaluate
     assert converted.strategies[0]["parameters"] == {"rollout": "30", "stickiness": field, "groupId": name}
 
 
+def test_a_child_of_a_variant_with_a_long_name_names_it_whole():
+    named = [{"value": "A", "name": f"{'n' * 200}a"}, {"value": "B", "name": f"{'n' * 200}b"}]
+    document = listed(
+        {
+            "texts": flag(variations=TEXTS, fallthrough=ROLLOUT, off=None),
+            "child": flag(fallthrough=0, prerequisites=[{"key": "texts", "variation": 0}]),
+        }
+    )
+    document["items"][0]["variations"] = named
+    exported = json.loads(convert(document).dump())
+    variants = {v["name"] for s in exported["featureStrategies"] for v in s["variants"]}
+    assert variants == {each["name"] for each in named}
+    [parent] = exported["dependencies"][0]["dependencies"]
+    assert parent["variants"] == [named[0]["name"]]
+
+
 def test_off_with_a_value_is_said():
     conversion = convert({"flags": {"a": flag(variations=TEXTS, on=False, off=0)}})
     assert notes_of(conversion, "a") == ["It is off and gives A; here, applications get their own default."]
