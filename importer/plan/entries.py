@@ -12,6 +12,7 @@ from typing import Any
 
 from importer.body.schemas import Body
 from importer.plan.issues import Issue, IssueKind
+from projects.flags.dependencies.rules import make_dependency
 
 WithPath = tuple[str, Any]
 """A part of the body after its JSON path."""
@@ -176,6 +177,10 @@ def _read_tags(entries: Entries, tags: list[Any]) -> None:
         values = []
         for key, older in (("tagType", "type"), ("tagValue", "value")):
             value = tag.get(key) or tag.get(older)
+            if tag.get(older) and tag[older] != value:
+                entries.notes.append(
+                    f"{name}: {path}.{older} is ignored because it differs from {path}.{key}"
+                )
             if not value:
                 entries.issues.append(Issue(IssueKind.VALUE, f"{path}.{key}", "is required", name))
             values.append(value)
@@ -275,9 +280,10 @@ def _take_older_parents(entries: Entries, entry: Entry) -> None:
         (f"{entry.path}.dependencies[{index}]", parent)
         for index, parent in enumerate(entry.feature.get("dependencies", ()))
     ]
+    newer = [make_dependency(parent) for _, parent in entry.parents or ()]
     if older and entry.parents is None:
         entry.parents = older
-    elif {p["feature"] for _, p in older} - {p["feature"] for _, p in entry.parents or ()}:
+    elif any(make_dependency(parent) not in newer for _, parent in older):
         entries.notes.append(
             f"{entry.name}: {entry.path}.dependencies is ignored because it differs from data.dependencies"
         )

@@ -233,6 +233,8 @@ def _resolve_tag_types(references: References, tag_types: Sequence[Any], used: s
         references.issues += _convert_problems(
             problems, f"data.tagTypes[{index}]", f"tag type {new_type['name']}"
         )
+        if new.get(tag_type["name"], new_type) != new_type:
+            references.notes.append(f"Tag type {tag_type['name']} is listed more than once: the last counts.")
         new[tag_type["name"]] = new_type
     references.new_tag_types = list(new.values())
     references.known = replace(references.known, tag_types=references.known.tag_types | new.keys())

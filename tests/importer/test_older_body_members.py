@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from importer.plan.stored import read_flags
+from projects.models import TagType
 from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +114,22 @@ NEWER = {
         "parents",
         [],
     ),
+    "a dependency on the same flag": (
+        both(
+            {"dependencies": [{"feature": "one", "dependencies": [{"feature": "two"}]}]},
+            dependencies=[{"feature": "two", "enabled": False}],
+        ),
+        "parents",
+        [{"feature": "two", "enabled": True, "variants": []}],
+    ),
+    "the value of a tag": (
+        body(
+            "one",
+            featureTags=[{"featureName": "one", "tagType": "simple", "tagValue": "new", "value": "old"}],
+        ),
+        "tags",
+        [["simple", "new"]],
+    ),
 }
 
 
@@ -150,6 +167,16 @@ def test_a_file_of_another_environment_is_noted(said: Any, api: Any) -> None:
 def test_a_tag_type_that_no_tag_uses_is_noted(api: Any) -> None:
     sent = body("one", tagTypes=[{"name": "simple"}, {"name": "team"}])
     assert notes(api, sent) == ["Tag type team is not created because no tag uses it."]
+
+
+def test_of_tag_types_with_one_name_the_last_counts_and_validate_says_so(api: Any) -> None:
+    tags = [{"featureName": "one", "tagType": "team", "tagValue": "web"}]
+    types = [{"name": "team", "description": description} for description in ("Ours", "Yours")]
+    sent = body("one", featureTags=tags, tagTypes=types)
+    assert notes(api, sent) == ["Tag type team is listed more than once: the last counts."]
+    document(api, sent)
+    assert TagType.objects.get(name="team").description == "Yours"
+    assert notes(api, body("one", featureTags=tags, tagTypes=[types[0]] * 2)) == []
 
 
 def test_children_that_contradict_the_dependencies_are_noted(api: Any) -> None:
