@@ -9,7 +9,7 @@ from importer.moving.proving.answers import Flags
 from importer.moving.reading.installation import Installation, SourceProject
 from importer.moving.report import Kind, Line
 from importer.plan.exclude import FLAG_KEYS, name_flag
-from projects.models import Flag, Segment, StrategyType
+from projects.models import Flag, Segment, StrategyType, TagType
 
 FLAG = "flag"
 LISTS = {
@@ -78,7 +78,8 @@ def _drop(installation: Installation, choice: Choice) -> bool:
     dropped = [_drop_named(owner, LISTS[kind], name) for owner in owners]
     if kind == "tag-type":
         installation.tags = [tag for tag in installation.tags if tag.type != name]
-    if kind in ("environment", "tag-type"):
+    # Flags keep tags of a type that is here already.
+    if kind == "environment" or (kind == "tag-type" and not TagType.objects.filter(name=name).exists()):
         dropped += [_drop_of_project(project, choice) for project in projects]
     return any(dropped)
 

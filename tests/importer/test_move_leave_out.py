@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from importer.moving.reading import source
-from projects.models import ContextField, Dependency, Flag, Project, ProjectEnvironment, Segment
+from projects.models import ContextField, Dependency, Flag, Project, ProjectEnvironment, Segment, TagType
 from releases.models import ReleaseTemplate
 from tests.support.generated_unleash import make_recording
 from tests.support.moving import add, run_changed
@@ -144,6 +144,18 @@ def test_environments_projects_and_types_can_stay(move):
     assert "token p1-production (production): is left out with its environment or projects" in proven[1]
     # A token for both projects has nothing to be for here.
     assert (proven[0], "token several (production): is not here" in proven[1]) == (2, True)
+
+
+def test_flags_keep_tags_of_a_type_that_is_here_and_left_out(move):
+    move(nothing)
+
+    def edit(answers, recording):
+        answers["/api/admin/tag-types"]["tagTypes"][-1]["description"] = "edited there"
+
+    status, text = move(edit, "--leave-out", "tag-type:team")
+    assert (status, "flag " in text) == (0, False), text
+    assert Flag.objects.filter(tags__value="blue").count() == 32
+    assert TagType.objects.get(name="team").description != "edited there"
 
 
 @pytest.mark.parametrize(
