@@ -22,7 +22,7 @@ from importer.moving.reading import exports, source
 from importer.moving.reading.source import Source, SourceError
 from importer.moving.writing import move
 from projects.flags.actions import update_flag
-from projects.flags.archive.actions import archive_flags, delete_flags
+from projects.flags.archive.actions import archive_flags, delete_flags, revive_flags
 from projects.models import (
     Environment,
     Flag,
@@ -37,7 +37,8 @@ from projects.projects.actions import update_project
 from projects.projects.environments import remove_environment
 from projects.segments.actions import update_segment
 from projects.strategies.actions import update_strategy
-from tests.support.generated_unleash import make_recording
+from tests.support.generated_unleash import make_details, make_recording
+from tests.support.moving import add
 from tests.support.nginx import make_certificate
 from tests.support.paths import ROOT
 from tests.support.recorded_unleash import ADMIN, EXPORT, path_of, replayed, secured, send
@@ -154,6 +155,41 @@ def test_flags_with_links_that_were_archived_here_do_not_keep_the_rest_from_movi
     assert Segment.objects.get(name="nordics").constraints
     assert Flag.objects.get(name="web.cart-m").archived_at
     assert list(FlagLink.objects.filter(flag__name="web.cart-m").values()) == links != []
+
+
+def revive_there(recording, name):
+    """From now on, the archived flag of p0 is active there."""
+    answers = {request["path"]: request["answer"] for request in recording["requests"]}
+    archived = next(answer for path, answer in answers.items() if "project=IS:p0&archived" in path)
+    answers["/api/admin/projects/p0/features"]["features"].append(archived["features"].pop())
+    archived["total"] = 0
+    for request in recording["requests"]:
+        for flag in request["answer"]["features"] if request["path"] == EXPORT else ():
+            flag["archived"] = flag["archived"] and flag["name"] != name
+
+
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_a_flag_that_was_archived_there_and_is_active_again_is_so_here(made_up, run, is_ours):
+    """Unless somebody has archived it here."""
+    name, recording = "p0.flag-00058", deepcopy(made_up)
+    add(recording, f"/api/admin/projects/p0/features/{name}", {"environments": make_details(name)})
+    with replayed(recording) as replay:
+        run("apply", replay)
+        assert Flag.objects.get(name=name).is_archived
+        if is_ours:
+            revive_flags("p0", [name], caller=Caller.system())
+            archive_flags("p0", [name], caller=Caller.system())
+        revive_there(recording, name)
+        planned = run("plan", replay)[1].replace("Nothing was written.\n", "")
+        assert Flag.objects.get(name=name).is_archived
+        _, text, report = run("apply", replay)
+        assert (Flag.objects.get(name=name).is_archived, text) == (is_ours, planned)
+        assert (f"change   flag {name}: restored" in text) is not is_ours
+        assert ("is archived and will be skipped" in text) is is_ours
+        assert report["counts"]["conflict"] == 0
+        assert run("plan", replay)[0] == 0
+        on = Flag.objects.get(name=name).environments.filter(enabled=True)
+        assert on.exists() is not is_ours
 
 
 def test_a_proof_counts_edge_cases_apart_from_users(unleash, run):

@@ -182,7 +182,7 @@ def _project_answers(project: str, names: list[str]) -> Iterator[tuple[str, str,
         body = {"environment": environment, "features": names, "downloadFile": False}
         yield "POST", EXPORT, body, _export(project, names, environment)
     for name in names[:-1]:
-        yield "GET", f"{path}/features/{name}", None, {"environments": _details(name)}
+        yield "GET", f"{path}/features/{name}", None, {"environments": make_details(name)}
 
 
 def _number(name: str) -> int:
@@ -241,7 +241,7 @@ def _with_ids(name: str, environment: str) -> list[Document]:
     ]
 
 
-def _details(name: str) -> list[Document]:
+def make_details(name: str) -> list[Document]:
     return [
         _environment(each)
         | {"strategies": [s | {"sortOrder": place} for place, s in enumerate(_with_ids(name, each))]}

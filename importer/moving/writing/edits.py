@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
@@ -100,14 +100,26 @@ def comment_on_move(address: str, by: str = "") -> str:
     return f"Moved from {address}{f' by {by}' if by else ''}"
 
 
+def _is_own(address: str) -> Q:
+    comment = comment_on_move(address)
+    return Q(comment=comment) | Q(comment__startswith=f"{comment} by ")
+
+
+def find_archived_by_moves(address: str, names: Iterable[str]) -> set[str]:
+    """Finds the flags among ``names``, all archived, that a move from this address and nobody else has archived."""
+    kinds = (EventType.FEATURE_CREATED, EventType.FEATURE_ARCHIVED)
+    events = AuditEvent.objects.filter(feature__in=list(names), type__in=kinds)
+    latest = events.filter(feature=OuterRef("feature")).newest_first().values("pk")[:1]
+    return {*events.filter(_is_own(address), pk=Subquery(latest)).values_list("feature", flat=True)}
+
+
 def read_edits(address: str) -> Edits:
     """Reads the edits. Nothing before the first move counts: whoever moves first sees what would change."""
     moves = AuditEvent.objects.filter(type=EventType.INSTALLATION_MOVED.value, subject=address)
     first = moves.order_by("created_at").values_list("created_at", flat=True).first()
     if first is None:
         return Edits()
-    comment = comment_on_move(address)
-    own = Q(comment=comment) | Q(comment__startswith=f"{comment} by ")
+    own = _is_own(address)
     others = _read(AuditEvent.objects.filter(created_at__gt=first).exclude(type__in=_HARMLESS).exclude(own))
     names, subjects = {name for name, _ in others.flags}, {subject for _, subject in others.subjects}
     in_question = Q(feature__in=names) | Q(feature=None, subject__in=subjects)

@@ -16,7 +16,7 @@ from importer.moving.leave_out import FLAG, Choice
 from importer.moving.reading.installation import Installation, SourceProject
 from importer.moving.reading.shapes import Overview, UsedEnvironment
 from importer.moving.report import Kind, Line
-from importer.moving.writing.edits import Edits
+from importer.moving.writing.edits import Edits, find_archived_by_moves
 from importer.moving.writing.keeping import (
     DELETED,
     SYSTEM,
@@ -31,6 +31,7 @@ from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags, exclude_links, name_flag
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.report.document import plan_document
+from projects.flags.archive.actions import revive_flags
 from projects.models import Flag, Project, ProjectEnvironment
 from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
@@ -165,6 +166,7 @@ class ProjectMove:
 
     def _move_flags(self) -> Iterator[Line]:
         """Imports each environment."""
+        yield from self._restore()
         deleted, archived = self._find_deleted(), self._find_archived()
         for name in sorted(deleted):
             yield Line(Kind.CONFLICT, f"flag {name}", DELETED, self.id, name)
@@ -189,6 +191,16 @@ class ProjectMove:
             if any(plan.with_action(Action.CREATE, Action.CHANGE)):
                 import_body(body, caller=SYSTEM, source=ImportRun.Source.COMMAND)
         self.same = sum(known == {Action.SAME} for known in actions.values())
+
+    def _restore(self) -> Iterator[Line]:
+        """Restores flags that a move has archived and that are active there again. Imports then turn them on."""
+        restored = find_archived_by_moves(self.installation.address, self._find_archived())
+        here = Flag.objects.filter(project=self.id, name__in=restored).order_by("name")
+        names = list(here.values_list("name", flat=True))
+        if names:
+            revive_flags(self.id, names, caller=SYSTEM)
+        for name in names:
+            yield Line(Kind.CHANGE, f"flag {name}", "restored: it is active there", self.id, name)
 
     def _find_deleted(self) -> set[str]:
         """Flags that are there, and were deleted here since the last move."""
