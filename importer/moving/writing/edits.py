@@ -110,7 +110,8 @@ def find_archived_by_moves(address: str, names: Iterable[str]) -> set[str]:
     kinds = (EventType.FEATURE_CREATED, EventType.FEATURE_ARCHIVED)
     events = AuditEvent.objects.filter(feature__in=list(names), type__in=kinds)
     latest = events.filter(feature=OuterRef("feature")).newest_first().values("pk")[:1]
-    return {*events.filter(_is_own(address), pk=Subquery(latest)).values_list("feature", flat=True)}
+    own = events.filter(_is_own(address), pk=Subquery(latest)).values_list("feature", flat=True)
+    return {name for name in own if name is not None}
 
 
 def read_edits(address: str) -> Edits:
