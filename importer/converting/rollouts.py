@@ -45,7 +45,9 @@ def keep_rules(flag: Flag, choice: Choice, identifiers: Mapping[str, Sequence[st
 def _split_by_users(
     rule: Rule, split: Split, name: str, identifiers: Mapping[str, Sequence[str]]
 ) -> Iterator[Rule]:
-    for outcome, members in pick_all(split, identifiers.get(split.field, ())).items():
+    if split.field not in identifiers:
+        raise Unsupported(f"The file of users has no {split.field}, which its percentages depend on.")
+    for outcome, members in pick_all(split, identifiers[split.field]).items():
         if members and outcome not in (Result.OFF, Result.NEXT):
             title = name if outcome is Result.ON else f"{name}: {outcome}"
             segment = InSegment(f"{title} (today)", match_any(split.field, members))

@@ -181,6 +181,17 @@ def test_both_takes_nothing_from_anybody_and_says_the_share():
     assert changes["rollout"].changed == round(1000 * (changes["rollout"].after - changes["rollout"].before))
 
 
+@pytest.mark.parametrize("choice", [Choice.KEEP, Choice.BOTH])
+def test_nobody_is_kept_without_the_field_that_is_hashed_and_that_is_said(choice):
+    users = read_users(b"email,plan\nada@example.org,pro\n")
+    content = json.dumps(ROLLOUT).encode()
+    conversion = convert_file(content, options=Options(choice), identifiers=users.identifiers)
+    assert exactness_of(conversion)["rollout"] == "imported off"
+    sentence = "The file of users has no userId, which its percentages depend on."
+    assert [note.sentence for note in conversion.flags[0].notes] == [sentence]
+    assert count_changes(conversion, users) == {}
+
+
 def test_unfinished_rollouts_are_left_out():
     conversion, _, _ = of_choice(Choice.FINISH)
     assert exactness_of(conversion) == {
