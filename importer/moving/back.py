@@ -11,6 +11,8 @@ import orjson
 
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.document import Document
+from flagadmin.core.errors import NotFound
+from flagadmin.core.wording import choices
 from groups.models import ApiToken
 from importer.moving.reading.read import read_version
 from importer.moving.reading.shapes import Overview, Shape, read_shape
@@ -34,9 +36,12 @@ class _Named(Shape):
 
 
 def read_bodies(projects: Iterable[str]) -> Iterator[Document]:
-    """An import body for each environment of the projects, or of all, without archived flags."""
+    """An import body for each environment of the projects, or of all, without archived flags. Raises NotFound."""
     rows = Project.objects.active().order_by("id")
     if chosen := list(projects):
+        known = set(rows.values_list("id", flat=True))
+        if unknown := sorted({*chosen} - known):
+            raise NotFound(f"No project {choices(unknown)} here. Available: {choices(known) or 'none'}.")
         rows = rows.filter(id__in=chosen)
     with consistent_reads():
         for project in rows:
@@ -46,12 +51,14 @@ def read_bodies(projects: Iterable[str]) -> Iterator[Document]:
                     yield {"project": project.id, "environment": link.environment_id, "data": data}
 
 
-def write_files(folder: Path, bodies: Iterable[Document]) -> Iterator[Line]:
+def write_files(folder: Path, bodies: Iterable[Document], *, write: bool) -> Iterator[Line]:
     """``FOLDER/PROJECT.ENVIRONMENT.json``, for ``POST /api/admin/features-batch/import`` there. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if write:
+        folder.mkdir(parents=True, exist_ok=True)
     for body in bodies:
         name = f"{quote(body['project'], safe='')}.{quote(body['environment'], safe='')}.json"
-        (folder / name).write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
+        if write:
+            (folder / name).write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
         yield Line(Kind.CREATE, f"file {name}", f"{len(body['data']['features']):,} flags", body["project"])
 
 

@@ -116,6 +116,20 @@ def test_files_are_import_bodies(back, unleash, tmp_path):
     assert unleash.written == []
 
 
+def test_a_check_writes_no_files(back, unleash, tmp_path):
+    folder = tmp_path / "files"
+    assert "file default.development.json" in back("--files", str(folder), "--check", to=False)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("to", [True, False])
+def test_a_project_that_is_not_here_is_named(back, unleash, tmp_path, to):
+    files = [] if to else ["--files", str(tmp_path / "files")]
+    with pytest.raises(CommandError, match=r"No project nope here\. Available: default, "):
+        back(*files, "--project", "web", "--project", "nope", to=to)
+    assert unleash.written == []
+
+
 def test_a_refusal_there_is_said(back, unleash):
     unleash.lie = lambda h: path_of(h) == IMPORT and send(h, 400, b'{"message": "no such strategy"}')
     with pytest.raises(CommandError, match=r"status 400: .*no such strategy"):

@@ -132,7 +132,8 @@ class Command(BaseCommand):
             raise CommandError("back needs --to or --files.")
         if options["files"]:
             try:
-                report.lines += write_files(options["files"], read_bodies(self.wanted.projects))
+                bodies = read_bodies(self.wanted.projects)
+                report.lines += write_files(options["files"], bodies, write=not options["check"])
             except OSError as error:
                 raise CommandError(f"Cannot write {options['files']}: {error.strerror}") from None
         if options["to"]:
