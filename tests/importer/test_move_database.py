@@ -18,10 +18,12 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.login.hashers import CuttingBcryptHasher
 from groups.models import ApiToken, Grant, Group, Role, User
+from groups.permissions import BuiltIn
 from importer.apply.undo import undo_import
 from importer.models import ImportRun, SourceEvent
 from importer.moving.reading import source
 from importer.moving.reading.left import STAYS
+from projects.members.actions import Holders, add_roles, remove_role
 from projects.models import (
     Application,
     FavoriteFlag,
@@ -180,6 +182,20 @@ def test_moves_what_the_api_hides_once(run, database):
         "UPDATE_FEATURE",
         "UPDATE_FEATURE_ENVIRONMENT",
     ]
+
+
+def test_access_that_was_edited_in_one_project_is_no_conflict_in_another(run, database):
+    run("apply", "--database", database)
+    lukas = User.objects.get(email="lukas@example.com")
+    add_roles("web", [Holders("user", (lukas.pk,))], [BuiltIn.MEMBER], caller=Caller.system())
+    Grant.objects.filter(user=lukas, project="mobile").delete()  # as if it had been given there since
+    status, text = run("apply", "--database", database)
+    assert (status, "create   access of lukas@example.com to project mobile: Owner" in text) == (0, True), (
+        text
+    )
+    remove_role("mobile", Holders("user", (lukas.pk,)), BuiltIn.OWNER, caller=Caller.system())
+    status, text = run("plan", "--database", database)
+    assert (status, "conflict access of lukas@example.com to project mobile: was edited" in text) == (2, True)
 
 
 def test_release_plans_come_with_their_milestones_and_templates_with_their_segments(run, database):

@@ -122,7 +122,7 @@ def move_access(installation: Installation, hidden: Hidden, edits: Edits) -> Ite
             continue
         named = Role.objects.filter(pk__in=missing).order_by("name").values_list("name", flat=True)
         subject, detail = f"access of {holder.name} to project {project}", ", ".join(named)
-        if edits.has("project-access-", holder.name):
+        if edits.has_access(project, holder.name):
             yield Line(Kind.CONFLICT, subject, f"{EDITED}: {detail} there", project)
         else:
             add_roles(project, [holder.as_holders()], missing, caller=SYSTEM)

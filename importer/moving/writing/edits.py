@@ -30,6 +30,12 @@ _OF_ENVIRONMENTS = (
     EventType.PROJECT_ENVIRONMENT_REMOVED,
 )
 """What happens to an environment of a project is known by both."""
+_OF_HOLDERS = (
+    EventType.PROJECT_ACCESS_ADDED,
+    EventType.PROJECT_ACCESS_UPDATED,
+    EventType.PROJECT_ACCESS_REMOVED,
+)
+"""What happens to the access of somebody to a project, likewise."""
 FlagKey = tuple[str, str | None]
 """Name and environment, None if it is all of them."""
 SubjectKey = tuple[str, str]
@@ -79,6 +85,9 @@ class Edits:
         """Of an environment that the project does not use."""
         return self.has("project-environment-", f"{project} {environment}")
 
+    def has_access(self, project: str, holder: str) -> bool:
+        return self.has("project-access-", f"{project} {holder}")
+
     def has_flag(self, name: str, environment: str) -> bool:
         """What all its environments share is no longer edited once a move has written the flag in any of them."""
         others, moves = self.others.flags, self.moves
@@ -124,7 +133,7 @@ def read_edits(address: str) -> Edits:
     others = _read(AuditEvent.objects.filter(created_at__gt=first).exclude(type__in=_HARMLESS).exclude(own))
     names, subjects = {name for name, _ in others.flags}, {subject for _, subject in others.subjects}
     in_question = Q(feature__in=names) | Q(feature=None, subject__in=subjects)
-    in_question |= Q(type__in=_OF_ENVIRONMENTS)
+    in_question |= Q(type__in=(*_OF_ENVIRONMENTS, *_OF_HOLDERS))
     return Edits(others, _read(AuditEvent.objects.filter(own, in_question)))
 
 
@@ -137,6 +146,12 @@ def _read(events: QuerySet[AuditEvent]) -> Latest:
         if feature is not None:
             latest.add_flag(feature, environment, at)
         else:
-            named = f"{project} {environment}" if type_ in _OF_ENVIRONMENTS else subject
-            latest.subjects[type_, named or ""] = max(at, latest.subjects.get((type_, named or ""), at))
+            named = _name(type_, project, environment, subject)
+            latest.subjects[type_, named] = max(at, latest.subjects.get((type_, named), at))
     return latest
+
+
+def _name(kind: str, project: str | None, environment: str | None, subject: str | None) -> str:
+    if kind in _OF_ENVIRONMENTS:
+        return f"{project} {environment}"
+    return f"{project} {subject}" if kind in _OF_HOLDERS else subject or ""
