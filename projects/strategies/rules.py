@@ -76,7 +76,8 @@ def plan_strategy(
 def make_parameters(name: str, values: Mapping[str, Any], defaults: StrategyDefaults) -> dict[str, Any]:
     parameters = {key: format_scalar(value) if is_scalar(value) else value for key, value in values.items()}
     if name == FLEXIBLE_ROLLOUT:
-        parameters["rollout"] = parameters.get("rollout") or "100"
+        if values.get("rollout") is None:  # an empty one stays, which is nobody: it must not become everybody
+            parameters["rollout"] = "100"
         parameters["stickiness"] = parameters.get("stickiness") or defaults.stickiness
         parameters["groupId"] = parameters.get("groupId") or defaults.flag
     return parameters

@@ -126,6 +126,23 @@ def test_orders_that_cannot_be_stored_become_places(orders: list[float], api: An
     assert [s["sortOrder"] for s in stored] == [0, 1, 2]
 
 
+def test_an_empty_rollout_stays_nobody(api: Any) -> None:
+    """As it is in the SDKs of the server that the file is from. A missing one is everybody, as it is there."""
+    sent = body(
+        "one",
+        featureStrategies=[strategy("one", parameters={"rollout": ""})],
+        featureEnvironments=[switch("one")],
+    )
+    send(api, sent)
+    assert document()["strategies"][0]["parameters"]["rollout"] == ""
+    asked = {"environment": "development", "projects": ["shop"], "context": {"userId": "7"}}
+    [flag] = api["viewer"].post("/api/admin/playground", asked).json()["features"]
+    assert flag["isEnabled"] is False
+    del sent["data"]["featureStrategies"][0]["parameters"]["rollout"]
+    send(api, sent)
+    assert document()["strategies"][0]["parameters"]["rollout"] == "100"
+
+
 def test_switched_on_it_gets_the_default_strategy_of_the_environment(api: Any) -> None:
     ProjectEnvironment.objects.filter(project="shop", environment="development").update(
         default_strategy={"name": "flexibleRollout", "parameters": {"rollout": "25", "stickiness": "userId"}}

@@ -37,6 +37,12 @@ def test_a_gradual_rollout_gets_its_defaults():
     }
 
 
+def test_an_empty_rollout_does_not_become_everybody():
+    for given, stored in ((None, "100"), ("", ""), (0, "0")):
+        document = make_strategy({"name": "flexibleRollout", "parameters": {"rollout": given}}, DEFAULTS)
+        assert document["parameters"]["rollout"] == stored
+
+
 def test_parameters_become_texts():
     parameters = {"rollout": 50, "stickiness": "default", "flag": True, "nul": None}
     document = make_strategy({"name": "flexibleRollout", "parameters": parameters}, DEFAULTS)
