@@ -24,6 +24,7 @@ from importer.moving.writing import move
 from projects.flags.actions import update_flag
 from projects.flags.archive.actions import archive_flags, delete_flags, revive_flags
 from projects.models import (
+    Dependency,
     Environment,
     Flag,
     FlagEnvironment,
@@ -190,6 +191,26 @@ def test_a_flag_that_was_archived_there_and_is_active_again_is_so_here(made_up, 
         assert run("plan", replay)[0] == 0
         on = Flag.objects.get(name=name).environments.filter(enabled=True)
         assert on.exists() is not is_ours
+
+
+@pytest.mark.parametrize("is_exported", [True, False])
+def test_parents_and_links_that_were_removed_there_are_removed_here(made_up, run, is_exported):
+    """Exports have no entry for a flag without them. An older server has no such entries at all."""
+    recording = deepcopy(made_up)
+    with replayed(recording) as replay:
+        run("apply", replay)
+        before = Dependency.objects.count(), FlagLink.objects.count()
+        assert all(before)
+        for request in recording["requests"]:
+            if request["path"] == EXPORT:
+                for member in ("dependencies", "links"):
+                    request["answer"].pop(member)
+                    request["answer"] |= {member: []} if is_exported else {}
+        status, text, report = run("apply", replay)
+        assert (status, report["counts"]["change"] > 0) == (0, is_exported), text
+        now = Dependency.objects.count(), FlagLink.objects.count()
+        assert now == ((0, 0) if is_exported else before)
+        assert run("plan", replay)[0] == 0
 
 
 def test_a_proof_counts_edge_cases_apart_from_users(unleash, run):

@@ -122,6 +122,7 @@ def _read_flags(source: Source, project: SourceProject, installation: Installati
     flags: dict[str, Document] = {environment: {part: [] for part in PARTS} for environment in environments}
     unknown: set[str] = set()
     for (environment, _), export in zip(wanted, source.for_each(read, wanted), strict=True):
+        project.exported |= export.keys()
         unknown |= {member for member, value in export.items() if value and member not in _KNOWN}
         for part, entries in flags[environment].items():
             entries += _read_entries(source.address, part, export.get(part) or [], unknown)

@@ -25,7 +25,10 @@ HISTORY = "history"
 
 @dataclass(slots=True)
 class SourceProject:
-    """A project: ``flags`` are the data of its exports, by environment, ``listed`` all flags with their dates."""
+    """A project: ``flags`` are the data of its exports, by environment, ``listed`` all flags with their dates.
+
+    ``exported`` are the members that its exports have, also those without entries.
+    """
 
     id: str
     overview: Overview
@@ -33,6 +36,7 @@ class SourceProject:
     listed: list[SourceFlag]
     archived: set[str]
     flags: dict[str, dict[str, Any]] = field(default_factory=dict)
+    exported: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from django.utils.functional import cached_property
+
 from flagadmin.core.db.transactions import run_and_roll_back
 from flagadmin.core.errors import Problem, ValidationError
 from importer.apply.execute import import_body
@@ -32,7 +34,7 @@ from importer.plan.exclude import exclude_flags, exclude_links, name_flag
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.report.document import plan_document
 from projects.flags.archive.actions import revive_flags
-from projects.models import Flag, Project, ProjectEnvironment
+from projects.models import Dependency, Flag, FlagLink, Project, ProjectEnvironment
 from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
 from projects.projects.queries import make_settings_document
@@ -174,7 +176,7 @@ class ProjectMove:
         for environment, data in self.project.flags.items():
             if environment in self.given_up:
                 continue
-            body = exclude_flags(self._read_body(environment, data), deleted)
+            body = exclude_flags(self._read_body(environment, self._with_emptied(data)), deleted)
             body = exclude_links(body, archived)
             plan = plan_import(body, caller=SYSTEM)
             conflicts = [flag for flag in plan.flags.values() if self._is_conflict(flag, environment)]
@@ -201,6 +203,27 @@ class ProjectMove:
             revive_flags(self.id, names, caller=SYSTEM)
         for name in names:
             yield Line(Kind.CHANGE, f"flag {name}", "restored: it is active there", self.id, name)
+
+    def _with_emptied(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data with an empty entry for each flag that has parents or links here, and none there.
+
+        Exports have no entry for it, and imports leave what has none as it is.
+        """
+        return data | {
+            part: [*data[part], *({"feature": name, part: []} for name in names - _list_named(part, data))]
+            for part, names in self._here.items()
+        }
+
+    @cached_property
+    def _here(self) -> dict[str, set[str]]:
+        """The flags that have parents or links here, by the part of exports, as far as exports there have it."""
+        names = {flag.name for flag in self.project.listed}
+        rows = {"dependencies": Dependency.objects, "links": FlagLink.objects}
+        return {
+            part: names & {*row.filter(flag__project=self.id).values_list("flag__name", flat=True)}
+            for part, row in rows.items()
+            if part in self.project.exported
+        }
 
     def _find_deleted(self) -> set[str]:
         """Flags that are there, and were deleted here since the last move."""
@@ -232,6 +255,10 @@ class ProjectMove:
 
     def _is_conflict(self, flag: FlagPlan, environment: str) -> bool:
         return flag.action is Action.CHANGE and self.edits.has_flag(flag.name, environment)
+
+
+def _list_named(part: str, data: dict[str, Any]) -> set[str]:
+    return {name_flag(part, entry) for entry in data[part]}
 
 
 def _read_basics(overview: Overview) -> dict[str, Any]:
