@@ -8,6 +8,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from flagadmin.core.document import Document
+from flagadmin.core.wording import choices
 from importer.converting.changes import count_changes, describe_change, read_users
 from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.recognize import PRODUCTS
@@ -76,6 +77,7 @@ class Command(BaseCommand):
             options=chosen,
             identifiers=users.identifiers if users else {},
         )
+        _check_flags(chosen, conversion)
         changes = {name: change.document() for name, change in count_changes(conversion, users).items()}
         users_name = options["users"].name if options["users"] else ""
         self._report(conversion, changes, users_name, self.stdout if options["output"] else self.stderr)
@@ -100,6 +102,14 @@ class Command(BaseCommand):
             output.write(note)
         counts = ", ".join(f"{count:,} {each}" for each, count in conversion.counts.items() if count)
         output.write(f"{conversion.source.product}: {counts or 'no flags'}")
+
+
+def _check_flags(chosen: Options, conversion: Conversion) -> None:
+    """Refuses choices for flags that the file does not have."""
+    if unknown := sorted(chosen.choices.keys() - {flag.name for flag in conversion.flags}):
+        message = f"--flag {unknown[0]}: the file has no such flag with percentages. "
+        known = choices(flag.name for flag in conversion.flags if flag.has_percentages)
+        raise CommandError(f"{message}Available: {known or 'none'}.", returncode=REFUSED)
 
 
 def _read_options(options: dict[str, Any]) -> Options:

@@ -118,6 +118,7 @@ def test_writes_the_result_and_says_what_became_of_each_flag(file, capsys, tmp_p
         (["--percentages", "keep"], "name them with --users"),
         (["--flag", "rollout"], "must be FLAG=CHOICE"),
         (["--flag", "rollout=maybe"], "must be FLAG=CHOICE"),
+        (["--flag", "rolout=new"], "--flag rolout: the file has no such flag .* Available: colors, rollout"),
         (["--users", "nowhere.csv"], "Cannot read nowhere.csv"),
     ],
 )
