@@ -11,7 +11,7 @@ from projects.strategies.fields import drop_sort_order
 
 NOT_ANSWERED = ("stale", "impression_data", "project", "archived")
 """Members of a flag that decide nothing about its result."""
-NOT_EVALUATED = ("title", "sortOrder")
+NOT_EVALUATED = ("id", "title", "sortOrder")
 
 
 class ProposedChange(NamedTuple):
@@ -70,7 +70,7 @@ def _evaluated(flag: FlagDefinition) -> dict[str, Any]:
 
 
 def list_evaluated(strategies: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What decides an answer: strategies that are not disabled, without their titles."""
+    """What decides an answer: strategies that are not disabled, without their titles and ids."""
     return [
         {key: value for key, value in strategy.items() if key not in NOT_EVALUATED}
         for strategy in strategies

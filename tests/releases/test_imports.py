@@ -122,6 +122,24 @@ def test_what_changes_no_answer_is_imported_not_sent(browse, people, body):
     assert Flag.objects.filter(name="quiet").exists()
 
 
+@pytest.mark.parametrize("by_page", [True, False])
+@pytest.mark.parametrize("changed", [{"title": "Half of them"}, {"sortOrder": 7}])
+def test_what_replaces_a_strategy_by_one_that_answers_the_same_is_imported(
+    api, browse, people, body, changed, by_page
+):
+    body["data"]["featureStrategies"][0] |= {"parameters": PARAMETERS, **changed}
+    assert api["owner"].post(VALIDATE, body, format="json").json()["errors"] == []
+    if by_page:
+        run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+        browse("owner").post(f"/import/{run.id}/", {"fingerprint": run.fingerprint, "do": "confirm"})
+    else:
+        assert api["owner"].post(IMPORT, body, format="json").content == b""
+    assert ImportRun.objects.get().state == ImportRun.State.DONE
+    assert not ChangeRequest.objects.exists()
+    strategy = Strategy.objects.get()
+    assert changed in ({"title": strategy.title}, {"sortOrder": strategy.sort_order})
+
+
 @pytest.mark.parametrize("title_of", ["the strategy", "a disabled one"])
 def test_strategies_that_change_no_answer_are_imported_not_sent(browse, people, body, title_of):
     kept = body["data"]["featureStrategies"][0] | {"parameters": PARAMETERS}
