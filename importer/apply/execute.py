@@ -7,6 +7,8 @@ from functools import wraps
 from itertools import chain
 from typing import ParamSpec, TypeVar
 
+from django.db.models import Value
+from django.db.models.functions import Concat
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
@@ -306,8 +308,14 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
 
 
 def _write_reports(run: ImportRun, plan: Plan) -> None:
-    """Writes the reports of an import without a preview, else deletes the preview's for excluded flags."""
+    """Writes the reports of an import without a preview, else deletes the preview's for excluded flags.
+
+    From now on, all who may read the project see them: other projects are not named any more.
+    """
     if run.checked_at is None:
         write_reports(run, make_brief_reports(plan))
     elif run.excluded:
         run.reports.filter(name__in=run.excluded).delete()
+    if any(flag.stored and flag.stored.project != plan.project for flag in plan.with_action(Action.SKIP)):
+        reason = Concat("name", Value(" is archived in another project and will be skipped."))
+        run.reports.filter(action=Action.SKIP.value, is_here=False).update(reason=reason)

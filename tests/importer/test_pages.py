@@ -8,6 +8,8 @@ from django.utils import timezone
 
 from groups.access import Caller
 from groups.models import User
+from importer.apply.execute import import_body
+from importer.body.schemas import read_body
 from importer.models import ImportRun
 from projects.models import Flag, FlagEnvironment
 from projects.projects.favorites import set_flag_favorite
@@ -270,6 +272,24 @@ def test_the_result_is_for_whoever_may_read_the_project(browse):
     assert browse("outsider").get(address).status_code == 404
     assert address in browse("viewer").get("/imports/").text
     assert address not in browse("outsider").get("/imports/").text
+
+
+@pytest.mark.parametrize("by_page", [True, False])
+def test_the_result_does_not_name_projects_that_others_may_not_read(browse, callers, by_page):
+    secret = make_project("secret")
+    Flag.objects.create(name="old", project=secret, created_at=timezone.now(), archived_at=timezone.now())
+    if by_page:
+        browser = browse("admin")
+        address, page = preview(browser, export("a", "old"))
+        assert "old is archived in project secret" in page_text(page)
+        confirm(browser, address)
+    else:
+        document = {"project": "shop", "environment": "production", "data": export("a", "old")}
+        address = f"/import/{import_body(read_body(document), caller=callers('admin')).id}/"
+    for form in ("", "?format=json"):
+        seen = browse("member").get(address + form)
+        text = seen.getvalue().decode() if form else page_text(seen)
+        assert ("secret" in text, "old is archived in another project" in text) == (False, True)
 
 
 def test_a_viewer_may_not_undo(browse):
