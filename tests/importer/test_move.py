@@ -193,6 +193,33 @@ def test_a_flag_that_was_archived_there_and_is_active_again_is_so_here(made_up, 
         assert on.exists() is not is_ours
 
 
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_a_flag_that_has_another_project_there_gets_it_here(made_up, run, is_edited):
+    name, recording = "p1.flag-00003", deepcopy(made_up)
+    answers = {request["path"]: request["answer"] for request in recording["requests"]}
+    add(recording, f"/api/admin/projects/p0/features/{name}", {"environments": make_details(name)})
+    with replayed(recording) as replay:
+        run("apply", replay)
+        if is_edited:
+            update_flag("p1", name, {"description": "ours"}, caller=Caller.system())
+        before, after = (
+            answers[f"/api/admin/projects/{project}/features"]["features"] for project in ("p1", "p0")
+        )
+        after.append(next(flag for flag in before if flag["name"] == name))
+        before[:] = [flag for flag in before if flag["name"] != name]
+        for request in recording["requests"]:
+            for flag in request["answer"]["features"] if request["path"] == EXPORT else ():
+                flag |= {"project": "p0"} if flag["name"] == name else {}
+        status, text, _ = run("apply", replay)
+        assert status == (2 if is_edited else 0), text
+        assert Flag.objects.get(name=name).project_id == ("p1" if is_edited else "p0")
+        if is_edited:
+            assert f"refuse   flag {name} in p0 / development: {name} already exists in project p1" in text
+        else:
+            assert f"change   flag {name}: project p1 → p0" in text
+            assert run("plan", replay)[0] == 0
+
+
 @pytest.mark.parametrize("is_exported", [True, False])
 def test_parents_and_links_that_were_removed_there_are_removed_here(made_up, run, is_exported):
     """Exports have no entry for a flag without them. An older server has no such entries at all."""

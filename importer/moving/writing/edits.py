@@ -123,6 +123,12 @@ def find_archived_by_moves(address: str, names: Iterable[str]) -> set[str]:
     return {name for name in own if name is not None}
 
 
+def find_moved(address: str, names: Iterable[str]) -> set[str]:
+    """Finds the flags among ``names`` that a move from this address has written."""
+    events = AuditEvent.objects.filter(_is_own(address), feature__in=list(names))
+    return {name for name in events.values_list("feature", flat=True).distinct() if name is not None}
+
+
 def read_edits(address: str) -> Edits:
     """Reads the edits. Nothing before the first move counts: whoever moves first sees what would change."""
     moves = AuditEvent.objects.filter(type=EventType.INSTALLATION_MOVED.value, subject=address)

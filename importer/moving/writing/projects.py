@@ -18,7 +18,7 @@ from importer.moving.leave_out import FLAG, Choice
 from importer.moving.reading.installation import Installation, SourceProject
 from importer.moving.reading.shapes import Overview, UsedEnvironment
 from importer.moving.report import Kind, Line
-from importer.moving.writing.edits import Edits, find_archived_by_moves
+from importer.moving.writing.edits import Edits, find_archived_by_moves, find_moved
 from importer.moving.writing.keeping import (
     DELETED,
     SYSTEM,
@@ -34,6 +34,7 @@ from importer.plan.exclude import exclude_flags, exclude_links, name_flag
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.report.document import plan_document
 from projects.flags.archive.actions import revive_flags
+from projects.flags.copies.move import move_flag
 from projects.models import Dependency, Flag, FlagLink, Project, ProjectEnvironment
 from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
@@ -168,6 +169,7 @@ class ProjectMove:
 
     def _move_flags(self) -> Iterator[Line]:
         """Imports each environment."""
+        yield from self._fetch()
         yield from self._restore()
         deleted, archived = self._find_deleted(), self._find_archived()
         for name in sorted(deleted):
@@ -193,6 +195,21 @@ class ProjectMove:
             if any(plan.with_action(Action.CREATE, Action.CHANGE)):
                 import_body(body, caller=SYSTEM, source=ImportRun.Source.COMMAND)
         self.same = sum(known == {Action.SAME} for known in actions.values())
+
+    def _fetch(self) -> Iterator[Line]:
+        """Fetches flags that were moved to this project there from another that moves, and not edited here."""
+        others = [project.id for project in self.installation.projects if project is not self.project]
+        names = {flag.name for flag in self.project.listed}
+        rows = Flag.objects.filter(name__in=names, project__in=others).order_by("name")
+        elsewhere = dict(rows.values_list("name", "project"))
+        moved = find_moved(self.installation.address, elsewhere) if elsewhere else set()
+        for name, project in elsewhere.items():
+            if name in moved and not self.edits.has_flag(name, ""):
+                yield from try_alone(f"flag {name}", partial(self._fetch_from, project, name), self.id)
+
+    def _fetch_from(self, project: str, name: str) -> Iterator[Line]:
+        move_flag(project, name, self.id, caller=SYSTEM)
+        yield Line(Kind.CHANGE, f"flag {name}", f"project {project} → {self.id}", self.id, name)
 
     def _restore(self) -> Iterator[Line]:
         """Restores flags that a move has archived and that are active there again. Imports then turn them on."""
