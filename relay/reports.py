@@ -19,7 +19,7 @@ import orjson
 from flagadmin.core.bounded_dict import BoundedDict
 from flagadmin.core.errors import ServiceUnavailable
 from relay.storage import Storage
-from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Tokens
+from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Token, Tokens
 from relay.upstream import UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
@@ -39,6 +39,9 @@ MAX_NAMES = 100_000
 MAX_JOURNAL = 100_000_000  # bytes, then it is sent before the interval is over
 BYTES_OF_NAME = 250  # as which an impact metric counts
 STORED = frozenset((200, 202))
+LISTS = ("applications", "metrics", "impactMetrics", "seenTokens")
+"""Of what is sent in bulk."""
+SMALL = 10_000  # bytes, which no server takes for too many: if it says so, it makes no sense
 
 Line = dict[str, Any]
 
@@ -145,6 +148,7 @@ class Reports:
         self._journal, self._journal_bytes = uuid.uuid4().hex, 0
         self._is_full = asyncio.Event()
         self._batches: dict[str, bytes | None] = {}  # by id, the oldest first; None: it is on disk
+        self._arrived: set[str] = set()  # parts, by id, of batches that have not arrived as a whole
         self._ids: BoundedDict[str, None] = BoundedDict(MAX_IDS)  # of reports of other relays
         self.received = self.sent = self.dropped = 0
         self.clients = 0
@@ -269,14 +273,41 @@ class Reports:
         )
         if (token := next(backend, None)) is None:
             return
-        answer = await self._ask("POST", BULK, token=token.secret, body=body, headers={ID_HEADER: identifier})
-        if answer.status == 400:  # all that is valid has been stored
-            log.warning("The upstream refused parts of a report: %s", answer.body[:500])
-        elif answer.status not in STORED:
-            raise UpstreamFailed(f"The upstream answered {answer.status} to a report.")
+        await self._post(token, identifier, body)
+        self._arrived = {part for part in self._arrived if part.partition(".")[0] != identifier}
         if identifier in self._batches:
             self._forget(identifier)
         self.sent += 1
+
+    async def _post(self, token: Token, identifier: str, body: Line) -> None:
+        """Sends what is too large for the upstream in halves: Unleash takes 100 kB. Raises UpstreamFailed.
+
+        What has arrived of them is not sent again with the rest.
+        """
+        if identifier in self._arrived:
+            return
+        answer = await self._ask("POST", BULK, token=token.secret, body=body, headers={ID_HEADER: identifier})
+        if answer.status == 413 and (halves := _halve(body)):
+            for number, half in enumerate(halves):
+                await self._post(token, f"{identifier}.{number}", half)
+        elif answer.status == 413 and len(orjson.dumps(body)) > SMALL:
+            log.error("A part of a report is dropped: it is too large for the upstream")
+            self.dropped += 1
+        elif answer.status == 400:  # all that is valid has been stored
+            log.warning("The upstream refused parts of a report: %s", answer.body[:500])
+        elif answer.status not in STORED:
+            raise UpstreamFailed(f"The upstream answered {answer.status} to a report.")
+        self._arrived.add(identifier)
+
+
+def _halve(body: Line) -> list[Line]:
+    """The body in two parts; none if it has a single entry."""
+    entries = [(name, entry) for name in LISTS for entry in body.get(name, ())]
+    middle = len(entries) // 2
+    halves = (entries[:middle], entries[middle:]) if middle else ()
+    return [
+        {name: [entry for its_list, entry in half if its_list == name] for name in LISTS} for half in halves
+    ]
 
 
 def hour_of(moment: datetime, *, now: datetime) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from flagadmin.core.errors import ServiceUnavailable
@@ -90,6 +91,10 @@ class Disk:
         self.storage = Storage(folder)
         self.sent: list[tuple[str, Any]] = []
         self.fails = False
+        self.takes = 10**9
+        """The bytes that a body may have."""
+        self.breaks_at = -1
+        """After how many reports it no longer answers."""
         self.storage.write(
             "tokens.json",
             b'[{"token":"t:development.secret","type":"client","projects":["*"],'
@@ -98,8 +103,10 @@ class Disk:
         self.reports = Reports(self.storage, self.ask, Tokens(self.storage, self.ask), interval=interval)
 
     async def ask(self, method: str, path: str, **more: Any) -> Answer:
-        if self.fails:
+        if self.fails or len(self.sent) == self.breaks_at:
             raise UpstreamFailed("gone")
+        if len(orjson.dumps(more["body"])) > self.takes:
+            return Answer(413, {}, b"")
         self.sent.append((more["headers"]["Flagadmin-Report-Id"], more["body"]))
         return Answer(202, {}, b"")
 
@@ -121,6 +128,17 @@ class Disk:
 
     def total(self) -> int:
         return sum(metric["yes"] for _, body in self.sent for metric in body["metrics"])
+
+
+def metric(name: str) -> dict[str, Any]:
+    return {
+        "appName": "web",
+        "featureName": name,
+        "timestamp": "2026-01-01T00:00:00Z",
+        "variants": {},
+        "yes": 1,
+        "no": 0,
+    }
 
 
 def test_a_journal_and_its_batch_count_once(tmp_path: Path) -> None:
@@ -239,6 +257,45 @@ def test_an_application_that_registers_again_takes_no_room(
             metrics=[],
             applications=[{"appName": "a", "instanceId": "b", "strategies": ["x"], "sdk": None}],
         )
+
+
+def test_what_is_too_large_for_the_upstream_is_sent_in_parts(tmp_path: Path) -> None:
+    """Unleash takes 100 kB."""
+    disk = Disk(tmp_path)
+    disk.takes = 1_000
+    for number in range(40):
+        disk.add(1, metrics=[metric(f"f{number}")], applications=[])
+    disk.breaks_at = 2
+    disk.send()
+    assert disk.reports.waiting == 1
+    disk.breaks_at = -1
+    disk.send()
+    assert sorted(each["featureName"] for _, body in disk.sent for each in body["metrics"]) == sorted(
+        f"f{number}" for number in range(40)
+    )
+    assert len(disk.sent) == len({identifier for identifier, _ in disk.sent})
+    assert (disk.reports.waiting, disk.reports.dropped) == (0, 0)
+    assert not list(tmp_path.glob("batch-*")) + list(tmp_path.glob("journal-*"))
+
+
+def test_what_no_part_is_small_enough_for_keeps_no_other_waiting(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    disk.takes = 10_000
+    disk.add(1, metrics=[metric("a"), metric("b" * 20_000), metric("c")])
+    disk.send()
+    assert [each["featureName"] for _, body in disk.sent for each in body["metrics"]] == ["a", "c"]
+    assert (disk.reports.waiting, disk.reports.dropped) == (0, 1)
+
+
+def test_an_upstream_that_finds_everything_too_large_loses_nothing(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    disk.takes = 0
+    disk.add(1)
+    disk.send()
+    assert (disk.reports.waiting, disk.reports.dropped) == (1, 0)
+    disk.takes = 10_000
+    disk.send()
+    assert disk.total() == 1
 
 
 def test_a_large_journal_is_sent_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
