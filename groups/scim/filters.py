@@ -129,8 +129,10 @@ def _compare(column: Column, operator: CompareOperator, value: Any) -> Q:
         return Q(**{f"{column.name}__{lookup}": _read_value(column, value)})
     if operator is CompareOperator.eq:
         # Lower case, as the unique indexes have it: iexact compares upper case, without an index.
-        exact = Q(**{column.name: value})
-        return exact if column.is_exact else Q(Exact(Lower(column.name), str(value).lower()))
+        if column.is_exact:
+            return Q(**{column.name: value})
+        # Without a value it is false, and not unknown, which `not` would leave unknown.
+        return Q(Exact(Lower(column.name), str(value).lower())) & Q(**{f"{column.name}__isnull": False})
     letter = "" if column.is_exact or operator not in (_TEXT) else "i"
     return Q(**{f"{column.name}__{letter}{_LOOKUPS[operator]}": value})
 
