@@ -72,6 +72,22 @@ def test_a_user_from_creation_to_deletion(entra):
     assert (changed["displayName"], changed["emails"][0]["value"]) == ("Aisha K", "ak@corp.local")
     assert changed["name"]["givenName"] == "A."
 
+    # Without a path, names may be paths, with filters too.
+    changed = entra.patch(
+        path,
+        {
+            "op": "Replace",
+            "value": {
+                'emails[type eq "work"].value': "aisha.k@corp.local",
+                'phoneNumbers[type eq "mobile"].value': "555",
+                "name.familyName": "Khan-Adams",
+            },
+        },
+        {"op": "Add", "value": {'emails[type eq "work"].primary': True}},
+    )
+    assert changed["emails"] == [{"value": "aisha.k@corp.local", "type": "work", "primary": True}]
+    assert changed["name"]["familyName"] == "Khan-Adams"
+
     disabled = entra.patch(path, {"op": "Replace", "path": "active", "value": "False"})
     assert disabled["active"] is False
     assert entra.find(USERS, 'userName eq "aisha@corp.local"')[0]["active"] is False

@@ -141,6 +141,8 @@ def test_a_group_that_the_provider_has_changed_is_its_own(api, provider, people)
         ([{"op": "replace", "path": "userName", "value": "x" * 300}], "invalidValue"),
         ([{"op": "replace", "path": "emails", "value": [{"value": "no address"}]}], "invalidValue"),
         ([{"op": "replace", "value": "text"}], "invalidValue"),
+        ([{"op": "replace", "value": {'emails[type eq "work"].value': "no address"}}], "invalidValue"),
+        ([{"op": "replace", "value": {"emails[type eq": "a@b.org"}}], "invalidPath"),
     ],
 )
 def test_operations_that_are_refused_change_nothing(provider, operations, kind):
