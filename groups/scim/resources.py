@@ -56,6 +56,7 @@ class User(Resource):
 
 class Member(ComplexAttribute):
     value: Annotated[str | None, Mutability.immutable, CaseExact.true] = None
+    type: Annotated[str | None, Mutability.immutable] = None
     display: Annotated[str | None, Mutability.read_only] = None
 
 

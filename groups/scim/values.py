@@ -60,8 +60,12 @@ def read_members(value: Any) -> set[int]:
     ids = set()
     for member in members:
         if isinstance(member, dict):  # names of attributes have no case
-            member = next((value for name, value in member.items() if name.lower() == "value"), None)
-        text = getattr(member, "value", member)
+            member = {name.lower(): inner for name, inner in member.items()}
+            text, kind = member.get("value"), member.get("type")
+        else:
+            text, kind = getattr(member, "value", member), getattr(member, "type", None)
+        if str(kind).lower() == "group":
+            raise ScimRefused("Members are people: groups within groups are not supported.", "invalidValue")
         if not (isinstance(text, str) and is_id(text)):
             raise ScimRefused(f"{text!r:.100} is not the id of a user.", "invalidValue")
         ids.add(int(text))

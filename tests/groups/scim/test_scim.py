@@ -251,6 +251,23 @@ def test_names_of_a_members_attributes_have_no_case(provider):
     assert Group.objects.get(name="Team").member_ids() == {aisha.pk}
 
 
+@pytest.mark.parametrize("kind", ["Group", "group"])
+def test_a_group_within_a_group_adds_no_person_with_its_id(provider, kind):
+    group, aisha = make_group("Team"), make_user("aisha")
+    member = {"value": str(aisha.pk), "type": kind}
+    body = {"schemas": [GROUP], "displayName": "Team", "members": [member]}
+    add = {"op": "add", "path": "members", "value": [member]}
+    for refused in (
+        provider.patch(f"{GROUPS}/{group.pk}", add, status=400),
+        provider.send("put", f"{GROUPS}/{group.pk}", body, status=400),
+        provider.send("post", GROUPS, body | {"displayName": "Other"}, status=400),
+    ):
+        assert refused["detail"] == "Members are people: groups within groups are not supported."
+    assert not Group.objects.get().member_ids()
+    provider.patch(f"{GROUPS}/{group.pk}", add | {"value": [member | {"type": "User"}]}, status=204)
+    assert Group.objects.get().member_ids() == {aisha.pk}
+
+
 @pytest.mark.parametrize("method", ["put", "patch"])
 def test_a_user_who_is_deactivated_while_another_change_is_read_stays_so(provider, method, monkeypatch):
     aisha, find_user = make_user("aisha"), service._find_user
