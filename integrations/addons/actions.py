@@ -3,7 +3,7 @@
 import base64
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.utils import timezone
@@ -146,12 +146,11 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     sent = {name: value for name, value in values["parameters"].items() if value not in ("", None)}
     masked = {name for name, value in sent.items() if value == MASK}
     parameters = {name: kept.get(name, "") if name in masked else value for name, value in sent.items()}
-    problems = [*parameter_problems(values["provider"], parameters), *tag_problems(values["tags"])]
-    if masked and leads_elsewhere(_get_url(integration.parameters | kept), _get_url(parameters)):
-        problems += [
-            Problem(f"parameters.{name}", "Enter it again: the URL leads to another server.")
-            for name in sorted(masked)
-        ]
+    problems = [
+        *parameter_problems(values["provider"], parameters),
+        *tag_problems(values["tags"]),
+        *_find_mask_problems(masked, integration.parameters, kept, parameters),
+    ]
     check_problems(problems)
     sensitive = PROVIDERS[values["provider"]].sensitive
     integration.provider = values["provider"]
@@ -165,6 +164,19 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     integration.set_secrets(
         {name: value for name, value in parameters.items() if name in sensitive}, stored["keys"]
     )
+
+
+def _find_mask_problems(
+    masked: set[str], before: Mapping[str, Any], kept: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Finds masks that stand for no secret (``kept``: the stored ones), or for one of another server."""
+    is_elsewhere = leads_elsewhere(_get_url({**before, **kept}), _get_url(parameters))
+    for name in sorted(masked):
+        if not kept.get(name):
+            text = f"{MASK} stands for nothing here: no secret is stored. Enter it, or leave it empty."
+            yield Problem(f"parameters.{name}", text)
+        elif is_elsewhere:
+            yield Problem(f"parameters.{name}", "Enter it again: the URL leads to another server.")
 
 
 def _get_url(parameters: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ def make_integration_document(integration: Integration) -> Document:
 def list_secret_names(integration: Integration) -> list[str]:
     """The sensitive parameters that are set; all required ones if they cannot be read."""
     try:
-        return sorted(integration.secrets()["parameters"])
+        return sorted(name for name, value in integration.secrets()["parameters"].items() if value)
     except SecretKeyChanged:
         return sorted(PROVIDERS[integration.provider].sensitive)
 

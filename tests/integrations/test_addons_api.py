@@ -82,6 +82,8 @@ def test_nobody_has_events_sent_that_they_may_not_read(api, kind):
         ({"parameters": {}}, "Missing required parameters: url"),
         ({"provider": "new-relic", "parameters": {}}, "Missing required parameters: url,licenseKey"),
         ({"parameters": {"url": MASK}}, "Missing required parameters: url"),
+        ({"parameters": {"url": "https://a.example/", "authorization": MASK}}, "***** stands for nothing"),
+        ({"provider": "datadog", "parameters": {"apiKey": "k", "customHeaders": MASK}}, "stands for nothing"),
         ({"parameters": {"url": "not a url"}}, "must be a URL"),
         ({"parameters": {"url": "ftp://a.example/"}}, "must be a URL"),
         ({"parameters": {"url": "https://user:pass@a.example/"}}, "must be a URL"),
@@ -106,6 +108,17 @@ def test_a_kept_secret_goes_to_no_other_server(api, url):
     assert "Missing required parameters: apiKey" in json.dumps(
         send(api["editor"], datadog, to=stored.pk, status=400)
     )
+
+
+def test_a_secret_that_cannot_be_read_any_more_is_not_left_out_unseen(api, settings):
+    stored = make_integration("https://a.example/hook", secrets={"authorization": "Bearer s3cret"})
+    settings.SECRET_KEY = "another-key-that-is-long-enough-for-this-1234567890"
+    settings.SECRET_KEY_FALLBACKS = []
+    parameters = {"url": "https://a.example/hook", "authorization": MASK}
+    refused = send(api["editor"], WEBHOOK | {"parameters": parameters}, to=stored.pk, status=400)
+    assert "parameters.authorization" in json.dumps(refused)
+    left_out = WEBHOOK | {"parameters": parameters | {"authorization": ""}}
+    assert send(api["editor"], left_out, to=stored.pk)["parameters"] == {"url": MASK}
 
 
 def test_rights_and_what_is_missing(api):
