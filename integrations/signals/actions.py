@@ -16,12 +16,15 @@ from groups.permissions import Permission
 from groups.tokens import hash_secret
 from integrations.models import SignalRule, SignalSource
 from integrations.signals.documents import make_rule_document, make_source_document
+from integrations.models import SignalDone, SignalRule, SignalSource
+from integrations.signals.documents import Document, make_rule_document, make_source_document
 from integrations.signals.queries import find_rule, find_source
 from integrations.signals.rules import find_rule_problems, find_source_problems
 from projects.access import access_flag
 from projects.models import ProjectEnvironment
 
 _ASSIGNED = ("name", "match", "project", "flag", "environment", "then", "enabled")
+_ACT = ("project", "flag", "environment", "then")
 
 
 @transactional
@@ -77,6 +80,8 @@ def save_rule(
     check_problems(find_rule_problems(source, values, instead=rule))
     _check_place(values, caller)
     rule = rule or SignalRule(source=source)
+    if rule.pk and any(getattr(rule, name) != values[name] for name in _ACT):
+        SignalDone.objects.filter(rule=rule).delete()  # what it does now has not been done
     for name in _ASSIGNED:
         setattr(rule, name, values[name])
     rule.author = caller.user

@@ -8,6 +8,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import Grant
 from integrations.models import Signal, SignalDone
+from integrations.signals.actions import save_rule
 from integrations.signals.receive import MAX_SIGNALS, delete_old_signals
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.archive.actions import archive_flags
@@ -71,6 +72,20 @@ def test_an_alert_that_goes_on_acts_once_and_a_new_one_again(cart, source, peopl
     assert is_on()
     assert results(make_body(make_alert(startsAt="2026-11-25T12:00:00Z"))) == ["turnedOff"]
     assert results(make_body(make_alert(startsAt="2026-11-25T13:00:00Z"))) == ["wasOff"]
+
+
+def test_a_rule_that_now_does_something_else_acts_for_an_alert_that_goes_on(cart, source, people, callers):
+    """As whoever has seen the note wants it, while the alert is firing."""
+    rule = make_rule(source, author=people["admin"], then="note")
+    assert results(make_body(make_alert())) == ["noted"]
+    values = {name: getattr(rule, name) for name in ("match", "project", "flag", "environment", "enabled")}
+    for changed, result in (
+        ({"name": "Renamed", "then": "note"}, "repeated"),
+        ({"name": "Renamed", "then": "turnOff"}, "turnedOff"),
+    ):
+        save_rule(source.pk, values | changed, rule_id=rule.pk, caller=callers("admin"))
+        assert results(make_body(make_alert())) == [result]
+    assert results(make_body(make_alert())) == ["repeated"]
 
 
 def test_a_note_changes_nothing(cart, source, people):
