@@ -126,6 +126,8 @@ def _apply(rule: SignalRule, item: Item) -> Result:
         with changing(comment=tidy_comment(comment), skip_by=caller, override_by=caller):
             return result | {"result": _act(rule, item, caller)}
     except Repeated:
+        # Is remembered for as long as it is repeated, and a month.
+        SignalDone.objects.filter(rule=rule, key=_fit_key(item.key)).update(at=timezone.now())
         return result | {"result": "repeated"}
     except MaintenanceMode:
         raise

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
@@ -210,6 +211,16 @@ def test_after_a_month_signals_are_forgotten(cart, source, people):
     delete_old_signals()
     assert not Signal.objects.exists()
     assert not SignalDone.objects.exists()
+
+
+def test_an_alert_that_goes_on_for_more_than_a_month_acts_once(cart, source, people):
+    make_rule(source, author=people["member"])
+    seen = []
+    for _ in range(3):
+        seen += results(make_body(make_alert()))
+        SignalDone.objects.update(at=F("at") - timedelta(days=20))
+        delete_old_signals()
+    assert seen == ["turnedOff", "repeated", "repeated"]
 
 
 # Release plans ------------------------------------------------------------------------------------------------
