@@ -95,11 +95,17 @@ class Flags:
         """
         if self._prepared is None:
             self._compiled = self._compile(before)
-            digest = hashlib.blake2b(self.etag.encode(), digest_size=7).digest()
+            digest = hashlib.blake2b(self._mark.encode(), digest_size=7).digest()
             prepared = Prepared(self._compiled, {repr(self.scope): int.from_bytes(digest, "big")})
             _ = prepared.toggles, prepared.snapshot.batch
             self._prepared = prepared
         return self._prepared
+
+    @property
+    def _mark(self) -> str:
+        """What other flags do not have. An ETag may come again after the upstream's revision has gone back."""
+        revision = _read_revision(self.document)
+        return self.etag if revision in (None, self.version) else f"{self.etag} {self.version}"
 
     @collector_paused
     def _compile(self, before: Flags | None) -> ResponseSnapshot:
@@ -178,10 +184,15 @@ def make_body(document: Document, content: bytes | None = None) -> Body:
 
 def _read_version(document: Document, before: Flags | None) -> int:
     """The upstream's revision if it grows, otherwise one more than before."""
+    revision = _read_revision(document)
+    least = before.version + 1 if before else 1
+    return revision if revision is not None and least <= revision < 2**53 else least
+
+
+def _read_revision(document: Document) -> int | None:
     meta = document.get("meta")
     revision = meta.get("revisionId") if isinstance(meta, dict) else None
-    least = before.version + 1 if before else 1
-    return revision if isinstance(revision, int) and least <= revision < 2**53 else least
+    return revision if isinstance(revision, int) else None
 
 
 def _are_named(items: object, member: str) -> bool:

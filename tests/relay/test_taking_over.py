@@ -86,3 +86,21 @@ def test_flags_that_have_not_changed_are_not_compiled_again() -> None:
     first, then = before.prepare().snapshot, now.prepare(before).snapshot
     assert then.names == ["changed", "new", "same"]
     assert [own in first.flags for own in then.flags] == [False, False, True]
+
+
+def test_a_revision_that_comes_again_with_other_flags_is_another_state() -> None:
+    """As after a backup was restored: frontends that know the first must not be told that nothing has changed."""
+
+    def read_revision(revision: int, name: str, before: Flags | None) -> Flags:
+        etag = f'"cafe:{revision}:v1"'
+        document = {"features": [flag(name)], "meta": {"revisionId": revision, "etag": etag}}
+        flags = read_flags(SCOPE, orjson.dumps(document), etag, before=before)
+        flags.prepare(before)
+        return flags
+
+    first = read_revision(105, "before", None)
+    restored = read_revision(100, "restored", first)
+    again = read_revision(105, "after", restored)
+    states = [flags.prepare().state for flags in (first, restored, again)]
+    assert len(set(states)) == 3
+    assert read_revision(105, "before", None).prepare().state == states[0]  # as other relays have it
