@@ -77,7 +77,7 @@ class Flags:
 
     def _make_inlined(self, features: Iterable[Document]) -> Document:
         """Makes the document for SDKs that do not know segments: their constraints stand in the strategies."""
-        known = {segment["id"]: segment.get("constraints") or [] for segment in self.segments}
+        known = {segment["id"]: _list_objects(segment.get("constraints")) for segment in self.segments}
         rest = {name: value for name, value in self.document.items() if name != "segments"}
         query = rest.get("query")
         if isinstance(query, dict):
@@ -202,13 +202,20 @@ def _are_named(items: object, member: str) -> bool:
     )
 
 
+def _list_objects(value: object) -> list[Document]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def _list_strategies(flag: Document) -> list[Document]:
-    strategies = flag.get("strategies")
-    return [each for each in strategies if isinstance(each, dict)] if isinstance(strategies, list) else []
+    return _list_objects(flag.get("strategies"))
 
 
-def _list_segments(flag: Document) -> list[Any]:
-    return [segment for strategy in _list_strategies(flag) for segment in strategy.get("segments") or []]
+def _list_segments(flag: Document) -> list[int]:
+    return [segment for strategy in _list_strategies(flag) for segment in _list_ids(strategy.get("segments"))]
+
+
+def _list_ids(value: object) -> list[int]:
+    return [each for each in value if isinstance(each, int)] if isinstance(value, list) else []
 
 
 def _as_stored(flag: Document) -> Document:
@@ -220,8 +227,8 @@ def _add_constraints(flag: Document, segments: Mapping[int, list[Any]]) -> Docum
     strategies = []
     for strategy in _list_strategies(flag):
         own = {name: value for name, value in strategy.items() if name != "segments"}
-        constraints = list(own.get("constraints") or [])
-        for segment in strategy.get("segments") or []:
+        constraints = _list_objects(own.get("constraints"))
+        for segment in _list_ids(strategy.get("segments")):
             constraints += segments.get(segment, [])
         strategies.append(own | {"constraints": constraints})
     return flag | {"strategies": strategies}

@@ -104,3 +104,16 @@ def test_a_revision_that_comes_again_with_other_flags_is_another_state() -> None
     states = [flags.prepare().state for flags in (first, restored, again)]
     assert len(set(states)) == 3
     assert read_revision(105, "before", None).prepare().state == states[0]  # as other relays have it
+
+
+@pytest.mark.parametrize("member", ["segments", "constraints"])
+@pytest.mark.parametrize("value", [5, True, "x", {"a": 1}, [{}], [[1]], None])
+def test_members_that_make_no_sense_keep_nothing_from_being_followed(member: str, value: Any) -> None:
+    strange, segment = flag("strange", **{"segments": [1], member: value}), {"id": 1, "constraints": value}
+    before = read([flag("known", segments=[1]), strange], [{"id": 1, "constraints": []}])
+    before.prepare()
+    now = read([flag("known", segments=[1]), strange, flag("new")], [segment], before)
+    assert now.prepare(before).snapshot.names == ["known", "new", "strange"]
+    for flags in (now, now.narrowed(("shop",))):
+        inlined = orjson.loads(flags.body(knows_segments=False).body)
+        assert [own["name"] for own in inlined["features"]] == ["known", "strange", "new"]
