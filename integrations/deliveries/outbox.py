@@ -30,7 +30,10 @@ WITH made AS (
          OR EXISTS (SELECT FROM projects_environment WHERE name = event.environment AND type = 'production'))
     AND (cardinality(integration.tags) = 0 OR EXISTS (
          SELECT FROM projects_flagtag tag JOIN projects_flag flag ON flag.id = tag.flag_id
-         WHERE flag.name = event.feature AND tag.tag_type_id || ':' || tag.value = ANY(integration.tags)))
+         WHERE flag.name = event.feature AND tag.tag_type_id || ':' || tag.value = ANY(integration.tags))
+         OR event.type = 'feature-deleted' AND EXISTS (
+         SELECT FROM jsonb_path_query(event.before, '$.tags[*]') tag
+         WHERE (tag ->> 'type') || ':' || (tag ->> 'value') = ANY(integration.tags)))
   WHERE event.id > %s AND NOT EXISTS (
     SELECT FROM integrations_delivery delivery
     WHERE delivery.integration_id = integration.id AND delivery.event_id = event.id

@@ -16,6 +16,7 @@ from django.db.models import BooleanField, Case, ExpressionWrapper, F, Q, When
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
+from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_rows
 from integrations.deliveries.attempts import Events, send_one
@@ -157,14 +158,23 @@ def _store(deliveries: list[Delivery]) -> None:
 
 
 def _list_events(deliveries: list[Delivery]) -> Events:
-    """Each event with the tags that its flag has now."""
+    """Each event with the tags that its flag has now, or had when it was deleted."""
     events = AuditEvent.objects.in_bulk([delivery.event_id for delivery in deliveries if delivery.event_id])
     tags: dict[str, Tags] = {}
     names = {event.feature for event in events.values() if event.feature}
     rows = FlagTag.objects.filter(flag__name__in=names).order_by("tag_type_id", "value")
     for name, tag_type, value in rows.values_list("flag__name", "tag_type_id", "value"):
         tags.setdefault(name, []).append({"type": tag_type, "value": value})
-    return {pk: (event, tags.get(event.feature or "", [])) for pk, event in events.items()}
+    return {
+        pk: (event, _list_last_tags(event) or tags.get(event.feature or "", []))
+        for pk, event in events.items()
+    }
+
+
+def _list_last_tags(event: AuditEvent) -> Tags:
+    """Those of a flag that this event has deleted."""
+    before = event.before if event.type == EventType.FEATURE_DELETED else None
+    return before.get("tags") or [] if isinstance(before, dict) else []
 
 
 def delete_old_deliveries() -> None:

@@ -9,7 +9,7 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.flags.archive.actions import archive_flags
+from projects.flags.archive.actions import archive_flags, delete_flags
 from projects.flags.copies.move import move_flag
 from projects.flags.environments.actions import enable_flag
 from projects.models import Environment, FlagTag, TagType
@@ -40,6 +40,27 @@ def test_tags(receiver, cart, callers):
     update_flag("shop", "cart", {"description": "New"}, caller=callers("admin"))
     deliver()
     assert [len(receiver.at(path)) for path in ("/team", "/other", "/all")] == [1, 0, 1]
+
+
+def test_a_deleted_flag_had_its_tags(receiver, cart, callers):
+    kept = {"events": ["feature-archived", "feature-deleted"]}
+    for name, tags in (("team", ["team:checkout"]), ("other", ["other:x"])):
+        make_integration(f"{receiver.url}/{name}", tags=tags, **kept)
+    make_integration(
+        "", provider="datadog", secrets={"apiKey": "k"}, parameters={"url": f"{receiver.url}/dd"}, **kept
+    )
+    TagType.objects.create(name="team")
+    FlagTag.objects.create(flag=cart, tag_type_id="team", value="checkout")
+    archive_flags("shop", ["cart"], caller=callers("admin"))
+    deliver()
+    delete_flags("shop", ["cart"], caller=callers("admin"))
+    deliver()
+    assert kinds(receiver, "/team") == ["feature-archived", "feature-deleted"]
+    assert [request.json()["tags"] for request in receiver.at("/team")] == [
+        [{"type": "team", "value": "checkout"}]
+    ] * 2
+    assert [request.json()["tags"] for request in receiver.at("/dd")] == [["team:checkout"]] * 2
+    assert not receiver.at("/other")
 
 
 def test_a_move_names_only_projects_of_the_integration(receiver, cart, callers):
