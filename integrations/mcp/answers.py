@@ -19,6 +19,12 @@ _INVISIBLE = {"Cc", "Cf", "Co", "Cs", "Cn"}
 _ALLOWED = {"\n", "\t"}
 
 
+class Whole(str):
+    """A text of flagadmin's own that is of no use if it is cut, such as a program."""
+
+    __slots__ = ()
+
+
 def render_answer(answer: Mapping[str, Any], *, max_bytes: int = MAX_BYTES, max_text: int = MAX_TEXT) -> str:
     """The answer as JSON of at most ``max_bytes``: long lists lose their ends, and then long texts theirs.
 
@@ -46,7 +52,8 @@ def _dump(document: Any) -> bytes:
 
 def _tidy(value: Any, max_text: int) -> Any:
     if isinstance(value, str):
-        return clip(show_invisible(value), max_text)
+        text = show_invisible(value)
+        return text if isinstance(value, Whole) else clip(text, max_text)
     if isinstance(value, Mapping):
         return {_tidy(str(key), max_text): _tidy(each, max_text) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):

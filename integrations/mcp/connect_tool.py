@@ -4,6 +4,7 @@ from pydantic import Field
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import choices
+from integrations.mcp.answers import Whole
 from integrations.mcp.tool import Answer, Arguments, Call, Tool
 from projects.connect.snippets import read_snippets, render_text
 
@@ -25,7 +26,7 @@ def connect_sdk(call: Call, arguments: ConnectSdk) -> Answer:
     return {
         "language": snippet.label,
         "install": f"{snippet.tool} {snippet.install}".strip(),
-        "code": code,
+        "code": Whole(code),
         "token": f"A {snippet.kind} token, in the environment variable UNLEASH_TOKEN if the program reads it. "
         f"Tokens are not created here: people do that on the page {call.server}/connect/.",
     }

@@ -9,6 +9,7 @@ from flagadmin.core.audit.models import AuditEvent
 from integrations.mcp.answers import MAX_BYTES, render_answer
 from integrations.mcp.tools import TOOLS
 from playground.models import SavedContext
+from projects.connect.snippets import read_snippets, render_text
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment
 from releases.models import ChangeRequest
 from tests.integrations.mcp.examples import EXAMPLES, WRITING, cart
@@ -225,6 +226,15 @@ def test_a_program_has_this_servers_address_and_no_token(api, settings):
     assert '"cart"' in answer["code"]
     assert "UNLEASH_TOKEN" in answer["code"]
     assert "must be one of" in call(api["reader"], "connect_sdk", error=True, language="cobol")["message"]
+
+
+@pytest.mark.parametrize("language", sorted(read_snippets()))
+def test_a_program_is_whole(api, language):
+    answer = call(api["reader"], "connect_sdk", language=language, flag="f" * 100, application="a" * 100)
+    snippet = read_snippets()[language]
+    assert answer["code"] == render_text(
+        snippet, url="http://testserver", flag="f" * 100, application="a" * 100
+    )
 
 
 def test_who_changes_counts_users_and_shows_some(api, cart):
