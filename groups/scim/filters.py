@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q
 from django.db.models.functions import Lower
-from django.db.models.lookups import Exact
+from django.db.models.lookups import (
+    Exact,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    LessThanOrEqual,
+)
 from pydantic import TypeAdapter, ValidationError
 from scim2_models import ScimFilter
 from scim2_models.path import (
@@ -21,11 +27,13 @@ from scim2_models.path import (
     ValuePath,
 )
 
+from flagadmin.core.http.ids import is_id
 from groups.scim.documents import WORK
 from groups.scim.errors import ScimRefused
 
 NOTHING, EVERYTHING = Q(pk__in=[]), ~Q(pk__in=[])
 _LOOKUPS = {
+    CompareOperator.eq: "exact",
     CompareOperator.co: "contains",
     CompareOperator.sw: "startswith",
     CompareOperator.ew: "endswith",
@@ -34,7 +42,14 @@ _LOOKUPS = {
     CompareOperator.lt: "lt",
     CompareOperator.le: "lte",
 }
-MAX_NUMBER = 2**63 - 1
+_TEXT = {CompareOperator.co, CompareOperator.sw, CompareOperator.ew}
+_COMPARISONS: Mapping[CompareOperator, Any] = {
+    CompareOperator.eq: Exact,
+    CompareOperator.gt: GreaterThan,
+    CompareOperator.ge: GreaterThanOrEqual,
+    CompareOperator.lt: LessThan,
+    CompareOperator.le: LessThanOrEqual,
+}
 
 
 class Column(NamedTuple):
@@ -120,21 +135,19 @@ def _compare(column: Column, operator: CompareOperator, value: Any) -> Q:
         return Q(**{f"{column.name}__isnull": True}) if operator is CompareOperator.eq else NOTHING
     if column.kind is int:
         text = str(value)
-        is_number = text.isascii() and text.isdigit() and int(text) <= MAX_NUMBER
-        return Q(**{column.name: int(text)}) if is_number and operator is CompareOperator.eq else NOTHING
+        return Q(**{column.name: int(text)}) if is_id(text) and operator is CompareOperator.eq else NOTHING
     if not _can_be_stored(value):
         return NOTHING
     if column.kind is not str:
-        lookup = "exact" if operator is CompareOperator.eq else _LOOKUPS[operator]
-        return Q(**{f"{column.name}__{lookup}": _read_value(column, value)})
-    if operator is CompareOperator.eq:
-        # Lower case, as the unique indexes have it: iexact compares upper case, without an index.
-        if column.is_exact:
-            return Q(**{column.name: value})
-        # Without a value it is false, and not unknown, which `not` would leave unknown.
-        return Q(Exact(Lower(column.name), str(value).lower())) & Q(**{f"{column.name}__isnull": False})
-    letter = "" if column.is_exact or operator not in (_TEXT) else "i"
-    return Q(**{f"{column.name}__{letter}{_LOOKUPS[operator]}": value})
+        return Q(**{f"{column.name}__{_LOOKUPS[operator]}": _read_value(column, value)})
+    if column.is_exact:
+        return Q(**{f"{column.name}__{_LOOKUPS[operator]}": value})
+    if operator in _TEXT:
+        return Q(**{f"{column.name}__i{_LOOKUPS[operator]}": value})
+    # Lower case, as the unique indexes have it: iexact compares upper case, without an index.
+    comparison = Q(_COMPARISONS[operator](Lower(column.name), str(value).lower()))
+    # Without a value it is false, and not unknown, which `not` would leave unknown.
+    return comparison & Q(**{f"{column.name}__isnull": False})
 
 
 def _read_value(column: Column, value: Any) -> Any:
@@ -151,6 +164,3 @@ def _can_be_stored(value: Any) -> bool:
     return not isinstance(value, str) or not (
         "\0" in value or any("\ud800" <= each <= "\udfff" for each in value)
     )
-
-
-_TEXT = {CompareOperator.co, CompareOperator.sw, CompareOperator.ew}
