@@ -40,6 +40,7 @@ from releases.safeguards.actions import note_alert
 log = logging.getLogger("flagadmin.integrations")
 
 MAX_SIGNALS = 60  # of a source in a minute
+MAX_KEPT = 100  # signals of a source: what is listed
 MAX_KEY = 300
 KEPT = timedelta(days=30)
 Result = dict[str, Any]
@@ -108,7 +109,10 @@ def _store(source: SignalSource, body: Mapping[str, Any]) -> Signal:
             f"{source.name} sent {MAX_SIGNALS} signals within a minute. Wait and send it again.",
             headers={"Retry-After": "60"},
         )
-    return Signal.objects.create(source=source, body=body)
+    signal = Signal.objects.create(source=source, body=body)
+    if oldest := source.signals.values_list("pk", flat=True)[MAX_KEPT:][:1]:
+        source.signals.filter(pk__lte=oldest[0]).delete()
+    return signal
 
 
 def _apply(rule: SignalRule, item: Item) -> Result:

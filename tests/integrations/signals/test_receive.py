@@ -194,6 +194,23 @@ def test_many_within_a_minute(source):
     send(make_body())
 
 
+def test_of_a_source_that_sends_much_the_last_ones_are_kept(source, people):
+    """Whoever has its token must not fill the disk."""
+    other = make_source("other")
+    long_ago = timezone.now() - timedelta(days=1)
+    Signal.objects.bulk_create(
+        Signal(source=each, body={"number": number}, received_at=long_ago)
+        for each in (source, other)
+        for number in range(150)
+    )
+    send(make_body(make_alert()))
+    kept = list(source.signals.all())
+    assert len(kept) == 100
+    assert "alerts" in kept[0].body
+    assert [signal.body["number"] for signal in kept[1:]] == list(range(149, 50, -1))
+    assert other.signals.count() == 150
+
+
 def test_during_maintenance_it_is_to_be_sent_again(cart, source, people, api):
     make_rule(source, author=people["member"])
     api["admin"].post("/api/admin/maintenance", {"enabled": True}, format="json")
