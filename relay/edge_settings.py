@@ -86,7 +86,7 @@ def parse_variables(lines: Iterable[str]) -> dict[str, str]:
             continue
         name, separator, value = text.partition("=")
         if not (separator and name.isidentifier()):
-            raise ValueError(f"Line {number} must be NAME=value, not {text[:80]!r}.")
+            raise ValueError(f"Line {number} must be NAME=value.")  # without it: it may be a token
         variables[name] = _drop_quotes(value.strip())
     return variables
 

@@ -117,7 +117,9 @@ def _make_options(parsed: argparse.Namespace) -> Options:
     return Options(
         upstream=parsed.upstream.rstrip("/").removesuffix("/api"),
         data=Path(parsed.data),
-        upstream_headers=tuple(_read_header(text) for text in parsed.upstream_header),
+        upstream_headers=tuple(
+            _read_header(number, text) for number, text in enumerate(parsed.upstream_header, 1)
+        ),
         tokens=tuple(dict.fromkeys(parsed.token)),
         host=parsed.host,
         port=int(parsed.port),
@@ -143,8 +145,9 @@ def _read_seconds(name: str, text: str, *, at_least: float) -> float:
     return seconds
 
 
-def _read_header(text: str) -> tuple[str, str]:
+def _read_header(number: int, text: str) -> tuple[str, str]:
+    """Raises ValueError, without the text: it may have a secret."""
     name, separator, value = text.partition(":")
     if not (separator and name.strip() and name.strip().lower() != "authorization"):
-        raise ValueError(f"--upstream-header must be 'NAME: VALUE' and not Authorization, not {text!r}")
+        raise ValueError(f"--upstream-header {number} must be 'NAME: VALUE' and not Authorization")
     return name.strip(), value.strip()

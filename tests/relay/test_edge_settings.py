@@ -69,6 +69,27 @@ def test_what_is_refused(tmp_path: Path, text: str, said: str, capsys: pytest.Ca
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{FILE}  ,*:production.s3cret\n", f"Line {len(FILE.splitlines()) + 1} must be NAME=value"),
+        (
+            f"{FILE}CUSTOM_CLIENT_HEADERS=X-Team: a,X-Gateway s3cret\n",
+            "--upstream-header 2 must be 'NAME: VALUE'",
+        ),
+    ],
+)
+def test_what_is_refused_shows_no_secret(
+    tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Services have it in their logs."""
+    with pytest.raises(SystemExit):
+        read(tmp_path, text)
+    error = capsys.readouterr().err
+    assert said in error
+    assert "s3cret" not in error
+
+
 def test_a_file_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         read_options(["--edge-settings", "/nowhere/edge.env"])
