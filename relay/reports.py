@@ -31,6 +31,8 @@ ID_HEADER = "Flagadmin-Report-Id"
 JOURNAL, BATCH = "journal-", "batch-"
 MAX_ENTRIES = 2_000  # of a list in one request
 MAX_IMPACT = 200
+# What a server takes of one count, else it refuses all of it. As `sdk.schemas` has them, whose pydantic loads later.
+MAX_COUNT, MAX_VARIANTS = 2**31 - 1, 1_000
 MAX_IDS = 100_000
 MAX_BATCHES = 5_000  # that wait for the upstream; the oldest are dropped
 MAX_BATCHES_IN_MEMORY = 50  # that could not be written
@@ -91,12 +93,13 @@ class Sums:
         )
         self.names += use not in counts
         yes, no = counts.get(use, (0, 0))
-        counts[use] = yes + metric["yes"], no + metric["no"]
+        counts[use] = min(yes + metric["yes"], MAX_COUNT), min(no + metric["no"], MAX_COUNT)
         if metric["variants"]:
             variants = self._variants[environment].setdefault(use, {})
             before = len(variants)
             for name, number in metric["variants"].items():
-                variants[name] = variants.get(name, 0) + number
+                if name in variants or len(variants) < MAX_VARIANTS:
+                    variants[name] = min(variants.get(name, 0) + number, MAX_COUNT)
             self.names += len(variants) - before
 
     @property

@@ -12,11 +12,12 @@ import orjson
 import pytest
 
 from flagadmin.core.errors import ServiceUnavailable
+from relay import reports
 from relay.reports import MAX_NAMES, Reports, Sums, hour_of
 from relay.storage import DirectoryInUse, Storage
 from relay.tokens import Tokens
 from relay.upstream import Answer, UpstreamFailed
-from sdk.schemas import MAX_ENTRIES
+from sdk.schemas import MAX_COUNT, MAX_ENTRIES, MAX_VARIANTS, BulkMetric
 from tests.support.event_loop import run
 from tests.support.live_server import wait_until
 from tests.support.relay import BACKEND, WEB, Relay, flag, relaying
@@ -276,6 +277,19 @@ def test_what_is_too_large_for_the_upstream_is_sent_in_parts(tmp_path: Path) -> 
     assert len(disk.sent) == len({identifier for identifier, _ in disk.sent})
     assert (disk.reports.waiting, disk.reports.dropped) == (0, 0)
     assert not list(tmp_path.glob("batch-*")) + list(tmp_path.glob("journal-*"))
+
+
+def test_sums_are_never_more_than_the_upstream_takes(tmp_path: Path) -> None:
+    """It would refuse the whole entry, with what others have reported."""
+    disk = Disk(tmp_path)
+    for part in range(3):
+        variants = {f"v{part}-{number}": MAX_COUNT for number in range(MAX_VARIANTS // 2)} | {"v": MAX_COUNT}
+        disk.add(1, metrics=[metric("a") | {"yes": MAX_COUNT, "no": MAX_COUNT, "variants": variants}])
+    disk.send()
+    [[own]] = [body["metrics"] for _, body in disk.sent]
+    assert (reports.MAX_COUNT, reports.MAX_VARIANTS) == (MAX_COUNT, MAX_VARIANTS)
+    sent = BulkMetric.model_validate(own)
+    assert (sent.yes, sent.no, (sent.variants or {})["v"]) == (MAX_COUNT, MAX_COUNT, MAX_COUNT)
 
 
 def test_what_no_part_is_small_enough_for_keeps_no_other_waiting(tmp_path: Path) -> None:
