@@ -5,7 +5,7 @@ import logging
 import random
 import smtplib
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import timedelta
@@ -120,22 +120,32 @@ def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
 def _send_requests(
     request: Outgoing, delivery: Delivery, receiver: Connection, label: str, keys: list[str]
 ) -> Outcome:
-    """One after the other, without those that have arrived at an earlier attempt."""
+    """One after the other, without those that have arrived at an earlier attempt. A refused one stops no other."""
     arrived = set((delivery.details or {}).get("arrived", ()))
     delivery.details = request.details | ({"arrived": sorted(arrived)} if arrived else {})
     outcome = Outcome(
         State.FAILED, f"{label} has no channel: tag the flag with one, or set a default channel."
     )
+    failures: dict[str, str] = {}
     for name, body in request.bodies.items():
         if name and name in arrived:
             continue
         outcome = _send_request(request, body, delivery, receiver, label, keys)
-        if outcome.state not in (State.SUCCESS, State.WITH_ERRORS):
+        if outcome.state is State.PENDING:
             return outcome
-        if name:
+        if outcome.state is State.FAILED:
+            failures[name] = outcome.text
+        elif name:
             arrived.add(name)
             delivery.details["arrived"] = sorted(arrived)
-    return outcome
+    return _combine(outcome, failures, arrived) if len(request.bodies) > 1 and failures else outcome
+
+
+def _combine(last: Outcome, failures: Mapping[str, str], arrived: Collection[str]) -> Outcome:
+    """The outcome of several requests of which some failed: each is named by whom it was for."""
+    said = [last.text] if last.state is not State.FAILED else []
+    text = " ".join([*said, *(f"{name}: {reason}" for name, reason in failures.items())])
+    return Outcome(State.WITH_ERRORS if arrived else State.FAILED, text)
 
 
 def _send_request(

@@ -93,6 +93,24 @@ def test_a_channel_that_has_it_does_not_get_it_again(slack, shop, callers):
     assert integration.deliveries.get().state == State.SUCCESS
 
 
+def test_a_channel_that_is_refused_keeps_no_other_from_getting_it(slack, shop, callers):
+    integration = slack_app(defaultChannels="gone,a,b")
+    refusal = b'{"ok": false, "error": "channel_not_found"}'
+    slack.answer = lambda path, count: (200, {}, refusal if count == 0 else b'{"ok": true}')
+    create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
+    deliver()
+    assert [request.json()["channel"] for request in slack.got] == ["gone", "a", "b"]
+    delivery = integration.deliveries.get()
+    assert (delivery.state, delivery.details["arrived"]) == (State.WITH_ERRORS, ["a", "b"])
+    assert "gone: Slack refused it: channel_not_found." in delivery.state_details
+    slack.answer = lambda path, count: (200, {}, refusal)
+    create_flag("shop", NewFlag(name="other"), caller=callers("admin"))
+    deliver()
+    delivery = integration.deliveries.latest("id")
+    assert delivery.state == State.FAILED
+    assert delivery.state_details.startswith("gone: Slack refused it: channel_not_found. a: Slack")
+
+
 def test_an_error_that_slack_answers_with_200_is_one(slack, shop, callers):
     slack.answer = lambda path, count: (200, {}, b'{"ok": false, "error": "channel_not_found"}')
     integration, nowhere = slack_app(defaultChannels="a"), slack_app()
