@@ -211,7 +211,10 @@ def _judge(answer: Answer, label: str, delivery: Delivery, request: Outgoing) ->
     errors = request.errors
     if 200 <= answer.status < 300:
         if refusal := request.find_refusal(answer):
-            return Outcome(State.FAILED, " ".join([refusal, *errors]))
+            text = " ".join([refusal, *errors])
+            if request.passes(refusal):
+                return Outcome(State.PENDING, text, _choose_delay(delivery))
+            return Outcome(State.FAILED, text)
         text = f"{label} was successful with status code: {answer.status}."
         return Outcome(State.WITH_ERRORS if errors else State.SUCCESS, " ".join([text, *errors]))
     text = " ".join([f"{label} failed with status code: {answer.status}.", *errors])

@@ -15,6 +15,8 @@ from integrations.providers import MASK
 SLACK_URL = "https://slack.com/api/chat.postMessage"
 SLACK_TAG = "slack"
 """Tags of this type name channels."""
+PASSING = ("fatal_error", "internal_error", "ratelimited", "request_timeout", "service_unavailable")
+"""Errors of Slack that may be none the next time."""
 _LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s]*)\)")
 _NOT_OK = re.compile(r'"ok"\s*:\s*false')
 _ERROR = re.compile(r'"error"\s*:\s*"(\w{1,100})"')
@@ -31,7 +33,7 @@ def make_slack_app(parameters: dict[str, Any], message: Message) -> Outgoing:
         "Authorization": f"Bearer {parameters['accessToken']}",
     }
     details = {"url": SLACK_URL, "channels": list(bodies), "body": body}
-    return Outgoing(SLACK_URL, bodies, headers, details, find_refusal=_find_slack_error)
+    return Outgoing(SLACK_URL, bodies, headers, details, find_refusal=_find_slack_error, passes=_passes)
 
 
 def make_slack_webhook(parameters: dict[str, Any], message: Message) -> Outgoing:
@@ -115,3 +117,7 @@ def _find_slack_error(answer: Answer) -> str:
         return ""
     error = _ERROR.search(answer.text)
     return f"Slack refused it: {error[1] if error else answer.text[:100]}."
+
+
+def _passes(refusal: str) -> bool:
+    return any(f" {error}." in refusal for error in PASSING)

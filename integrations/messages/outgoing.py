@@ -37,12 +37,16 @@ def _accept(answer: Answer) -> str:
     return ""
 
 
+def _never(refusal: str) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class Outgoing:
     """An HTTP request, or several with different bodies: ``bodies`` are by whom they are for, "" if there is only one.
 
     ``errors``: what is wrong with the integration's settings; the request is sent anyway. ``find_refusal`` says why an
-    answer with a status of success is none, or "".
+    answer with a status of success is none, or ""; ``passes``, whether such a refusal may be none the next time.
     """
 
     url: str
@@ -51,6 +55,7 @@ class Outgoing:
     details: dict[str, Any]
     errors: list[str] = field(default_factory=list)
     find_refusal: Callable[[Answer], str] = _accept
+    passes: Callable[[str], bool] = _never
 
 
 @dataclass(slots=True)

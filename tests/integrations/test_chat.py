@@ -121,6 +121,23 @@ def test_an_error_that_slack_answers_with_200_is_one(slack, shop, callers):
     assert "no channel" in nowhere.deliveries.get().state_details
 
 
+@pytest.mark.parametrize("error", ["internal_error", "service_unavailable", "ratelimited"])
+def test_an_error_of_slack_that_passes_is_tried_again(slack, shop, callers, error):
+    slack.answer = lambda path, count: (
+        200,
+        {},
+        b'{"ok": true}' if count else b'{"ok": false, "error": "%b"}' % error.encode(),
+    )
+    integration = slack_app(defaultChannels="a")
+    create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
+    deliver()
+    waiting = integration.deliveries.get()
+    assert (waiting.state, waiting.state_details) == (State.PENDING, f"Slack refused it: {error}.")
+    later(integration)
+    deliver()
+    assert integration.deliveries.get().state == State.SUCCESS
+
+
 def test_an_incoming_webhook(slack, shop, callers):
     make_integration(f"{slack.url}/hook", provider="slack", parameters={"emojiIcon": ":flag:"})
     create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
