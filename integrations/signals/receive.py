@@ -118,11 +118,10 @@ def _store(source: SignalSource, body: Mapping[str, Any]) -> Signal:
 def _apply(rule: SignalRule, item: Item) -> Result:
     """Applies the rule and returns what it did. A rule that cannot act does not keep others from acting."""
     result = {"rule": rule.name, "flag": rule.flag, "environment": rule.environment}
-    if rule.author is None:
-        return result | {
-            "result": "refused",
-            "why": "The account that saved this rule was deleted. Save the rule again.",
-        }
+    if rule.author is None or not rule.author.is_active:
+        what = "deactivated" if rule.author else "deleted"
+        why = f"The account that saved this rule was {what}. Save the rule again."
+        return result | {"result": "refused", "why": why}
     caller = Caller(user=rule.author)
     comment = f"Signal of {rule.source.name}: {item.summary or rule.name}"
     try:

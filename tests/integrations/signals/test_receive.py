@@ -7,7 +7,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.models import Grant
+from groups.models import Grant, User
 from integrations.models import Signal, SignalDone
 from integrations.signals.actions import save_rule
 from integrations.signals.receive import MAX_SIGNALS, delete_old_signals
@@ -133,6 +133,15 @@ def test_a_rule_has_the_rights_that_its_author_has_now(cart, source, people):
     people["member"].delete()
     rule.refresh_from_db()
     assert "Save the rule again" in send(make_body(make_alert()))["results"][0]["why"]
+
+
+def test_a_rule_of_somebody_who_was_deactivated_says_so(cart, source, people):
+    make_rule(source, author=people["member"])
+    User.objects.filter(pk=people["member"].pk).update(is_active=False)
+    [refused] = send(make_body(make_alert()))["results"]
+    assert refused["result"] == "refused"
+    assert refused["why"] == "The account that saved this rule was deactivated. Save the rule again."
+    assert is_on()
 
 
 def test_what_was_refused_is_tried_again_when_the_alert_is_repeated(cart, source, people):
