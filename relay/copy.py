@@ -1,6 +1,7 @@
 """Keeps a copy of what the upstream says to each scope, on disk too, and tells who waits for changes."""
 
 import asyncio
+import functools
 import hashlib
 import logging
 import random
@@ -21,6 +22,7 @@ log = logging.getLogger("flagadmin.relay")
 
 PREFIX = "flags-"
 FEATURES = "/api/client/features"
+AGAIN = "The upstream answers again"
 SOON = 0.5  # seconds
 MAX_AT_ONCE = 8  # scopes that are asked for at the same time
 
@@ -40,10 +42,10 @@ class Copy:
         """Called when tokens or flags may have changed."""
         self.heard_at = 0.0
         """The time of the upstream's last answer, in seconds since 1970."""
-        self.fault = ""
+        self._faults: dict[Scope | None, str] = {}  # by what was asked about: a scope, or tokens
         self._hurry = asyncio.Event()
         self._read_stored()
-        tokens.when_known = self.fetch
+        tokens.when_known, tokens.when_asked = self.fetch, functools.partial(self._note, None)
 
     def _read_stored(self) -> None:
         for name in self._storage.names(PREFIX):
@@ -129,9 +131,9 @@ class Copy:
             else:
                 raise UpstreamFailed(f"The upstream answered {answer.status} to a question about flags.")
         except UpstreamFailed as error:
-            self._failed(error)
+            self._note(token.scope, error)
             return
-        self._heard()
+        self._note(token.scope, None)
 
     def _read(self, scope: Scope, answer: Answer, before: Flags | None) -> tuple[Flags, Texts]:
         """Reads what the upstream answered, and stores it. In a thread, as both may take a while."""
@@ -183,12 +185,8 @@ class Copy:
 
     async def look(self) -> None:
         """Asks about all tokens, then for the flags of all scopes, and drops those that nobody may read any more."""
-        try:
+        with suppress(UpstreamFailed):  # which is noted already
             await self._tokens.check_all()
-        except UpstreamFailed as error:
-            self._failed(error)
-        else:
-            self._heard()
             self._drop_unneeded()
         limit = asyncio.Semaphore(MAX_AT_ONCE)
 
@@ -206,20 +204,27 @@ class Copy:
             self._changes.pop(scope, None)
             self._rested_at.pop(scope, None)
             self._storage.delete(_name_file(scope))
+        for about in [scope for scope in self._faults if scope is not None and scope not in needed]:
+            del self._faults[about]
         for scope, (source, _) in list(self._narrowed.items()):
             if self._flags.get(source.scope) is not source:
                 del self._narrowed[scope]
 
-    def _failed(self, error: UpstreamFailed) -> None:
-        if str(error) != self.fault:
-            log.warning("%s What was known before is served.", error)
-        self.fault = str(error)
+    @property
+    def fault(self) -> str:
+        """What is wrong with the upstream, or ""."""
+        return next(iter(self._faults.values()), "")
 
-    def _heard(self) -> None:
-        self.heard_at = time.time()
-        if self.fault:
-            log.warning("The upstream answers again")
-        self.fault = ""
+    def _note(self, about: Scope | None, failure: UpstreamFailed | None) -> None:
+        """Notes how a question to the upstream went."""
+        before = self.fault
+        if failure is not None:
+            self._faults[about] = str(failure)
+        else:
+            self.heard_at = time.time()
+            self._faults.pop(about, None)
+        if self.fault != before:
+            log.warning("%s", f"{self.fault} What was known before is served." if self.fault else AGAIN)
 
 
 def _name_file(scope: Scope) -> str:

@@ -75,6 +75,8 @@ class Tokens:
         self._refused: BoundedDict[str, float] = BoundedDict(MAX_REFUSED)  # by secret until when
         self._asking: dict[str, asyncio.Task[None]] = {}
         self.when_known: Callable[[Token], Awaitable[None]] | None = None
+        self.when_asked: Callable[[UpstreamFailed | None], object] = lambda failure: None
+        """Called after each question to the upstream, with what went wrong."""
         for document in _read_documents(storage.read(FILE)):
             if token := _read_token(document):
                 self._known[token.secret] = token
@@ -142,14 +144,21 @@ class Tokens:
 
     async def ask_about(self, secrets: Sequence[str]) -> None:
         """Takes over what the upstream says of them. Raises UpstreamFailed; then everything stays as it is."""
+        try:
+            valid = await self._find_valid(secrets)
+        except UpstreamFailed as error:
+            self.when_asked(error)
+            raise
+        self.when_asked(None)
+        await self._keep(secrets, valid)
+
+    async def _find_valid(self, secrets: Sequence[str]) -> list[Token]:
         answer = await self._ask("POST", "/edge/validate", body={"tokens": list(secrets)})
         if answer.status == 404:
-            valid = [token for secret in secrets if (token := await self._try(secret))]
-        elif answer.status == 200:
-            valid = _read_valid(answer, secrets)
-        else:
+            return [token for secret in secrets if (token := await self._try(secret))]
+        if answer.status != 200:
             raise UpstreamFailed(f"The upstream answered {answer.status} to a question about tokens.")
-        await self._keep(secrets, valid)
+        return _read_valid(answer, secrets)
 
     async def _try(self, secret: str) -> Token | None:
         """For servers without `/edge/validate`, tries whether the token, which says its scope, can read flags."""

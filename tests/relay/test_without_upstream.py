@@ -46,6 +46,19 @@ def test_a_relay_starts_from_its_disk(tmp_path: Path) -> None:
             assert wait_until(lambda: relay.health()["health"] == "GOOD")
 
 
+def test_a_relay_that_has_never_reached_its_upstream_says_so(tmp_path: Path) -> None:
+    upstream = filled()
+    with running(upstream):
+        port = upstream.port
+    with relaying(port, tmp_path, "--token", BACKEND) as relay:
+        assert wait_until(lambda: relay.health()["health"] == "DEGRADED")
+        assert "cannot be asked" in relay.health()["faults"][0]
+        assert wait_until(lambda: relay.health()["secondsWithoutUpstream"] >= 2)
+        with running(upstream, port):
+            assert wait_until(lambda: relay.health()["health"] == "GOOD")
+            assert relay.flags(BACKEND) == ["a"]
+
+
 @pytest.mark.parametrize("mode", ["hanging", "html", "refusing", 500, 401, 404, 302])
 def test_an_upstream_that_fails_changes_nothing(tmp_path: Path, mode: str | int) -> None:
     upstream = filled()
