@@ -53,8 +53,10 @@ class Presence:
         now = time.monotonic()
         self._behind = {id_: kept for id_, kept in self._behind.items() if now - kept[0] < FORGOTTEN}
         for report in reports:
-            if report["id"] in self._behind or len(self._behind) < MAX_BEHIND:
-                self._behind[report["id"]] = now - report.pop("secondsAgo", 0), report
+            at = now - report.pop("secondsAgo", 0)
+            known_at, _ = self._behind.get(report["id"], (at, None))
+            if at >= known_at and (report["id"] in self._behind or len(self._behind) < MAX_BEHIND):
+                self._behind[report["id"]] = at, report
 
     def describe(self) -> list[Report]:
         now = time.monotonic()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from operator import attrgetter
 
 from django.utils import timezone
 from prometheus_client import Gauge
@@ -24,17 +25,22 @@ _CHANGING = [field.name for field in Relay._meta.concrete_fields if not field.pr
 
 @transactional
 def store_relays(relays: Sequence[Relay]) -> None:
-    """Replaces what they said before."""
-    unique = {relay.identifier: relay for relay in relays}
+    """Replaces what they said before, but for what was said later: other relays pass reports on."""
+    latest = {relay.identifier: relay for relay in sorted(relays, key=attrgetter("heard_at"))}
+    # Those of a clock that was ahead are replaced.
+    known = Relay.objects.filter(identifier__in=latest, heard_at__lte=timezone.now()).select_for_update()
+    heard_at = dict(known.order_by("identifier").values_list("identifier", "heard_at"))
     in_order = [
-        unique[identifier] for identifier in sorted(unique)
-    ]  # so that two reports do not wait for each other
+        relay
+        for identifier, relay in sorted(latest.items())  # so that two reports do not wait for each other
+        if identifier not in heard_at or relay.heard_at >= heard_at[identifier]
+    ]
     Relay.objects.bulk_create(
         in_order, update_conflicts=True, unique_fields=["identifier"], update_fields=_CHANGING
     )
     if Relay.objects.count() > MAX_RELAYS:
-        latest = Relay.objects.order_by("-heard_at")[:MAX_RELAYS].values("identifier")
-        Relay.objects.exclude(identifier__in=latest).delete()
+        kept = Relay.objects.order_by("-heard_at")[:MAX_RELAYS].values("identifier")
+        Relay.objects.exclude(identifier__in=kept).delete()
 
 
 def review_relays() -> None:

@@ -1,7 +1,11 @@
 """A relay tells its upstream how it is, and of the relays behind it."""
 
 from pathlib import Path
+from typing import Any
 
+from relay.options import Options
+from relay.presence import Presence
+from relay.storage import Storage
 from tests.support.live_server import wait_until
 from tests.support.relay import BACKEND, flag, relaying
 from tests.support.upstream import Upstream, make_token, running
@@ -25,6 +29,18 @@ def test_a_relay_reports_itself_and_those_behind_it(tmp_path: Path) -> None:
         identity = (tmp_path / "near" / "identity").read_text()
         assert upstream.relays[identity]["tokens"] == 1
         assert upstream.relays[identity]["streams"] <= 1
+
+
+def test_a_report_that_comes_late_replaces_no_later_one(tmp_path: Path) -> None:
+    nobody: Any = None
+    storage = Storage(tmp_path)
+    presence = Presence(
+        Options(upstream="http://x", data=tmp_path), storage, nobody, nobody, nobody, nobody, nobody
+    )
+    for ago, tokens in ((10, 2), (900, 1), (5, 3)):
+        presence.take([{"id": "behind", "secondsAgo": ago, "tokens": tokens}])
+        assert presence._behind["behind"][1]["tokens"] == max(tokens, 2)
+    storage.close()
 
 
 def test_an_upstream_that_does_not_know_relays_is_asked_once(tmp_path: Path) -> None:

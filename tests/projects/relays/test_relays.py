@@ -62,6 +62,18 @@ def test_the_last_report_of_each_is_listed(backend: Any, api: Any, standing_cloc
     assert us["lastReportAt"] < at["lastReportAt"]
 
 
+def test_a_report_that_is_passed_on_late_replaces_no_later_one(backend: Any, api: Any) -> None:
+    """As of a relay that is behind two others in turns."""
+    assert report(backend, make_report(tokens=2, secondsAgo=10)) == 202
+    assert report(backend, make_report(tokens=1, secondsAgo=900)) == 202
+    assert report(backend, make_report(tokens=2, secondsAgo=5), make_report(tokens=1, secondsAgo=900)) == 202
+    [listed] = api["admin"].get(API).json()["relays"]
+    assert (listed["tokens"], listed["state"]) == (2, "working")
+    Relay.objects.update(heard_at=timezone.now() + timedelta(days=1))  # when the clock was wrong
+    assert report(backend, make_report(tokens=3)) == 202
+    assert Relay.objects.get().tokens == 3
+
+
 @pytest.mark.parametrize(
     ("fields", "seconds_later", "state", "words"),
     [
