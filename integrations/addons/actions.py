@@ -63,6 +63,7 @@ def update_integration(
     check_expected(expected, before)
     _check_may_tell([*integration.events, *values["events"]], caller)
     _assign(integration, values)
+    integration.send_after = timezone.now()  # what waits may arrive now
     integration.save()
     _record_update(integration, before, make_integration_document(integration), caller)
     return integration

@@ -15,7 +15,8 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
-from integrations.addons.actions import make_signing_key, send_again, send_test
+from integrations.addons.actions import make_signing_key, send_again, send_test, update_integration
+from integrations.addons.documents import make_integration_document
 from integrations.deliveries import sender
 from integrations.deliveries.connections import TIMEOUT, overdue
 from integrations.deliveries.outbox import relay, settle
@@ -143,6 +144,19 @@ def test_a_failing_receiver_is_tried_again_and_holds_its_order(receiver):
     assert names_at(receiver) == ["a", "a", "a", "b"]
     assert len({request.headers["webhook-id"] for request in receiver.got}) == 2
     assert states(integration) == [State.SUCCESS] * 2
+
+
+def test_what_waits_is_tried_at_once_after_the_integration_was_changed(receiver, callers):
+    integration = make_integration(f"{receiver.url}/wrong")
+    receiver.answer = lambda path, count: (503 if path == "/wrong" else 200, {}, b"")
+    happen("a")
+    deliver()
+    deliver()
+    assert names_at(receiver, "/wrong") == ["a"]
+    values = make_integration_document(integration) | {"parameters": {"url": f"{receiver.url}/right"}}
+    update_integration(integration.pk, values, caller=callers("admin"))
+    deliver()
+    assert names_at(receiver, "/right") == ["a"]
 
 
 def test_after_a_day_it_is_given_up_and_the_next_is_sent(receiver):
