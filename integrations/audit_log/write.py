@@ -6,10 +6,12 @@ have the id of their event.
 """
 
 import logging
+import os
 import socket
 import sys
 import threading
 from logging.handlers import SysLogHandler, WatchedFileHandler
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
@@ -57,9 +59,19 @@ def make_handler(target: str) -> logging.Handler:
     elif target.startswith("syslog"):
         handler = _make_syslog(target)
     else:
+        _end_line(Path(target))
         handler = WatchedFileHandler(target, encoding="utf-8", delay=True)
     handler.handleError = _raise  # type: ignore[method-assign]
     return handler
+
+
+def _end_line(path: Path) -> None:
+    """Ends a line that was cut, as by a full disk: the next one would be part of it."""
+    if path.is_file() and path.stat().st_size:
+        with path.open("ab+") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
 
 
 def _make_syslog(target: str) -> SysLogHandler:

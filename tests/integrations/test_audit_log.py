@@ -108,6 +108,22 @@ def test_what_cannot_be_written_is_written_later(make_handler, tmp_path):
     assert subjects((tmp_path / "log").read_text()) == ["a"]
 
 
+def test_a_line_that_was_cut_swallows_no_other(make_handler, tmp_path):
+    """As when the disk was full."""
+    path = tmp_path / "log"
+    path.write_text('{"id": 1}\n{"id": 2, "ty')
+    happen("a")
+    settle()
+    write_batch(make_handler(path))
+    first, cut, line = path.read_text().splitlines()
+    assert (first, cut) == ('{"id": 1}', '{"id": 2, "ty')
+    assert subjects(line) == ["a"]
+    happen("b")
+    settle()
+    write_batch(make_handler(path))
+    assert len(path.read_text().splitlines()) == 4
+
+
 def test_only_one_server_writes_until_its_claim_ends(make_handler, tmp_path):
     happen("a")
     settle()
