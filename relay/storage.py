@@ -1,5 +1,6 @@
 """The directory of what a relay keeps: readable by its owner only, each file written as a whole or not at all."""
 
+import errno
 import fcntl
 import logging
 import os
@@ -72,7 +73,12 @@ class Storage:
                 self._appended = ""
                 self._descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 self._appended = name
-            return os.write(self._descriptor, line + b"\n") == len(line) + 1
+            written = os.write(self._descriptor, line + b"\n")
+            if written == len(line) + 1:
+                return True
+            # The next line must not begin within this one.
+            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             self._failed(error)
             return False

@@ -190,6 +190,22 @@ def test_a_full_disk_is_said_and_survived(tmp_path: Path, monkeypatch: pytest.Mo
     assert not list(tmp_path.glob("*.new"))
 
 
+def test_a_line_that_does_not_fit_on_the_disk_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, write = Disk(tmp_path), os.write
+    with monkeypatch.context() as full:
+        full.setattr("relay.storage.os.write", lambda file, text: write(file, text[: len(text) // 2]))
+        disk.add(1)
+    assert disk.storage.fault
+    disk.add(2)
+    disk.add(4)
+    disk.storage.close()
+    again = Disk(tmp_path)  # as after a kill
+    again.send()
+    assert again.total() == 6
+
+
 def test_many_counts_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relay.reports.MAX_ENTRIES", 2)
     disk = Disk(tmp_path)
