@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from threading import Lock
 
 from playground.engine.active import ActiveFlags, Pieces
 from playground.engine.outcomes import FlagOutcome
@@ -26,6 +27,7 @@ class Toggles:
         self._snapshot, self._fragments = snapshot, flags
         self._earlier = earlier._flags if earlier else None
         self._flags: ActiveFlags[bytes] | None = None
+        self._making = Lock()
 
     @property
     def are_compiled(self) -> bool:
@@ -33,12 +35,15 @@ class Toggles:
 
     @property
     def flags(self) -> ActiveFlags[bytes]:
-        """Writes what can stand in an answer, the first time."""
-        flags = self._flags
-        if flags is None:
-            flags = self._flags = ActiveFlags(self._snapshot, self._write_pieces, self._earlier)
-            self._earlier = None
-        return flags
+        """Writes what can stand in an answer, the first time. Others who ask meanwhile wait for it."""
+        return self._flags or self._make()
+
+    def _make(self) -> ActiveFlags[bytes]:
+        with self._making:
+            if self._flags is None:
+                self._flags = ActiveFlags(self._snapshot, self._write_pieces, self._earlier)
+                self._earlier = None
+            return self._flags
 
     def _write_pieces(self, position: int) -> Pieces[bytes]:
         return _write_pieces(self._snapshot.flags[position].name, self._fragments[position])

@@ -1,6 +1,10 @@
 """A snapshot that reuses parts of an earlier one gives the same results as one compiled from scratch."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -11,6 +15,7 @@ from flagadmin.core.document import Document
 from playground.engine import active
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
+from playground.response import frontend
 from playground.response.frontend import render_toggles
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
@@ -267,3 +272,25 @@ def test_a_flag_with_a_segment_follows_it() -> None:
         False,
         True,
     ]
+
+
+def test_those_who_ask_first_at_the_same_time_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a change, many do."""
+    snapshot = compile_playground([flag(name="f01") | {"project": "p0"}], {}, environment="production")
+    made, all_ask = list[active.ActiveFlags[bytes]](), Barrier(4)
+
+    class Slow(active.ActiveFlags[bytes]):
+        def __init__(self, *arguments: Any) -> None:
+            made.append(self)
+            sleep(0.05)
+            super().__init__(*arguments)
+
+    def ask(_: int) -> active.ActiveFlags[bytes]:
+        all_ask.wait(10)
+        return snapshot.toggles.flags
+
+    monkeypatch.setattr(frontend, "ActiveFlags", Slow)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert made == found[:1]
+    assert len(set(map(id, found))) == 1
