@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import orjson
@@ -41,6 +42,7 @@ class Flags:
         self._inlined: Body | None = None
         self._compiled: ResponseSnapshot | None = None
         self._prepared: Prepared | None = None
+        self._preparing = Lock()
 
     @property
     def etag(self) -> str:
@@ -91,15 +93,17 @@ class Flags:
     def prepare(self, before: Flags | None = None) -> Prepared:
         """Prepares the evaluation. Compiles the flags the first time: some milliseconds for a hundred of them.
 
-        Of the flags `before`, in the same scope, those that have not changed are taken over.
+        Until then, to be called in a thread, in which others who ask wait. Of the flags `before`, in the same scope,
+        those that have not changed are taken over.
         """
-        if self._prepared is None:
-            self._compiled = self._compile(before)
-            digest = hashlib.blake2b(self._mark.encode(), digest_size=7).digest()
-            prepared = Prepared(self._compiled, {repr(self.scope): int.from_bytes(digest, "big")})
-            _ = prepared.toggles, prepared.snapshot.batch
-            self._prepared = prepared
-        return self._prepared
+        with self._preparing:
+            if self._prepared is None:
+                self._compiled = self._compile(before)
+                digest = hashlib.blake2b(self._mark.encode(), digest_size=7).digest()
+                prepared = Prepared(self._compiled, {repr(self.scope): int.from_bytes(digest, "big")})
+                _ = prepared.toggles, prepared.snapshot.batch
+                self._prepared = prepared
+            return self._prepared
 
     @property
     def _mark(self) -> str:

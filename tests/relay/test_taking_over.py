@@ -1,6 +1,10 @@
 """A relay takes over what has not changed in the flags before, and answers as if it had read all of them anew."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
+from typing import Any
 
 import orjson
 import pytest
@@ -117,3 +121,23 @@ def test_members_that_make_no_sense_keep_nothing_from_being_followed(member: str
     for flags in (now, now.narrowed(("shop",))):
         inlined = orjson.loads(flags.body(knows_segments=False).body)
         assert [own["name"] for own in inlined["features"]] == ["known", "strange", "new"]
+
+
+def test_those_who_ask_first_at_the_same_time_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As browsers do when a relay has started."""
+    flags, compiled, all_ask = read([flag("a")], []), list[Flags](), Barrier(4)
+    compile_once = Flags._compile
+
+    def compile_slowly(own: Flags, before: Flags | None) -> Any:
+        compiled.append(own)
+        sleep(0.05)
+        return compile_once(own, before)
+
+    def ask(_: int) -> Any:
+        all_ask.wait(10)
+        return flags.prepare()
+
+    monkeypatch.setattr(Flags, "_compile", compile_slowly)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert len(compiled) == len(set(map(id, found))) == 1
