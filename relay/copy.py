@@ -36,6 +36,7 @@ class Copy:
         self._flags: dict[Scope, Flags] = {}
         self._changes: dict[Scope, Changes] = {}
         self._narrowed: dict[Scope, tuple[Flags, Flags]] = {}  # what was narrowed, and the result
+        self._narrowing: dict[Scope, asyncio.Task[None]] = {}
         self._fetching: dict[Scope, asyncio.Task[None]] = {}
         self._rested_at: dict[Scope, float] = {}  # by the event loop's clock
         self.when_changed: Callable[[], object] = lambda: None
@@ -74,9 +75,28 @@ class Copy:
 
     async def find(self, token: Token) -> Flags:
         """Raises ServiceUnavailable if nothing is known of what the token can read."""
-        if token.kind == BACKEND and token.scope not in self._flags:
+        if token.kind != BACKEND:
+            return await self.find_part(token.scope)
+        if token.scope not in self._flags:
             await self.fetch(token)
-        return self.get(token.scope, is_whole=token.kind == BACKEND)
+        return self.get(token.scope, is_whole=True)
+
+    async def find_part(self, scope: Scope) -> Flags:
+        """As `get`; what that would have to make, a thread makes once for all who wait. Raises ServiceUnavailable."""
+        source, kept = self._flags.get(scope) or self._find_wider(scope), self._narrowed.get(scope)
+        if source is None or source.scope == scope:
+            return self.get(scope)
+        if kept is None or kept[0] is not source:
+            task = self._narrowing.get(scope)
+            if task is None:
+                task = self._narrowing[scope] = asyncio.ensure_future(self._narrow(scope, source))
+                task.add_done_callback(lambda _: self._narrowing.pop(scope, None))
+            await asyncio.shield(task)
+            return self.get(scope)
+        return kept[1]
+
+    async def _narrow(self, scope: Scope, source: Flags) -> None:
+        self._narrowed[scope] = source, await asyncio.to_thread(source.narrowed, scope[1])
 
     def get(self, scope: Scope, *, is_whole: bool = False) -> Flags:
         """The flags of a scope; unless ``is_whole``, that part of a wider one's will do. Raises ServiceUnavailable."""

@@ -121,7 +121,7 @@ class Streams:
         }
 
     async def _read_state(self, scope: Scope) -> State:
-        prepared = await prepare(self._copy.get(scope))
+        prepared = await prepare(await self._copy.find_part(scope))
         return make_state(prepared.state, prepared.snapshot)
 
     async def keep_alive(self) -> None:

@@ -1,11 +1,14 @@
 """When a relay asks for flags: what it is told of is never missed, and one question serves all who wait."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from relay.changes import Texts
 from relay.copy import Copy
@@ -13,6 +16,7 @@ from relay.flags import Flags
 from relay.storage import Storage
 from relay.tokens import Token, Tokens
 from relay.upstream import Answer
+from tests.support.event_loop import run
 from tests.support.quick_loop import run_quickly
 from tests.support.relay import BACKEND, flag
 from tests.support.upstream import make_token
@@ -114,3 +118,36 @@ def test_half_of_the_time_is_left_to_others(tmp_path: Path) -> None:
         assert 8 * SECONDS <= seconds() - began < 9 * SECONDS
 
     follow(tmp_path, act, Busy)
+
+
+def test_the_part_of_a_project_is_made_once_and_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For all who ask for it after a change: of megabytes, that takes a while."""
+    wide, narrow = "*:development.wide-secret", "shop:development.web-secret"
+    known = {wide: make_token(wide, "client", "*"), narrow: make_token(narrow, "frontend", "shop")}
+    makers, make, storage = list[int](), Flags.narrowed, Storage(tmp_path)
+
+    async def ask(method: str, path: str, *, body: Any = None, **_: Any) -> Answer:
+        if path == "/edge/validate":
+            return Answer(200, {}, orjson.dumps({"tokens": [known[secret] for secret in body["tokens"]]}))
+        return Answer(200, {}, orjson.dumps({"features": [flag("a"), flag("b", "other")]}))
+
+    def make_slowly(flags: Flags, projects: tuple[str, ...]) -> Flags:
+        makers.append(threading.get_ident())
+        time.sleep(0.05)
+        return make(flags, projects)
+
+    async def live() -> None:
+        tokens = Tokens(storage, ask)
+        copy = Copy(storage, ask, tokens, interval=3_600)
+        await tokens.find(wide)
+        token = await tokens.find(narrow)
+        found = await asyncio.gather(*(copy.find(token) for _ in range(3)), copy.find_part(token.scope))
+        assert [[each["name"] for each in flags.features] for flags in found] == [["a"]] * 4
+        assert len(makers) == 1
+        assert threading.get_ident() not in makers
+
+    monkeypatch.setattr(Flags, "narrowed", make_slowly)
+    run(live)
+    storage.close()
