@@ -73,6 +73,23 @@ class _Flag(NamedTuple, Generic[T]):
     strategies: tuple[_Strategy[T], ...]
 
 
+class Left(NamedTuple, Generic[T]):
+    """What a later snapshot can take over. Not the earlier snapshot, which would stay in memory with its batch."""
+
+    flags: tuple[CompiledFlag, ...]
+    prepared: list[_Flag[T] | None]
+    tested: _Tested
+
+    def find_known(self, snapshot: Snapshot) -> dict[int, _Flag[T]]:
+        """What is prepared of the flags of a later snapshot, by id. Empty if too much would be kept in vain."""
+        flags = set(map(id, snapshot.flags))
+        still = sum(id(flag) in flags for flag in self.flags)
+        if self.tested.is_worn or still < MOSTLY * len(self.flags):
+            return {}
+        prepared = zip(self.flags, self.prepared, strict=True)
+        return {id(flag): its_own for flag, its_own in prepared if its_own is not None}
+
+
 class ActiveFlags(Generic[T]):
     """The flags of a snapshot that can be on. Immutable; safe to share."""
 
@@ -80,16 +97,16 @@ class ActiveFlags(Generic[T]):
         self,
         snapshot: Snapshot,
         pieces_of: Callable[[int], Pieces[T]],
-        earlier: ActiveFlags[T] | None = None,
+        earlier: Left[T] | None = None,
     ) -> None:
         """`pieces_of` returns the pieces of the flag at a position.
 
-        What was prepared of flags that are the same objects as in the snapshot of `earlier`, from which this one was
+        What was prepared of flags that are the same objects as in an `earlier` snapshot, from which this one was
         compiled, is taken over.
         """
         self._snapshot = snapshot
-        known = earlier._find_known(snapshot) if earlier else {}
-        self._tested: _Tested = _Tested(snapshot, earlier._tested if earlier and known else None)
+        known = earlier.find_known(snapshot) if earlier else {}
+        self._tested = _Tested(snapshot, earlier.tested if earlier and known else None)
         apart = _find_dependent(snapshot)
         self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
         self._runs: list[tuple[list[_Flag[T]], str, Pieces[T] | None]] = []
@@ -111,14 +128,9 @@ class ActiveFlags(Generic[T]):
             self._prepared.append(prepared)
         self._runs.append((run, "", None))
 
-    def _find_known(self, snapshot: Snapshot) -> dict[int, _Flag[T]]:
-        """What is prepared of the flags of a later snapshot, by id. Empty if too much would be kept in vain."""
-        flags = set(map(id, snapshot.flags))
-        still = sum(id(flag) in flags for flag in self._snapshot.flags)
-        if self._tested.is_worn or still < MOSTLY * len(self._prepared):
-            return {}
-        prepared = zip(self._snapshot.flags, self._prepared, strict=True)
-        return {id(flag): its_own for flag, its_own in prepared if its_own is not None}
+    @property
+    def left(self) -> Left[T]:
+        return Left(self._snapshot.flags, self._prepared, self._tested)
 
     def _prepare(self, flag: CompiledFlag, pieces: Pieces[T]) -> _Flag[T]:
         return _Flag(tuple(self._prepare_strategies(flag, pieces)))

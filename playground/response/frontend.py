@@ -25,7 +25,7 @@ class Toggles:
         """`flags` are the fragments of the snapshot's flags. From `earlier` ones, of the snapshot that this one was
         compiled from, flags that have not changed are taken over."""
         self._snapshot, self._fragments = snapshot, flags
-        self._earlier = earlier._flags if earlier else None
+        self._earlier = earlier._flags.left if earlier and earlier._flags else None
         self._flags: ActiveFlags[bytes] | None = None
         self._making = Lock()
 

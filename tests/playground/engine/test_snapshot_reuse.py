@@ -1,6 +1,8 @@
 """A snapshot that reuses parts of an earlier one gives the same results as one compiled from scratch."""
 
+import gc
 import random
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from time import sleep
@@ -294,3 +296,21 @@ def test_those_who_ask_first_at_the_same_time_wait_for_one(monkeypatch: pytest.M
         found = list(pool.map(ask, range(4)))
     assert made == found[:1]
     assert len(set(map(id, found))) == 1
+
+
+def test_toggles_that_nobody_asks_for_keep_no_earlier_snapshot() -> None:
+    flags = [flag(name=f"f{number}") | {"project": "p0"} for number in range(20)]
+    first = compile_playground(flags, {}, environment="production")
+    first.lay_out()
+    rendered(first, {})
+    left = weakref.ref(first.snapshot)
+    second = compile_playground(
+        [*flags[:-1], flag(rollout("50"), name="f19") | {"project": "p0"}],
+        {},
+        environment="production",
+        earlier=first,
+    )
+    del first
+    gc.collect()
+    assert left() is None
+    rendered(second, {})
