@@ -16,6 +16,8 @@ _PURPOSE = "integrations"
 class SecretKeyChanged(Exception):
     """The secrets were encrypted with another SECRET_KEY."""
 
+    message = "SECRET_KEY has changed. Enter the secrets of this integration again."
+
 
 class Integration(models.Model):
     """A destination of events, and which events. Without projects or environments (or with "*"): those of all.

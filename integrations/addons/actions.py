@@ -15,7 +15,7 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Problem, ValidationError, check_problems
+from flagadmin.core.errors import InvalidOperation, Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from integrations.addons.documents import make_integration_document, name_of
@@ -81,9 +81,15 @@ def delete_integration(integration_id: int, *, expected: Expected = None, caller
 
 @transactional
 def make_signing_key(integration_id: int, *, caller: Caller) -> str:
-    """Returns the key, which cannot be read later. The one before stays valid for a day. Raises NotFound, NoAccess."""
+    """Returns the key, which cannot be read later. The one before stays valid for a day.
+
+    Raises NotFound, NoAccess, InvalidOperation (the secrets, which are kept, cannot be read).
+    """
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
-    stored = _read_secrets(integration)
+    try:
+        stored = integration.secrets()
+    except SecretKeyChanged as error:
+        raise InvalidOperation(error.message) from error
     key = f"whsec_{base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()}"
     until = time.time() + OLD_KEY_SECONDS
     earlier = [{"key": old["key"], "until": until} for old in stored["keys"][:1]]

@@ -77,7 +77,7 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
     try:
         secrets = integration.secrets()
     except SecretKeyChanged:
-        return Outcome(State.FAILED, "SECRET_KEY has changed. Enter the secrets of this integration again.")
+        return Outcome(State.FAILED, SecretKeyChanged.message)
     if integration.only_if_users_change and delivery.event_id:
         message.effect = _find_effect(integration, event)
         if message.effect is not None and message.effect.is_nothing:

@@ -121,6 +121,22 @@ def test_a_secret_that_cannot_be_read_any_more_is_not_left_out_unseen(api, setti
     assert send(api["editor"], left_out, to=stored.pk)["parameters"] == {"url": MASK}
 
 
+def test_a_signing_key_does_not_replace_secrets_that_cannot_be_read(api, settings):
+    stored = make_integration("https://a.example/hook")
+    before, key = stored.encrypted, settings.SECRET_KEY
+    settings.SECRET_KEY = "another-key-that-is-long-enough-for-this-1234567890"
+    settings.SECRET_KEY_FALLBACKS = []
+    refused = api["editor"].post(f"{ADDONS}/{stored.pk}/signing-key")
+    assert (refused.status_code, refused.json()["message"]) == (
+        403,
+        "SECRET_KEY has changed. Enter the secrets of this integration again.",
+    )
+    settings.SECRET_KEY = key
+    stored.refresh_from_db()
+    assert stored.encrypted == before
+    assert stored.secrets()["parameters"] == {"url": "https://a.example/hook"}
+
+
 def test_rights_and_what_is_missing(api):
     stored = make_integration("https://a.example/hook")
     send(api["viewer"], WEBHOOK, status=403)
