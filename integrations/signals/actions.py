@@ -14,10 +14,8 @@ from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from groups.tokens import hash_secret
-from integrations.models import SignalRule, SignalSource
-from integrations.signals.documents import make_rule_document, make_source_document
 from integrations.models import SignalDone, SignalRule, SignalSource
-from integrations.signals.documents import Document, make_rule_document, make_source_document
+from integrations.signals.documents import make_rule_document, make_source_document
 from integrations.signals.queries import find_rule, find_source
 from integrations.signals.rules import find_rule_problems, find_source_problems
 from projects.access import access_flag
