@@ -196,7 +196,7 @@ PLAN_TRICKS: dict[str, Any] = {
     "edit the active milestone": lambda c, b: edit_milestone(c, 1),
     "edit the next milestone": lambda c, b: edit_milestone(c, 2),
     "start another milestone": lambda c, b: [
-        c.put(f"{PLACE}/progressions/{(plan := running_plan()).active_id}", {"transitionCondition": {}}),
+        c.delete(f"{PLACE}/progressions/{(plan := running_plan()).active_id}"),
         c.post(f"{url_of(plan, 2)}/start"),
     ],
     "remove a plan with its strategies": lambda c, b: c.delete(url_of(running_plan())),
