@@ -15,6 +15,7 @@ from flagadmin.core.change_options import changing, get_comment
 from flagadmin.core.errors import ValidationError, check_problems
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.query_parameters import has_keyword, read_boolean
 from flagadmin.core.http.request_bodies import StrictJSONParser
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -170,8 +171,8 @@ class BatchViewSet(ViewSet):
             features=tuple(query.get("features", ())),
             tag=query.get("tag"),
             project=query.get("project"),
-            full_segments=wants_full_segments(request),
-            saved_contexts=wants_saved_contexts(request),
+            full_segments=has_keyword(request, "segments", "full"),
+            saved_contexts=read_boolean(request, "savedContexts"),
         )
         document = export_selection(selection, caller=self.caller)
         headers = {"Content-Disposition": f'attachment; filename="{make_file_name(selection)}"'}
@@ -273,22 +274,6 @@ def wants_report(request: ApiRequest) -> bool:
     """Whether the request has ``?report=1`` or ``Prefer: return=representation`` (RFC 7240)."""
     preferences = request.headers.get("Prefer", "").replace(" ", "").lower().split(",")
     return request.query_params.get("report") in ("1", "true") or "return=representation" in preferences
-
-
-def wants_full_segments(request: ApiRequest) -> bool:
-    """Whether the request has ``?segments=full``. Raises ValidationError for any other value."""
-    text = request.query_params.get("segments")
-    if text not in (None, "full"):
-        raise ValidationError.at("segments", f'must be full or absent, not "{text[:100]}"')
-    return text == "full"
-
-
-def wants_saved_contexts(request: ApiRequest) -> bool:
-    """Whether the request has ``?savedContexts=true``. Raises ValidationError if it is neither true nor false."""
-    text = request.query_params.get("savedContexts", "false")
-    if text not in ("true", "1", "false", "0"):
-        raise ValidationError.at("savedContexts", f'must be true or false, not "{text[:100]}"')
-    return text in ("true", "1")
 
 
 def import_report(run: ImportRun) -> dict[str, Any]:

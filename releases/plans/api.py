@@ -6,8 +6,8 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.query_parameters import read_boolean
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
@@ -110,7 +110,7 @@ class ReleasePlanViewSet(PlansOfFlag):
     )
     def destroy(self, request: ApiRequest, plan_id: str, **where: Any) -> Response:
         """Remove a release plan, and the strategies of its active milestone."""
-        keep = keeps_strategies(request)
+        keep = read_boolean(request, "keepStrategies")
         actions.remove_plan(self.flag_path, plan_id, keep_strategies=keep, caller=self.caller)
         return Response()
 
@@ -142,14 +142,6 @@ class ReleasePlanViewSet(PlansOfFlag):
         )
         strategies = milestone_document(milestone)["strategies"]
         return Response(next(strategy for strategy in strategies if strategy["id"] == strategy_id))
-
-
-def keeps_strategies(request: ApiRequest) -> bool:
-    """Whether the request has ``?keepStrategies=true``. Raises ValidationError if it is neither true nor false."""
-    text = request.query_params.get("keepStrategies", "false")
-    if text not in ("true", "1", "false", "0"):
-        raise ValidationError.at("keepStrategies", f'must be true or false, not "{text[:100]}"')
-    return text in ("true", "1")
 
 
 class ProgressionViewSet(PlansOfFlag):

@@ -32,12 +32,32 @@ def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, calle
     Raises NotFound, NoAccess, ValidationError.
     """
     request = access_own_for_update(project_id, request_id, caller)
-    wanted = sorted(set(ids))
+    _save_reviewers(request, set(ids), caller)
+
+
+@transactional
+def ask_reviewer(project_id: str, request_id: int, user_id: int, *, caller: Caller) -> None:
+    """Asks one more person. Raises NotFound, NoAccess, ValidationError."""
+    request = access_own_for_update(project_id, request_id, caller)
+    _save_reviewers(request, {*_list_asked(request), user_id}, caller)
+
+
+@transactional
+def remove_reviewer(project_id: str, request_id: int, user_id: int, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    request = access_own_for_update(project_id, request_id, caller)
+    _save_reviewers(request, _list_asked(request) - {user_id}, caller)
+
+
+def _list_asked(request: ChangeRequest) -> set[int]:
+    return set(request.reviewers.values_list("pk", flat=True))
+
+
+def _save_reviewers(request: ChangeRequest, wanted: set[int], caller: Caller) -> None:
     if len(wanted) > MAX_REVIEWERS:
         raise ValidationError.at("reviewers", f"must be at most {MAX_REVIEWERS}, not {len(wanted)}")
-    known = {user.pk for user in list_approvers(project_id, request.environment_id)}
-    known.update(request.reviewers.values_list("pk", flat=True))
-    if unknown := [pk for pk in wanted if pk not in known]:
+    known = {user.pk for user in list_approvers(request.project_id, request.environment_id)}
+    if unknown := sorted(wanted - known - _list_asked(request)):
         raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
     before = list_reviewers(request)
     request.reviewers.set(wanted)

@@ -169,16 +169,12 @@ class SetReviewers(RequestAction):
 
     def act(self) -> str:
         project_id, number = self.target
-        request = access_request(project_id, number, self.caller)
-        asked = set(request.reviewers.values_list("pk", flat=True))
         if removed := self.request.POST.get("remove"):
-            wanted = {pk for pk in asked if str(pk) != removed}
-            done = "They are no longer asked for a review."
-        else:
-            user = self.find_reviewer(request)
-            wanted, done = asked | {user.pk}, f"Asked {user.display_name} for a review."
-        details.set_reviewers(project_id, number, wanted, caller=self.caller)
-        return done
+            details.remove_reviewer(project_id, number, path_id(removed, "User"), caller=self.caller)
+            return "They are no longer asked for a review."
+        user = self.find_reviewer(access_request(project_id, number, self.caller))
+        details.ask_reviewer(project_id, number, user.pk, caller=self.caller)
+        return f"Asked {user.display_name} for a review."
 
     def find_reviewer(self, request: ChangeRequest) -> User:
         """Raises ValidationError."""

@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.query_parameters import has_keyword
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -93,7 +93,7 @@ class ReleaseTemplateViewSet(ETagMixin, _Templates):
     )
     def list(self, request: ApiRequest, project_id: str | None = None) -> Response:
         """List the release templates that are not archived, by name."""
-        scopes = [project_id, *([None] if includes_root(request) else [])]
+        scopes = [project_id, *([None] if has_keyword(request, "include", "root") else [])]
         return Response([template_document(template) for template in list_templates(self.caller, *scopes)])
 
     @extend_schema(
@@ -129,14 +129,6 @@ class ReleaseTemplateViewSet(ETagMixin, _Templates):
             self.template.pk, project_id=self.project_id, expected=self.expected, caller=self.caller
         )
         return Response()
-
-
-def includes_root(request: ApiRequest) -> bool:
-    """Whether the request has ``?include=root``. Raises ValidationError for any other value."""
-    text = request.query_params.get("include", "")
-    if text not in ("", "root"):
-        raise ValidationError.at("include", f'must be root or absent, not "{text[:100]}"')
-    return text == "root"
 
 
 class ReleaseTemplateArchiveViewSet(_Templates):

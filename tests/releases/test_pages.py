@@ -14,6 +14,7 @@ from releases.models import Change, ChangeRequest
 from tests.support.change_requests import propose, sent, turn
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
+from tests.support.racing import together
 
 SWITCH = "/projects/shop/features/cart/switch"
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -162,6 +163,16 @@ def test_its_author_asks_people_for_a_review(browse, api, cart, people):
     owner.post(f"{url}reviewers", {"remove": people["admin"].pk})
     assert not ChangeRequest.objects.get().reviewers.exists()
     assert api["owner"].put(one, body, format="json").status_code == 400
+
+
+def test_two_who_ask_at_the_same_time_both_ask(browse, api, cart, people):
+    made = sent(api["owner"], turn(False))
+    url, names = f"/projects/shop/change-requests/{made['id']}/reviewers", ["admin", "viewer"]
+    User.objects.filter(username="viewer").update(root_role=people["admin"].root_role)
+    browsers = {name: browse("owner") for name in names}
+    together(*[lambda name=name: browsers[name].post(url, {"reviewer": name}) for name in names])
+    asked = ChangeRequest.objects.get().reviewers.order_by("username")
+    assert [user.username for user in asked] == names
 
 
 def test_a_form_of_strategies_becomes_its_change(browse, cart):

@@ -5,12 +5,11 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.query_parameters import read_boolean
 
 NAME = "ignoreExpectations"
 FIELD = "ignore_expectations"
 """The same in forms of the console."""
-_VALUES = {"true": True, "1": True, "false": False, "0": False, "": False}
 _ABOUT_FLAGS = re.compile(
     r"/api/admin/(projects/\{\w+\}/(features|bulk_features|archive|revive|delete|environments/promote)"
     r"|segments|features-batch/(import|validate))"
@@ -19,10 +18,7 @@ _ABOUT_FLAGS = re.compile(
 
 def ignores_expectations(request: Request) -> bool:
     """Whether the request has the parameter. Raises ValidationError if it is neither true nor false."""
-    text = request.query_params.get(NAME, "")
-    if text not in _VALUES:
-        raise ValidationError.at(NAME, f'must be true or false, not "{text[:100]}"')
-    return _VALUES[text]
+    return read_boolean(request, NAME)
 
 
 def query_parameters(path: str, method: str) -> list[dict[str, Any]]:
