@@ -78,7 +78,8 @@ HARMLESS = {
         importer.runs.check_run playground.user_runs.runs.create_run
         playground.user_runs.own_users.keep_own_users playground.user_runs.own_users.forget_own_users""",
     "proposals, whose changes are made by the actions above": """
-        releases.requests.details.comment releases.requests.details.set_reviewers
+        releases.requests.details.ask_reviewer releases.requests.details.comment
+        releases.requests.details.remove_reviewer releases.requests.details.set_reviewers
         releases.requests.details.set_title releases.requests.propose.add_changes
         releases.requests.propose.delete_request releases.requests.propose.edit_change
         releases.requests.propose.keep_change releases.requests.propose.remove_change
