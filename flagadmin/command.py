@@ -18,7 +18,7 @@ from django.db.utils import OperationalError, ProgrammingError
 from flagadmin import __version__, client
 from flagadmin.core.db.bundled import server
 from flagadmin.core.db.reachable import check_reachable
-from flagadmin.core.db.transactions import get_sqlstate
+from flagadmin.core.db.transactions import is_of_another_version
 
 GROUPS = {
     "Serving": ("serve", "demo"),
@@ -44,8 +44,6 @@ REFUSED = {
     "loaddata": "It would write past all rules and the audit log. Use import_flags or restore.",
     "pgtrigger": "It could remove the triggers that notice changes. `migrate` installs them.",
 }
-
-UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
 
 
 class CommandLine(ManagementUtility):
@@ -119,7 +117,7 @@ def describe(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OperationalError):
         return f"The database is not available: {_find_reason(error)}"
-    if get_sqlstate(error) in (UNDEFINED_TABLE, UNDEFINED_COLUMN):
+    if is_of_another_version(error):
         return "The database has not been set up by this version of flagadmin. Start `serve` first."
     return None
 

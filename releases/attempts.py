@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.statements import execute, fetch_rows
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, is_of_another_version
 from flagadmin.core.errors import AppError, MaintenanceMode
 from flagadmin.core.installation.maintenance import check_writable
 
@@ -62,7 +62,7 @@ class Attempts:
 def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> bool:
     """Notes what cannot be done, with its reason. False if another change holds it up.
 
-    Raises MaintenanceMode, and the errors of an absent database.
+    Raises MaintenanceMode, and the errors of a database that is absent or lacks tables.
     """
     try:
         try:
@@ -73,7 +73,9 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> boo
             note_failure(error.message)
         except (OperationalError, InterfaceError):
             raise
-        except Exception:
+        except Exception as error:
+            if is_of_another_version(error):
+                raise
             log.exception("A background task of releases failed")
             note_failure("An error that is described in the server's log.")
     except OperationalError as error:

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.attack.result import Result
 COMMIT = "after COMMIT"
 FLIPS = 6  # archives in which some bytes are others
 UNLABELED = "unlabeled"
+BACK_WITHIN = 10.0  # seconds, after tables were missing
 
 
 def packed(good: bytes) -> Iterator[tuple[str, bytes]]:
@@ -108,8 +110,19 @@ def restored(target: Installation, seed: int, manage: Callable[..., subprocess.C
                 verdict.fault(f"{name}: {told}: {said.strip()[-200:]}")
             file.write_bytes(good)
             manage(target, "restore", str(file), "--force").check_returncode()
+            if not any(verdict.send(flags)[1] == before for _ in until(BACK_WITHIN)):
+                verdict.fault(f"{name}: the server has not come back")
     for place in (target.folder, target.folder / "none", Path(os.devnull)):
         done = manage(target, "restore", str(place), "--force")
         if not done.returncode or b"Traceback" in done.stderr:
             verdict.fault(f"{place}: {done.stderr[-200:]!r}")
     return verdict.result("archives of others", f"{refused} refused")
+
+
+def until(seconds: float) -> Iterator[None]:
+    """Yields at once, and again and again as long as there is time."""
+    end = time.monotonic() + seconds
+    yield
+    while time.monotonic() < end:
+        time.sleep(0.2)
+        yield

@@ -2,6 +2,7 @@
 
 import http.client
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from tests.support.live_server import Client, is_ready
 
 INSIDERS = ("admin", "editor", "viewer", "backend", "frontend")  # who may read the project "sealed"
 FRAMES = ("Traceback (most", "site-packages", "psycopg.", "pbkdf2_sha256$", "argon2$")  # never in an answer
+LOGGED = 4_000  # bytes of the log that are shown after a fault
 ANY_BUT_FAULTS = (range(200, 500), (503,))
 
 
@@ -78,6 +80,7 @@ class Verdict:
         counts = ", ".join(f"{count} × {status}" for status, count in sorted(self.statuses.items()))
         told = [counts, f"slowest {self.slowest:.2f} s, {megabytes:.0f} MB", figures]
         if self.faults:
+            print(self.target.log.read_bytes()[-LOGGED:].decode(errors="replace"), file=sys.stderr)
             told.append(f"{len(self.faults)} faults: {'; '.join(self.faults[:5])}")
         return Result(name, not self.faults, ", ".join(filter(None, told)))
 

@@ -96,7 +96,7 @@ def installation(
         variables = {
             "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
             "FLAGADMIN_DATA_DIR": folder,
-            "FLAGADMIN_LOG_LEVEL": "CRITICAL",
+            "FLAGADMIN_LOG_LEVEL": "ERROR",
         } | environment
         made = _filled(variables)
         with (

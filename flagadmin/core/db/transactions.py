@@ -20,11 +20,17 @@ AUDITED = "flagadmin.audited"
 """The setting, local to a transaction, that says that it has recorded an audit event."""
 DEADLOCK, SERIALIZATION_FAILURE, LOCK_NOT_AVAILABLE = "40P01", "40001", "55P03"
 FOREIGN_KEY_VIOLATION, UNIQUE_VIOLATION = "23503", "23505"
+UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
 
 
 def get_sqlstate(exc: BaseException) -> str | None:
     """PostgreSQL's five-character error code for a Django database error, or None."""
     return getattr(exc.__cause__, "sqlstate", None)
+
+
+def is_of_another_version(exc: BaseException) -> bool:
+    """Whether a table or column is missing: another version set up the database, or a restore of it is not complete."""
+    return get_sqlstate(exc) in (UNDEFINED_TABLE, UNDEFINED_COLUMN)
 
 
 _ends: ContextVar[dict[Hashable, Callable[[], None]] | None] = ContextVar("ends", default=None)

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import orjson
 from django.core import exceptions as django_errors
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseFailure
+from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from rest_framework import exceptions as drf_errors
@@ -17,6 +18,7 @@ from rest_framework.response import Response
 from flagadmin.core import errors
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.outages import reach
+from flagadmin.core.db.transactions import is_of_another_version
 from flagadmin.core.errors import AppError, Problem, join_path
 from flagadmin.core.http import health
 from flagadmin.core.http.logs import drop_secrets, request_id
@@ -69,6 +71,14 @@ def _unsupported(exc: Any) -> AppError:
     return errors.ContentTypeNotAccepted(f"Send application/json. {exc.detail}")
 
 
+def _programming(exc: Any) -> AppError:
+    if not is_of_another_version(exc):
+        return errors.UnknownError()
+    return errors.ServiceUnavailable(
+        "The database lacks tables of this version of flagadmin: it is being restored, or another version set it up."
+    )
+
+
 _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
     (
         (drf_errors.NotAuthenticated, drf_errors.AuthenticationFailed),
@@ -101,6 +111,7 @@ _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
         lambda _: errors.ValidationError("Bad request."),
     ),
     ((OperationalError, InterfaceError), health.unavailable),
+    (ProgrammingError, _programming),
 ]
 
 
@@ -133,7 +144,10 @@ def make_error_response(request: HttpRequest, exc: BaseException) -> HttpRespons
             "back": find_previous_page(request),
             "wanted": request.path.rstrip("/").rpartition("/")[2],
         }
-        response = render(request, "console/error.html", context, status=error.status)
+        try:
+            response = render(request, "console/error.html", context, status=error.status)
+        except DatabaseFailure as failure:  # of the navigation
+            return make_error_response(request, failure)
     for header, value in error.headers.items():
         response[header] = value
     return response

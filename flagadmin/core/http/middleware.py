@@ -7,7 +7,7 @@ from http import HTTPStatus
 from random import getrandbits
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.common import CommonMiddleware
 from django.urls import resolve
@@ -151,7 +151,7 @@ class ErrorMiddleware:
             return make_error_response(request, refused)
         try:
             return self.get_response(request)
-        except (OperationalError, InterfaceError) as exc:
+        except (OperationalError, InterfaceError, ProgrammingError) as exc:
             # Wraps the middleware below, because that reads the database too (sessions).
             return make_error_response(request, exc)
 

@@ -79,3 +79,24 @@ def test_not_ready_when_the_bundled_databases_disk_is_nearly_full(
     monkeypatch.setitem(connection.settings_dict["OPTIONS"], "data_dir", "/")
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1000, f_frsize=4096))
     assert "database disk is full" in client.get("/readyz").json()["message"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("table", ["projects_flag", "groups_apitoken", "groups_user", "django_session"])
+def test_a_missing_table_is_an_outage(browse, api, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A restore was interrupted, or another version set up the database: a retry may find it complete."""
+    browser, key = browse("admin"), api["admin"]
+    calls = [(browser, "/console/projects/shop"), (browser, "/nowhere"), (key, "/api/admin/search/features")]
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+    answers = []
+    for client, path in calls:
+        with transaction.atomic():
+            answers.append(client.get(path))
+            transaction.set_rollback(True)
+    failed = [answer for answer in answers if answer.status_code not in (200, 404)]
+    assert failed
+    for answer in failed:
+        assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+        assert b"lacks tables" in answer.content
+    assert "UndefinedTable" in caplog.text
