@@ -219,7 +219,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Application --------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "flagadmin.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -9,6 +9,8 @@ from flagadmin.core.http import health, request_metrics
 from integrations.mcp.api import McpView
 from integrations.signals.api import SignalView
 
+admin.autodiscover()
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),

@@ -8,9 +8,7 @@ class ImporterConfig(AppConfig):
     verbose_name = "Imports"
 
     def ready(self) -> None:
-        from importer.comparable import IMPORT
-        from importer.moving.proving.remote_state import REMOTE
         from playground.comparison import kinds
 
-        kinds.register(IMPORT)
-        kinds.register(REMOTE)
+        kinds.register("importer.comparable.IMPORT")
+        kinds.register("importer.moving.proving.remote_state.REMOTE")

@@ -15,14 +15,12 @@ class PlaygroundConfig(AppConfig):
         from flagadmin.core import change_checks
         from playground import compile_ahead
         from playground.comparison import kinds
-        from playground.comparison.draft import DRAFT
-        from playground.comparison.past import PAST
         from playground.saved_contexts.guard import guard
         from playground.user_runs import worker
 
         change_checks.register(guard)
-        kinds.register(PAST)
-        kinds.register(DRAFT)
+        kinds.register("playground.comparison.past.PAST")
+        kinds.register("playground.comparison.draft.DRAFT")
         loop_routes.add_evaluations(re.compile(r"/api/admin/playground(/advanced)?/?"))
         loop_routes.run_in_loop(compile_ahead.start)
 

@@ -8,12 +8,13 @@ class ConsoleConfig(AppConfig):
     label = "console"
 
     def ready(self) -> None:
-        from django.contrib import admin
-
-        from flagadmin.console.api_docs.document import prepare_openapi_document
         from flagadmin.core.server import loop_routes
 
         loop_routes.run_in_loop(prepare_openapi_document)
-        admin.site.index_title = "Data fixes"
-        # The lists need the width; the index page and the breadcrumbs are enough for navigation.
-        admin.site.enable_nav_sidebar = False
+
+
+async def prepare_openapi_document() -> None:
+    # Imported late: commands need no document.
+    from flagadmin.console.api_docs import document
+
+    await document.prepare_openapi_document()

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+from django.utils.module_loading import import_string
 from rest_framework.serializers import Field
 
 from flagadmin.core.errors import Conflict, NotFound, ValidationError
@@ -39,21 +41,29 @@ class StateKind:
     choices: Callable[[Caller], list[Choice]] = _offer_none
 
 
-_kinds: dict[str, StateKind] = {}
+_paths: list[str] = []
 
 
-def register(kind: StateKind) -> None:
-    _kinds[kind.member] = kind
+def register(path: str) -> None:
+    """Registers the kind with this dotted path. It is loaded when kinds are read: commands need none of them."""
+    if path not in _paths:
+        _paths.append(path)
+
+
+@cache
+def _load_kinds() -> dict[str, StateKind]:
+    kinds = map(import_string, _paths)
+    return {kind.member: kind for kind in kinds}
 
 
 def list_kinds() -> Iterable[StateKind]:
     """Lists the kinds in the order in which they were registered."""
-    return _kinds.values()
+    return _load_kinds().values()
 
 
 def read_state(caller: Caller, body: Body, path: str) -> State:
     """The state that a validated body names, not yet limited `within` anything. Raises ValidationError."""
-    for kind in _kinds.values():
+    for kind in list_kinds():
         if kind.member in body:
             try:
                 return kind.read(caller, body)
@@ -64,7 +74,7 @@ def read_state(caller: Caller, body: Body, path: str) -> State:
 
 def list_state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
     """Lists the states that pages offer besides environments, by heading: for example `import:` with an import's id."""
-    offered = ((kind, kind.choices(caller)) for kind in _kinds.values())
+    offered = ((kind, kind.choices(caller)) for kind in list_kinds())
     return [
         (kind.title, [(f"{kind.member}:{value}", label) for value, label in choices])
         for kind, choices in offered
@@ -75,4 +85,4 @@ def list_state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
 def split_choice(chosen: str) -> tuple[str, str]:
     """The member of the body and its value that were chosen: an environment, or one of `list_state_choices`."""
     member, colon, value = chosen.partition(":")
-    return (member, value) if colon and member in _kinds else ("environment", chosen)
+    return (member, value) if colon and member in _load_kinds() else ("environment", chosen)

@@ -18,6 +18,8 @@ from tests.benchmarks.long_data import FULL, make_long_data
 from tests.browser.pages import PAGES, filled, meant_status
 from tests.support.cast import make_user
 
+admin.autodiscover()
+
 BYTES, STATEMENTS = 300_000, 60
 FLAG = f"/projects/checkout/features/{FULL}"
 MORE_PAGES = [

@@ -8,6 +8,8 @@ from django.urls import reverse
 
 from tests.browser.conftest import fits, make_narrow
 
+admin.autodiscover()
+
 pytestmark = pytest.mark.usefixtures("scenery")
 
 

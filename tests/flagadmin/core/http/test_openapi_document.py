@@ -8,6 +8,7 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 
 from flagadmin.console.api_docs import document as description
+from flagadmin.console.apps import prepare_openapi_document
 from flagadmin.core.server import loop_routes
 from tests.support.cast import client
 from tests.support.description import description as describe_api
@@ -78,10 +79,10 @@ def test_examples_and_defaults_are_what_their_schemas_allow() -> None:
 
 
 def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert description.prepare_openapi_document in loop_routes.tasks
+    assert prepare_openapi_document in loop_routes.tasks
     monkeypatch.setattr(description, "PREPARE_AFTER", 0)
     description._make_openapi_document.cache_clear()
-    run(description.prepare_openapi_document)
+    run(prepare_openapi_document)
     assert description._make_openapi_document.cache_info().currsize == 1
 
 
