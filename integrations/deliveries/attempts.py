@@ -120,7 +120,10 @@ def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
 def _send_requests(
     request: Outgoing, delivery: Delivery, receiver: Connection, label: str, keys: list[str]
 ) -> Outcome:
-    """One after the other, without those that have arrived at an earlier attempt. A refused one stops no other."""
+    """One after the other, without those that have arrived at an earlier attempt. A refused one stops no other.
+
+    When the turn is over, the rest waits for the next one: another server may send once the claim has expired.
+    """
     arrived = set((delivery.details or {}).get("arrived", ()))
     delivery.details = request.details | ({"arrived": sorted(arrived)} if arrived else {})
     outcome = Outcome(
@@ -138,6 +141,8 @@ def _send_requests(
         elif name:
             arrived.add(name)
             delivery.details["arrived"] = sorted(arrived)
+            if time.monotonic() > receiver.until and not arrived.issuperset(request.bodies):
+                return Outcome(State.PENDING, f"{outcome.text} The other channels follow.", delay=0.0)
     return _combine(outcome, failures, arrived) if len(request.bodies) > 1 and failures else outcome
 
 

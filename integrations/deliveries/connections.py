@@ -29,9 +29,10 @@ class Answer:
 
 
 class Connection:
-    """A connection to one receiver, kept open between requests."""
+    """A connection to one receiver, kept open between requests, until this time of the monotonic clock at best."""
 
-    def __init__(self) -> None:
+    def __init__(self, until: float = float("inf")) -> None:
+        self.until = until
         self._place: tuple[str, str, int] | None = None
         self._http: http.client.HTTPConnection | None = None
 

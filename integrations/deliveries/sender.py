@@ -100,14 +100,14 @@ def send_turn(integration_id: int, until: datetime) -> None:
 def send_pending(integration_id: int) -> float:
     """Returns the seconds to wait before the next turn."""
     integration = Integration.objects.filter(pk=integration_id, enabled=True).first()
-    receiver, end = Connection(), time.monotonic() + MAX_TURN
+    receiver = Connection(time.monotonic() + MAX_TURN)
     try:
-        while integration is not None and time.monotonic() < end:
+        while integration is not None and time.monotonic() < receiver.until:
             pending = integration.deliveries.filter(state=State.PENDING).order_by(_TESTS_FIRST, "id")[:BATCH]
             events = _list_events(deliveries := list(pending))
             if not deliveries:
                 break
-            delay = _send_batch(integration, deliveries, events, receiver, end)
+            delay = _send_batch(integration, deliveries, events, receiver)
             if delay is not None:
                 return delay
     finally:
@@ -120,7 +120,6 @@ def _send_batch(
     deliveries: list[Delivery],
     events: Events,
     receiver: Connection,
-    end: float,
 ) -> float | None:
     """Returns the seconds before the next attempt if one must be made again."""
     sent = []
@@ -131,7 +130,7 @@ def _send_batch(
             sent.append(delivery)
             if outcome.delay is not None:
                 return outcome.delay
-            if time.monotonic() > end:
+            if time.monotonic() > receiver.until:
                 break
         return None
     finally:

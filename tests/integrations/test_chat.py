@@ -5,6 +5,7 @@ import json
 import pytest
 from django.core import mail
 
+from integrations.deliveries.connections import Connection
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.tags.actions import change_tags
@@ -91,6 +92,28 @@ def test_a_channel_that_has_it_does_not_get_it_again(slack, shop, callers):
     deliver()
     assert [request.json()["channel"] for request in slack.got] == ["a", "b", "b", "c"]
     assert integration.deliveries.get().state == State.SUCCESS
+
+
+class ForOneRequest(Connection):
+    """The turn is over after it."""
+
+    def post(self, *arguments):
+        self.until = 0.0
+        return super().post(*arguments)
+
+
+def test_channels_that_a_turn_has_no_time_for_follow_in_the_next(slack, shop, callers, monkeypatch):
+    """A turn that outlasted its claim would let another server send the same."""
+    integration = slack_app(defaultChannels="a,b,c")
+    slack.answer = lambda path, count: (200, {}, b'{"ok":true}')
+    create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
+    monkeypatch.setattr("integrations.deliveries.sender.Connection", ForOneRequest)
+    states = []
+    for _ in range(3):
+        deliver()
+        states.append(integration.deliveries.get().state)
+    assert [request.json()["channel"] for request in slack.got] == ["a", "b", "c"]
+    assert states == [State.PENDING, State.PENDING, State.SUCCESS]
 
 
 def test_a_channel_that_is_refused_keeps_no_other_from_getting_it(slack, shop, callers):
