@@ -33,8 +33,11 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.promotion import Promotion, read_promotion
 from importer.report.document import make_brief_reports, make_promotion_document, write_reports
 from projects.access import lock_projects
+from projects.context_fields.documents import make_context_field_document
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
+from projects.segments.documents import make_segment_document
+from projects.tag_types.documents import tag_type_document
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -195,7 +198,7 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: Progress = igno
     changed = [(f.stored.id, f) for f in plan.with_action(Action.CHANGE) if f.stored is not None]
     total = len(created) + len(changed)
     progress("", 0, total)
-    references_created = _create_references(plan)
+    references_created = _create_references(plan, caller)
     new = rows.create_flags(created, project=project, caller=caller, now=now) if created else []
     if new:
         rows.create_flag_environments(new, target.environments, environment)
@@ -215,30 +218,43 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: Progress = igno
 # References ------------------------------------------------------------------------------------------------
 
 
-def _create_references(plan: Plan) -> list[Event]:
+def _create_references(plan: Plan, caller: Caller) -> list[Event]:
     """Creates context fields, tag types and segments. Returns their audit events."""
     references = plan.references
     assert references is not None
-    if references.new_fields:
-        ContextField.objects.bulk_create(ContextField(**new) for new in references.new_fields)
-    if references.new_tag_types:
-        TagType.objects.bulk_create(TagType(**new) for new in references.new_tag_types)
-    if references.new_segments:
-        _create_segments(plan)
-    kinds = (
-        (EventType.CONTEXT_FIELD_CREATED, references.new_fields),
-        (EventType.TAG_TYPE_CREATED, references.new_tag_types),
-        (EventType.SEGMENT_CREATED, references.new_segments),
-    )
-    return [Event(type=kind, subject=new["name"], after=new) for kind, new_rows in kinds for new in new_rows]
+    fields = ContextField.objects.bulk_create([ContextField(**new) for new in references.new_fields])
+    tag_types = TagType.objects.bulk_create([TagType(**new) for new in references.new_tag_types])
+    segments = _create_segments(plan, caller)
+    return [
+        *(
+            Event(
+                type=EventType.CONTEXT_FIELD_CREATED,
+                project=field.project_id,
+                subject=field.name,
+                after=make_context_field_document(field),
+            )
+            for field in fields
+        ),
+        *(
+            Event(type=EventType.TAG_TYPE_CREATED, subject=tag_type.name, after=tag_type_document(tag_type))
+            for tag_type in tag_types
+        ),
+        *(
+            Event(type=EventType.SEGMENT_CREATED, subject=segment.name, after=make_segment_document(segment))
+            for segment in segments
+        ),
+    ]
 
 
-def _create_segments(plan: Plan) -> None:
+def _create_segments(plan: Plan, caller: Caller) -> list[Segment]:
     """Creates segments and replaces the plan's temporary negative ids, also in strategies."""
     references = plan.references
     assert references is not None
+    if not references.new_segments:
+        return []
     created = Segment.objects.bulk_create(
-        Segment(name=new["name"], constraints=new["constraints"]) for new in references.new_segments
+        Segment(name=new["name"], constraints=new["constraints"], created_by=caller.name)
+        for new in references.new_segments
     )
     ids = {new["id"]: row.id for new, row in zip(references.new_segments, created, strict=True)}
     for new in references.new_segments:
@@ -246,6 +262,7 @@ def _create_segments(plan: Plan) -> None:
     for flag in plan.with_action(Action.CREATE, Action.CHANGE):
         for strategy in (flag.after or {}).get("strategies", ()):
             strategy["segments"] = [ids.get(segment, segment) for segment in strategy["segments"]]
+    return created
 
 
 # Audit and run ---------------------------------------------------------------------------------------------

@@ -40,6 +40,26 @@ def test_one_event_a_flag_and_one_for_the_import(api: Any) -> None:
     assert AuditEvent.objects.order_by("-id")[0].after["change"] == 1
 
 
+def test_what_it_creates_besides_flags_is_recorded_as_if_created_by_itself(api: Any) -> None:
+    fields = [{"name": "tier", "project": "shop"}, {"name": "plan", "legalValues": [{"value": "pro"}]}]
+    segments = [{"id": 5, "name": "vip", "constraints": []}]
+    send(api, body("one", contextFields=fields, segments=segments))
+    created = {e.subject: (e.project, e.after) for e in AuditEvent.objects.exclude(subject=None)}
+    admin = api["admin"]
+    [segment] = admin.get("/api/admin/segments").json()["segments"]
+    assert segment["createdBy"] == "admin"
+    for name, found in (
+        ("tier", admin.get("/api/admin/context/tier").json()),
+        ("plan", admin.get("/api/admin/context/plan").json()),
+        ("vip", segment),
+    ):
+        project, after = created[name]
+        assert project == found.get("project")
+        assert after.items() <= found.items()
+    told = [event["type"] for event in api["owner"].get("/api/admin/events").json()["events"]]
+    assert "context-field-created" in told
+
+
 def test_archiving_is_recorded(api: Any) -> None:
     send(api, body("one"))
     sent = body()
