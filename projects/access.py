@@ -5,6 +5,7 @@ Locks are always taken in the same order, which prevents deadlocks: projects by 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -126,6 +127,14 @@ def lock_projects(
     """
     ids = {project_id for project_id in project_ids if caller.can_read(project_id)}
     return {project.id: project for project in begin_checks(Project.objects.filter(id__in=ids), flags)}
+
+
+def group_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
+    """The names of the flags by project, in the order in which projects are locked."""
+    names: dict[str, list[str]] = {}
+    for flag in sorted(flags, key=attrgetter("project_id", "name")):
+        names.setdefault(flag.project_id, []).append(flag.name)
+    return names
 
 
 @transactional

@@ -41,6 +41,8 @@ from groups.authentication import get_caller
 
 MAX_NEW_ROWS = 50  # rows per inline formset
 MAX_WARNINGS = 5
+Step = tuple[Callable[..., object], Any]
+"""What creates, changes or removes a row, and the row."""
 
 
 class AdminActions:
@@ -193,13 +195,14 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)
         inline, caller = formset.page, get_caller(request)
-        for obj in formset.deleted_objects:
-            inline.remove(obj, None, caller)
         forms_by_obj = {id(row_form.instance): row_form for row_form in formset.forms}
-        for obj, _ in formset.changed_objects:
-            inline.change(obj, forms_by_obj[id(obj)], caller)
-        for obj in formset.new_objects:
-            inline.create(obj, forms_by_obj[id(obj)], caller)
+        steps = [
+            *((inline.remove, obj) for obj in formset.deleted_objects),
+            *((inline.change, obj) for obj, _ in formset.changed_objects),
+            *((inline.create, obj) for obj in formset.new_objects),
+        ]
+        for act, obj in inline.order(steps):
+            act(obj, forms_by_obj[id(obj)], caller)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self.delete_queryset(request, [obj])
@@ -286,6 +289,10 @@ class ActionInline(AdminActions, admin.StackedInline):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) and self.may_change(obj)
 
+    def order(self, steps: Iterable[Step]) -> Iterable[Step]:
+        """The steps that save the rows, in the order in which they are made."""
+        return steps
+
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         kwargs.setdefault("formset", BoundedInlineFormSet)
         formset = super().get_formset(request, obj, **kwargs)
@@ -310,14 +317,13 @@ def show_error(request: HttpRequest, error: AppError) -> None:
 
 
 def make_bulk_action(
-    name: str, description: str, act: Callable[[Any, Caller], Any]
+    name: str, description: str, act: Callable[[list[Any], Caller], Any]
 ) -> Callable[[admin.ModelAdmin, HttpRequest, QuerySet[Any]], None]:
-    """Returns an admin action that runs ``act`` for all of the selected rows or none."""
+    """Returns an admin action that calls ``act`` with the selected rows, in one transaction."""
 
     def run(page: admin.ModelAdmin, request: HttpRequest, selected: QuerySet[Any]) -> None:
         rows = list(selected)
-        for obj in rows:
-            act(obj, get_caller(request))
+        act(rows, get_caller(request))
         messages.success(request, f"{description}: {len(rows)}.")
 
     run.__name__ = name

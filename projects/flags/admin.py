@@ -1,20 +1,22 @@
 """Flags and strategies in the admin site."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import InvalidOperation, ValidationError
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, make_bulk_action
+from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, Step, make_bulk_action
 from groups.admin_site.forms import ActionModelForm, validate_body
 from groups.permissions import Permission
-from projects.access import access_flag_for_update
+from projects.access import access_flag_for_update, change_in_each_project, group_by_project
 from projects.console import flag_url
 from projects.flags import actions
 from projects.flags.actions import NewFlag
@@ -118,6 +120,10 @@ def locate(strategy: Strategy) -> tuple[str, str, str]:
 class StrategyInline(StrategyActions, OfFlag):
     model = Strategy
     offered = (Segment,)
+
+    def order(self, steps: Iterable[Step]) -> Iterable[Step]:
+        """What is on comes first: a flag that has lost its last enabled strategy is turned off."""
+        return sorted(steps, key=lambda step: step[0] == self.remove or step[1].disabled)
 
 
 class FlagTagInline(OfFlag):
@@ -223,17 +229,24 @@ class FlagAdmin(OneFlagAdmin):
         make_bulk_action(
             "archive",
             "Archive the selected flags",
-            lambda flag, caller: archiving.archive_flags(flag.project_id, [flag.name], caller=caller),
+            lambda flags, caller: archiving.archive_flags_of_projects(group_by_project(flags), caller=caller),
         ),
         make_bulk_action(
             "revive",
             "Revive the selected flags, switched off",
-            lambda flag, caller: archiving.revive_flags(flag.project_id, [flag.name], caller=caller),
+            lambda flags, caller: change_in_each_project(
+                group_by_project(flags), partial(archiving.revive_flags, caller=caller), caller=caller
+            ),
         ),
     )
 
     def may_change(self, obj: Any) -> bool:
         return not is_archived(obj)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Saves strategies first: a flag that is turned on without one gets one that is on for everyone."""
+        ordered = sorted(formsets, key=lambda formset: formset.model is not Strategy)
+        super().save_related(request, form, ordered, change)
 
     def create(self, obj: Flag, form: Any, caller: Caller) -> Flag:
         values = self.values(obj, form.cleaned_data)

@@ -74,12 +74,12 @@ class ProjectAdmin(SubjectAdmin):
         make_bulk_action(
             "archive",
             "Archive the selected projects",
-            lambda project, caller: project_actions.archive_project(project.pk, caller=caller),
+            lambda rows, caller: [project_actions.archive_project(row.pk, caller=caller) for row in rows],
         ),
         make_bulk_action(
             "revive",
             "Revive the selected projects",
-            lambda project, caller: project_actions.revive_project(project.pk, caller=caller),
+            lambda rows, caller: [project_actions.revive_project(row.pk, caller=caller) for row in rows],
         ),
     )
     subject = Subject(

@@ -18,7 +18,7 @@ from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.wording import choices
 from groups.console import ConfirmPage
-from projects.access import access_project
+from projects.access import access_project, group_by_project
 from projects.console import api_path, project_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
@@ -28,7 +28,6 @@ from projects.flags.bulk.selected_flags_page import (
     ChangeSelectedFlags,
     SelectedFlags,
     count_flags,
-    group_by_project,
     select_flags,
 )
 from projects.flags.insights.evaluations import find_last_evaluation

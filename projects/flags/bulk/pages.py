@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
-from projects.access import change_in_each_project
+from projects.access import change_in_each_project, group_by_project
 from projects.console import api_path
 from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
@@ -19,7 +19,6 @@ from projects.flags.bulk.selected_flags_page import (
     ChangeSelectedFlags,
     SelectedFlags,
     count_flags,
-    group_by_project,
 )
 from projects.flags.environments.actions import check_enabling, disable_flags, enable_flags, make_switch_draft
 from projects.flags.environments.toggle import find_project_environment

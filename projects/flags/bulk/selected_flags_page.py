@@ -1,7 +1,6 @@
 """The base of the console's pages about the flags that are selected in a list."""
 
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -124,14 +123,6 @@ class ChangeSelectedFlags(SelectedFlags, SubmitPage):
 def list_url(project_id: str | None) -> str:
     """The list of a project's flags, or of all flags."""
     return str(ALL_FLAGS[1]) if project_id is None else project_url(project_id)
-
-
-def group_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
-    """The names of the flags by project, in the order in which projects are locked."""
-    names: dict[str, list[str]] = {}
-    for flag in sorted(flags, key=attrgetter("project_id", "name")):
-        names.setdefault(flag.project_id, []).append(flag.name)
-    return names
 
 
 class NothingSelected(ValidationError):

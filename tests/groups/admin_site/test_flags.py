@@ -115,6 +115,38 @@ def test_invalid_json_is_an_error_of_its_field(site, cart):
     assert "Enter a valid JSON." in errors_of(response)
 
 
+def strategy_row(number, rollout):
+    fields = {
+        "environment": "development", "name": "flexibleRollout", "sort_order": "0", "constraints": "[]",
+        "parameters": json.dumps({"rollout": str(rollout)}), "variants": "[]",
+    }  # fmt: skip
+    return {f"strategies-{number}-{name}": value for name, value in fields.items()}
+
+
+def state(flag):
+    """Whether the flag is on in development, and the rollouts of its strategies there that are enabled."""
+    strategies = Strategy.objects.filter(flag=flag, disabled=False)
+    return flag.environments.get(environment="development").enabled, [
+        s.parameters["rollout"] for s in strategies
+    ]
+
+
+def test_a_flag_that_is_turned_on_with_its_first_strategy_gets_no_other(site, cart):
+    row = {"environments-0-enabled": "on", "strategies-TOTAL_FORMS": "1", **strategy_row(0, 10)}
+    saved(send(site, page(cart), **row))
+    assert state(cart) == (True, ["10"])
+
+
+@pytest.mark.parametrize("removed", ["DELETE", "disabled"])
+def test_a_flag_whose_only_strategy_is_replaced_stays_on(site, cart, removed):
+    saved(send(site, page(cart), **{"strategies-TOTAL_FORMS": "1", **strategy_row(0, 50)}))
+    saved(send(site, page(cart), **{"environments-0-enabled": "on"}))
+    new = {"strategies-TOTAL_FORMS": "2", **strategy_row(1, 10)}
+    saved(send(site, page(cart), **{f"strategies-0-{removed}": "on", **new}))
+    assert state(cart) == (True, ["10"])
+    assert events("feature-environment-disabled") == []
+
+
 def test_switches_and_variants_are_changed(site, cart):
     variants = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
     saved(
@@ -192,6 +224,14 @@ def test_flags_are_archived_revived_and_deleted_in_bulk(site, cart):
     assert not Flag.objects.exists()
     kinds = ["feature-archived", "feature-revived", "feature-archived", "feature-deleted"]
     assert [event.type for event in events(*kinds)] == kinds
+
+
+def test_a_parent_and_its_child_are_archived_together(site, cart):
+    child = make_flag("child")
+    Dependency.objects.create(flag=child, parent=cart)
+    response = site.post(FLAGS, {"action": "archive", "_selected_action": [cart.pk, child.pk]})
+    assert not refusals(response)
+    assert not Flag.objects.active().exists()
 
 
 def test_strategies_have_a_list_of_their_own(site, cart):
