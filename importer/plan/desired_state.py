@@ -38,7 +38,9 @@ def build_desired_document(
     if entry.parts is not None and stored is not None:
         return _copy_parts(entry, stored, references, target, issues)
     document = (
-        _build_metadata(entry, stored, issues) if entry.feature is not None else dict(stored or NEW_FLAG)
+        _build_metadata(entry, stored, target, issues)
+        if entry.feature is not None
+        else dict(stored or NEW_FLAG)
     )
     document["strategies"] = list(_build_strategies(entry, stored, references, target, issues))
     document["tags"] = _build_tags(entry, stored, references, issues)
@@ -111,14 +113,14 @@ def _convert_problems(entry: Entry, problems: Iterator[Any]) -> Iterator[Issue]:
         yield Issue(IssueKind.VALUE, problem.path, problem.message, entry.name)
 
 
-def _build_metadata(entry: Entry, stored: Document | None, issues: list[Issue]) -> Document:
+def _build_metadata(entry: Entry, stored: Document | None, target: Target, issues: list[Issue]) -> Document:
     feature = entry.feature
     kind = feature.get("type", "release")
     if not 1 <= len(kind) <= 100:
         issues.append(
             Issue(IssueKind.VALUE, f"{entry.path}.type", "must have 1 to 100 characters", entry.name)
         )
-    before = stored or NEW_FLAG
+    before = stored or NEW_FLAG | {"links": target.make_first_links(entry.name)}
     return {
         "type": kind,
         "description": feature.get("description") or None,

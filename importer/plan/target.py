@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from flagadmin.core.document import Document
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from importer.plan.issues import Issue, IssueKind
@@ -10,6 +11,7 @@ from playground.engine.definitions import StrategyDefinition
 from projects.access import describe_unknown_environment, describe_unknown_project
 from projects.limits import Limits
 from projects.models import Environment, Project, ProjectEnvironment
+from projects.projects.link_templates import make_links
 from projects.strategies.rules import StrategyDefaults, make_default_strategy
 
 
@@ -30,9 +32,17 @@ class Target:
         """The strategy added to a flag that is enabled without an enabled strategy."""
         return make_default_strategy(self.default_strategy, self.make_defaults(flag))
 
+    def make_first_links(self, flag: str) -> list[Document]:
+        """The links that the project gives to a new flag."""
+        links = make_links(self.project.link_templates, project=self.project.id, feature=flag)
+        return [{"url": url, "title": title} for url, title in links]
+
     def state(self) -> list[Any]:
         """The parts of the target that a plan depends on, for its fingerprint."""
-        return [[self.default_strategy, self.environments, self.project.default_stickiness]]
+        project = self.project
+        return [
+            [self.default_strategy, self.environments, project.default_stickiness, project.link_templates]
+        ]
 
 
 def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[Target | None, list[Issue]]:

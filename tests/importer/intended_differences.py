@@ -52,7 +52,6 @@ BETTER: dict[str, Better] = {
     "140": Better(400, REFUSED, same_state=True),
     "145": Better(200, LOUD + ": a dependency of a flag that features does not list counts too"),
     "151": Better(400, REFUSED, same_state=True),
-    "152": Better(200, "projects have no link templates here"),
     "158": Better(400, REFUSED, same_state=True),
     "160": Better(400, "one flag switched twice, differently, is an error"),
     "161": Better(400, "one flag switched twice, differently, is an error"),

@@ -103,8 +103,14 @@ def _delete_flags(statement: str) -> list[Any]:
     return ["delete flags", found[1]]
 
 
+def _link_templates(statement: str) -> list[Any]:
+    found = re.search(r"link_templates='(.*)' WHERE project='([^']+)'", statement)
+    assert found
+    return ["change project", found[2], {"link_templates": json.loads(found[1])}]
+
+
 def _nothing(statement: str) -> None:
-    """What has no place here (change requests, link templates), or is done by another step."""
+    """What has no place here (change requests), or is done by another step."""
 
 
 STATEMENTS: dict[str, Callable[[str], list[Any] | None]] = {
@@ -117,7 +123,7 @@ STATEMENTS: dict[str, Callable[[str], list[Any] | None]] = {
     "INSERT INTO change_request_settings(": _nothing,
     "UPDATE feature_environments": _variants,
     "UPDATE features SET stale": _stale,
-    "UPDATE project_settings SET link_templates": _nothing,
+    "UPDATE project_settings SET link_templates": _link_templates,
     "UPDATE project_settings": _change_settings,
     "DELETE FROM dependent_features": _nothing,
     "DELETE FROM features": _delete_flags,

@@ -224,11 +224,13 @@ class ProjectMove:
     def _with_emptied(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data with an empty entry for each flag that has parents or links here, and none there.
 
-        Exports have no entry for it, and imports leave what has none as it is.
+        Exports have no entry for it, and imports leave what has none as it is, or give a new flag its project's links.
         """
+        exported = {feature["name"] for feature in data["features"]}
         return data | {
             part: [*data[part], *({"feature": name, part: []} for name in names - _list_named(part, data))]
-            for part, names in self._here.items()
+            for part, here in self._here.items()
+            for names in [here | exported if part == "links" else here]
         }
 
     @cached_property

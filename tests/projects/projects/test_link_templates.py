@@ -9,8 +9,10 @@ from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.models import FlagLink, Project
 from projects.projects.link_templates import link_template_problems
+from tests.support.import_bodies import body
 from tests.support.page_text import page_text
 
+IMPORT = "/api/admin/features-batch/import"
 SETTINGS = "/api/admin/projects/shop"
 FEATURES = "/api/admin/projects/shop/features"
 CODE = {"title": "Code", "urlTemplate": "https://code.example.com/{{project}}?q={{feature}}"}
@@ -57,6 +59,17 @@ def test_a_new_flag_gets_the_links_of_its_project(api: Any, people: Any) -> None
     # Flags keep their links whatever becomes of the templates.
     assert api["owner"].put(SETTINGS, {"linkTemplates": []}, format="json").status_code == 200
     assert FlagLink.objects.count() == 4
+
+
+@pytest.mark.django_db
+def test_a_flag_that_an_import_creates_gets_them_unless_the_file_has_its_links(api: Any, people: Any) -> None:
+    Project.objects.filter(pk="shop").update(link_templates=[CODE])
+    own = {"url": "https://example.com", "title": None}
+    links = [{"feature": "own", "links": [own]}, {"feature": "none", "links": []}]
+    for _ in range(2):
+        assert api["admin"].post(IMPORT, body("cart", "own", "none", links=links)).status_code == 200
+        rows = FlagLink.objects.order_by("flag__name").values_list("flag__name", "url")
+        assert list(rows) == [("cart", "https://code.example.com/shop?q=cart"), ("own", own["url"])]
 
 
 @pytest.mark.django_db
