@@ -217,12 +217,12 @@ class FlagAdmin(OneFlagAdmin):
     list_filter = (("archived_at", admin.EmptyFieldListFilter), "stale", "type", "project")
     search_fields = ("name", "description")
     list_select_related = ("project",)
-    raw_id_fields = ("project",)
+    raw_id_fields = ("project", "owner_user", "owner_group")
     readonly_on_change = ("name", "project")
     readonly_always = ("created_at", "created_by", "archived_at")
     fields = (
-        "name", "project", "type", "description", "stale", "impression_data", "created_at", "created_by",
-        "archived_at",
+        "name", "project", "type", "description", "stale", "impression_data", "owner_user", "owner_group",
+        "created_at", "created_by", "archived_at",
     )  # fmt: skip
     inlines = (FlagEnvironmentInline, StrategyInline, FlagTagInline, DependencyInline, FlagLinkInline)
     actions = (

@@ -67,6 +67,7 @@ class ProjectAdmin(SubjectAdmin):
     fieldsets = (
         (None, {"fields": ("id", "name", "description", "created_at", "archived_at")}),
         ("Flags", {"fields": ("default_stickiness", "flag_limit", "refuse_broken_expectations")}),
+        ("Links", {"fields": ("link_templates", "comment_links")}),
         ("Names of new flags", {"fields": ("naming_pattern", "naming_example", "naming_description")}),
     )
     inlines = (ProjectEnvironmentInline, GrantInline)

@@ -7,6 +7,7 @@ import pytest
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
 from projects.revision import read_revisions
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
+from tests.support.cast import make_group
 from tests.support.flags import add_strategy, make_flag
 from tests.support.records import events
 
@@ -113,6 +114,19 @@ def test_invalid_json_is_an_error_of_its_field(site, cart):
     add_strategy(cart)
     response = send(site, page(cart), **{"strategies-0-parameters": "{"})
     assert "Enter a valid JSON." in errors_of(response)
+
+
+def test_an_owner_is_set_and_is_either_a_person_or_a_group(site, people, cart):
+    group = make_group("crew")
+    saved(send(site, page(cart), owner_user=people["owner"].pk))
+    cart.refresh_from_db()
+    assert cart.owner_user == people["owner"]
+    assert send(site, page(cart), owner_group=group.pk).status_code == 200
+    saved(send(site, page(cart), owner_user="", owner_group=group.pk))
+    cart.refresh_from_db()
+    assert (cart.owner_user, cart.owner_group) == (None, group)
+    service = send(site, page(cart), owner_user=people["service"].pk, owner_group="")
+    assert "not found" in refusals(service)[0]
 
 
 def strategy_row(number, rollout):

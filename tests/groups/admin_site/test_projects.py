@@ -25,9 +25,11 @@ def test_a_project_is_created_with_its_environments(site):
 
 
 def test_a_project_is_changed(site, shop):
-    saved(send(site, f"{PROJECTS}shop/change/", name="The shop", flag_limit="7"))
+    link = {"title": None, "urlTemplate": "https://example.com/{{feature}}"}
+    values = {"name": "The shop", "flag_limit": "7", "link_templates": json.dumps([link])}
+    saved(send(site, f"{PROJECTS}shop/change/", **values))
     changed = Project.objects.get(pk="shop")
-    assert (changed.name, changed.flag_limit) == ("The shop", 7)
+    assert (changed.name, changed.flag_limit, changed.link_templates) == ("The shop", 7, [link])
     (event,) = events("project-updated")
     assert (event.before["name"], event.after["name"]) == ("Shop", "The shop")
 
@@ -38,6 +40,10 @@ def test_a_project_is_changed(site, shop):
         ({"naming_pattern": "("}, "is not a valid regular expression"),
         ({"naming_pattern": "a+", "naming_example": "b"}, "does not match"),
         ({"default_stickiness": "nosuch"}, "Available:"),
+        ({"link_templates": "[1]"}, "must have a title and a urlTemplate"),
+        ({"link_templates": "null"}, "must be a list"),
+        ({"comment_links": '[{"pattern": "("}]'}, "commentLinks"),
+        ({"comment_links": "{}"}, "must be a list"),
     ],
 )
 def test_invalid_values_are_refused(site, shop, changes, message):
