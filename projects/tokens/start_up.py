@@ -30,8 +30,9 @@ def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     """Creates the tokens that were never created before and returns their number.
 
     A token for an environment or project that does not exist yet is created as pending. Existing tokens are never
-    changed or removed (except that a pending one takes the scope and expiry it has now), and a revoked token stays
-    revoked. Entries that cannot be taken are logged by variable and position, never with the secret.
+    changed or removed (except that a pending one takes the scope that it has now, and an expiry if it had none), and
+    a revoked token stays revoked. Entries that cannot be taken are logged by variable and position, never with the
+    secret.
     """
     environ = os.environ if environ is None else environ
     lock_pending_tokens()
@@ -68,9 +69,11 @@ def _take(where: str, secret: str, new: NewToken, places: Places) -> bool:
 def _compare(where: str, present: ApiToken, new: NewToken) -> None:
     if present.kind != new.kind:
         log.warning("%s is not taken: this secret already belongs to a %s token.", where, present.kind)
-    elif present.is_pending:
-        present.pending_scope, present.expires_at = make_scope_document(new), new.expires_at
+        return
+    if present.is_pending:
+        present.pending_scope = make_scope_document(new)
+        present.expires_at = present.expires_at or new.expires_at
         present.save(update_fields=["pending_scope", "expires_at"])
-    elif new.expires_at is not None and new.expires_at != present.expires_at:
+    if new.expires_at is not None and new.expires_at != present.expires_at:
         expiry = f"expires at {iso(present.expires_at)}" if present.expires_at else "does not expire"
         log.warning("%s exists and %s; its expiresAt here is not applied.", where, expiry)

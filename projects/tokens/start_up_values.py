@@ -9,9 +9,11 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
 
 from groups.models import ApiToken
 from groups.tokens import MIN_SECRET_LENGTH, parse_scope
@@ -21,6 +23,14 @@ EVERY, SEVERAL = "*", "[]"
 KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend": "frontend"}
 _JSON = re.compile(r"\s*(\{|\[\s*\{)")
 Name = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]+$")]
+NO_NUL = r"^[^\x00]*$"
+
+
+def _convert_to_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("datetime", "Input should be in the years 1 to 9999 in UTC") from None
 
 
 class Malformed(Exception):
@@ -32,13 +42,13 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    secret: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
-    tokenName: Annotated[str, StringConstraints(max_length=255, pattern=r"^[^\x00]*$")] = ""
+    secret: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500, pattern=NO_NUL)]
+    tokenName: Annotated[str, StringConstraints(max_length=255, pattern=NO_NUL)] = ""
     type: str | None = None
     environment: Name | None = None
     projects: list[Name] | None = None
-    expiresAt: AwareDatetime | None = None
-    alias: Annotated[str, StringConstraints(max_length=255, pattern=r"^[^\x00]*$")] | None = None
+    expiresAt: Annotated[AwareDatetime, AfterValidator(_convert_to_utc)] | None = None
+    alias: Annotated[str, StringConstraints(max_length=255, pattern=NO_NUL)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ def _read_entries(value: str) -> list[Any]:
         return [{"secret": key} for part in value.split(",") if (key := part.strip())]
     try:
         data = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError("this is not valid JSON.") from None
     entries = data.get("tokens") if isinstance(data, dict) else data
     if not isinstance(entries, list):
@@ -96,6 +106,8 @@ def _make_new_token(entry: Entry, kind: str, variable: str) -> NewToken:
     is_admin = kind == ApiToken.Kind.ADMIN
     if is_admin != (environment == EVERY) or (is_admin and project != EVERY):
         raise Malformed(f"a token of this kind has the form {form}.")
+    if is_admin and entry.projects not in (None, [EVERY]):
+        raise Malformed("an admin token is for all projects.")
     if len(random_part) < MIN_SECRET_LENGTH:
         raise Malformed(f"the part after the dot must have at least {MIN_SECRET_LENGTH} characters.")
     return NewToken(
@@ -137,11 +149,11 @@ def _split_secret(entry: Entry, form: str) -> tuple[str, str, str]:
 def _read_projects(entry: Entry, project: str) -> tuple[str, ...] | None:
     """The projects that the entry names, else the one in the secret; None for all, empty if nothing names them."""
     named = entry.projects
-    if project == EVERY:
-        return None if named is None or named == [EVERY] else tuple(named)
     if named is None or named == [EVERY]:
+        if project == EVERY:
+            return None
         # The reference lists a token whose projects were all deleted as one for all projects.
         return () if project == SEVERAL else (project,)
-    if EVERY in named or (project != SEVERAL and named != [project]):
+    if EVERY in named or (project not in (EVERY, SEVERAL) and named != [project]):
         raise Malformed("it names other projects than its secret does.")
     return tuple(named)

@@ -128,6 +128,31 @@ def test_a_pending_token_keeps_its_expiry():
     assert answers(secret) == 401
 
 
+def test_an_expiry_set_here_is_not_lost_with_the_next_start(api, caplog):
+    secret = f"pay:production.{SECRET}"
+    start(secret)
+    path = f"/api/admin/api-tokens/{token_of(secret).pk}"
+    assert api["admin"].put(path, {"expiresAt": "2020-01-01T00:00:00Z"}).status_code == 200
+    start(secret)
+    start([{"secret": secret, "expiresAt": "2099-01-01T00:00:00Z"}])
+    assert "exists and expires at 2020-01-01T00:00:00.000Z; its expiresAt here is not applied." in caplog.text
+    assert token_of(secret).expires_at == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_a_pending_token_takes_the_expiry_that_comes_with_its_projects():
+    start(SEVERAL)
+    start([{"secret": SEVERAL, "projects": ["default"], "expiresAt": "2020-01-01T00:00:00Z"}])
+    assert scope(SEVERAL) == ("production", ["default"])
+    assert token_of(SEVERAL).expires_at == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_an_admin_token_is_never_narrowed_in_name_only(caplog):
+    secret = f"*:*.{SECRET}"
+    assert start([{"secret": secret, "projects": ["default"]}], "INIT_ADMIN_API_TOKENS") == 0
+    assert "token 1 is not taken: an admin token is for all projects." in caplog.text
+    assert start([{"secret": secret, "projects": ["*"]}], "INIT_ADMIN_API_TOKENS") == 1
+
+
 def test_another_expiry_of_an_existing_token_is_said(caplog):
     secret = f"default:production.{SECRET}"
     start(secret)
@@ -172,6 +197,12 @@ def test_json_may_narrow_a_token():
         [{"secret": f"default:production.{SECRET}", "tokenName": "a\0"}],
         [{"secret": f"default:production.{SECRET}", "type": "robot"}],
         [{"secret": f"default:production.{SECRET}…"}],
+        [{"secret": f"default:production.\0{SECRET}"}],
+        [{"secret": f"pay\0:production.{SECRET}"}],
+        [{"secret": f"default:production.{SECRET}", "expiresAt": "9999-12-31T23:59:59-01:00"}],
+        [{"secret": f"default:production.{SECRET}", "expiresAt": "0001-01-01T00:00:00+01:00"}],
+        [{"secret": f"*:production.{SECRET}", "projects": ["*", "default"]}],
+        '[{"secret":' * 100_000,
         [{"no": SECRET}, SECRET],
     ],
 )
