@@ -22,7 +22,7 @@ def read_metrics(request: Request, token: Token) -> Line:
     """Raises ValidationError."""
     body = wire.read(wire.Metrics, request.json())
     line = _make_line(token, _make_application(request, token, body))
-    line["impactMetrics"] = body.impactMetrics or []
+    line["impactMetrics"] = [_add_label(metric, body.appName) for metric in body.impactMetrics or []]
     if body.bucket is not None:
         hour = hour_of(body.bucket.stop, now=datetime.now(UTC))
         line["metrics"] = [
@@ -90,6 +90,19 @@ def _make_application(
         "sdkType": "frontend" if token.kind == FRONTEND else "backend",
         "strategies": strategies or [],
     }
+
+
+def _add_label(metric: Any, application: str) -> Any:
+    """An impact metric with its application among the labels, which the server adds to an SDK's own report."""
+    samples = metric.get("samples") if isinstance(metric, dict) else None
+    if not isinstance(samples, list):
+        return metric
+    return metric | {"samples": [_add_label_to_sample(sample, application) for sample in samples]}
+
+
+def _add_label_to_sample(sample: Any, application: str) -> Any:
+    labels = sample.get("labels", {}) if isinstance(sample, dict) else None
+    return sample | {"labels": {"appName": application} | labels} if isinstance(labels, dict) else sample
 
 
 def _make_metric(

@@ -9,10 +9,11 @@ import logging
 import random
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import zip_longest
+from typing import Any, TypeVar
 
 import orjson
 
@@ -46,6 +47,7 @@ LISTS = ("applications", "metrics", "impactMetrics", "seenTokens")
 SMALL = 10_000  # bytes, which no server takes for too many: if it says so, it makes no sense
 
 Line = dict[str, Any]
+T = TypeVar("T")
 
 
 Use = tuple[str, str, str]
@@ -63,7 +65,7 @@ class Sums:
         self._applications: dict[str, dict[tuple[str, str], Line]] = defaultdict(dict)
         self._counts: dict[str, dict[Use, tuple[int, int]]] = defaultdict(dict)  # on and off
         self._variants: dict[str, dict[Use, dict[str, int]]] = defaultdict(dict)
-        self._impact: dict[str, list[Any]] = defaultdict(list)
+        self._impact: dict[str, list[bytes]] = defaultdict(list)  # each metric as JSON
         self._seen: dict[str, set[str]] = defaultdict(set)
         self.names = 0
         """The number of names held, which is what takes memory."""
@@ -75,9 +77,9 @@ class Sums:
             self._add_application(environment, application)
         for metric in line["metrics"]:
             self._add_count(environment, metric)
-        impact = line["impactMetrics"][: MAX_IMPACT - len(self._impact[environment])]
+        impact = list(map(orjson.dumps, line["impactMetrics"]))
         self._impact[environment] += impact
-        self.names += len(orjson.dumps(impact)) // BYTES_OF_NAME
+        self.names += sum(1 + len(metric) // BYTES_OF_NAME for metric in impact)
 
     def _add_application(self, environment: str, application: Line) -> None:
         key = application["appName"], application["instanceId"]
@@ -110,17 +112,21 @@ class Sums:
     def bodies(self) -> Iterator[Line]:
         """Yields what is sent, in parts of a bounded size, each with its environment."""
         for environment, seen in self._seen.items():
-            applications = list(self._applications[environment].values())
-            metrics = list(self._counts[environment])
-            for first in range(0, max(len(applications), len(metrics), 1), MAX_ENTRIES):
+            nothing: list[Any] = []
+            parts = zip_longest(
+                _cut(self._applications[environment].values(), MAX_ENTRIES),
+                _cut(self._counts[environment], MAX_ENTRIES),
+                _cut(self._impact[environment], MAX_IMPACT),
+                _cut(sorted(seen), MAX_AT_ONCE),
+                fillvalue=nothing,
+            )
+            for applications, uses, impact, tokens in parts:
                 yield {
                     "environment": environment,
-                    "applications": applications[first : first + MAX_ENTRIES],
-                    "metrics": [
-                        self._make_metric(environment, use) for use in metrics[first : first + MAX_ENTRIES]
-                    ],
-                    "impactMetrics": [] if first else self._impact[environment],
-                    "seenTokens": [] if first else sorted(seen)[:MAX_AT_ONCE],
+                    "applications": applications,
+                    "metrics": [self._make_metric(environment, use) for use in uses],
+                    "impactMetrics": list(map(orjson.Fragment, impact)),
+                    "seenTokens": tokens,
                 }
 
     def _make_metric(self, environment: str, use: Use) -> Line:
@@ -135,6 +141,11 @@ class Sums:
             "no": no,
             "variants": self._variants[environment].get(use, {}),
         }
+
+
+def _cut(items: Iterable[T], size: int) -> list[list[T]]:
+    listed = list(items)
+    return [listed[first : first + size] for first in range(0, len(listed), size)]
 
 
 def _count_names(application: Line) -> int:

@@ -216,6 +216,31 @@ def test_many_counts_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert len({identifier for identifier, _ in disk.sent}) == 3
 
 
+def test_many_impact_metrics_and_tokens_are_sent_in_parts(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    for number in range(1_500):
+        disk.add(1, token=f"t{number:04}", impactMetrics=[{"name": f"m{number}"}])
+    disk.send()
+    bodies = [body for _, body in disk.sent]
+    assert [len(body["impactMetrics"]) for body in bodies] == [200] * 7 + [100]
+    assert [each["name"] for body in bodies for each in body["impactMetrics"]] == [
+        f"m{number}" for number in range(1_500)
+    ]
+    assert [len(body["seenTokens"]) for body in bodies] == [1_000, 500] + [0] * 6
+    assert disk.total() == 1_500
+
+
+def test_impact_metrics_keep_their_application(upstream: Upstream, tmp_path: Path) -> None:
+    samples: list[Any] = [{"value": 1}, {"labels": {"appName": "own"}, "value": 2}, {"labels": 7}, "x"]
+    metric = {"name": "errors", "help": "", "type": "counter", "samples": samples}
+    with running(upstream), relaying(upstream.port, tmp_path) as relay:
+        body = {"appName": "web", "impactMetrics": [metric, {"samples": 1}, "x"]}
+        assert relay.call("POST", "/api/client/metrics", BACKEND, body)[0] == 202
+        wait_until(lambda: upstream.reports)
+    labeled = [{"labels": {"appName": "web"}, "value": 1}, *samples[1:]]
+    assert upstream.reports[0][1]["impactMetrics"] == [metric | {"samples": labeled}, {"samples": 1}, "x"]
+
+
 def report_names(*names: str, **more: Any) -> list[dict[str, Any]]:
     metric = {"appName": "web", "timestamp": "t", "yes": 1, "no": 0, "variants": {}} | more
     return [metric | {"featureName": name} for name in names]
