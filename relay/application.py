@@ -165,7 +165,8 @@ class Application:
     async def get_feature(self, request: Request) -> Ready:
         flags = await self._copy.find(await self._find_token(request, BACKEND))
         name = request.path.removeprefix("/api/client/features/")
-        if (feature := flags.feature(name)) is None:
+        knows = knows_segments(request.headers.get(HEADER.lower(), ""))
+        if (feature := flags.feature(name, knows_segments=knows)) is None:
             raise NotFound(f"Could not find feature flag {name}")
         return respond_json(feature)
 

@@ -74,8 +74,12 @@ class Flags:
             document["query"] = query | {"namePrefix": prefix}
         return make_body(document)
 
-    def feature(self, name: str) -> Document | None:
-        return next((flag for flag in self.features if flag["name"] == name), None)
+    def feature(self, name: str, *, knows_segments: bool) -> Document | None:
+        """The answer to `/api/client/features/NAME`; None without such a flag."""
+        features = [flag for flag in self.features if flag["name"] == name]
+        if not knows_segments:
+            features = self._make_inlined(features)["features"]
+        return next(iter(features), None)
 
     def _make_inlined(self, features: Iterable[Document]) -> Document:
         """Makes the document for SDKs that do not know segments: their constraints stand in the strategies."""

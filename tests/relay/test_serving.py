@@ -100,7 +100,10 @@ def test_older_sdks_get_the_constraints_of_segments(relay: Relay) -> None:
     assert "segments" not in body
     [strategy] = next(each for each in body["features"] if each["name"] == "seen")["strategies"]
     assert (strategy["constraints"], "segments" in strategy) == ([NORWAY], False)
-    assert relay.get("/api/client/features", BACKEND, **{"Unleash-Client-Spec": "v5"})[0] == 400
+    assert relay.get("/api/client/features/seen", BACKEND)[1]["strategies"] == [strategy]
+    assert relay.get("/api/client/features/seen", BACKEND, **SPEC)[1]["strategies"][0]["segments"] == [1]
+    for path in ("/api/client/features", "/api/client/features/seen"):
+        assert relay.get(path, BACKEND, **{"Unleash-Client-Spec": "v5"})[0] == 400
 
 
 @pytest.mark.parametrize("user", ["1", "2", "3", "7"])
