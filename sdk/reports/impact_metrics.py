@@ -11,9 +11,11 @@ from sdk import schemas as wire
 
 MAX_LABEL_LENGTH = 100
 MAX_LABELS, MAX_BUCKETS, MAX_SAMPLES = 20, 50, 1000
+MAX_NUMBER = 1e100
+"""PostgreSQL refuses to add up, and to average, what would leave the range of a float."""
 
 Label = Annotated[str, Field(min_length=1, max_length=MAX_LABEL_LENGTH)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[float, Field(ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]
 
 
 class Bucket(wire.Body):

@@ -1,9 +1,14 @@
 """Impact metrics reported by SDKs are stored, limited, and available to Prometheus."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from yggdrasil_engine.engine import UnleashEngine
 
-from projects.models import IgnoredReport, ImpactSeries, UsageHour
+from projects.applications.impact_points import clean_points
+from projects.models import IgnoredReport, ImpactPoint, ImpactSeries, UsageHour
+from sdk.reports.impact_metrics import MAX_NUMBER
 from tests.support.cast import client, make_token
 from tests.support.description import description
 from tests.support.flags import make_flag
@@ -82,6 +87,17 @@ def test_labels_and_help_are_escaped(sdk: Sdk) -> None:
     assert any(line.endswith('x="a\\"\\\\\\n"} 1.0') for line in scraped())
 
 
+@pytest.mark.parametrize("kind", ["counter", "gauge", "histogram"])
+def test_the_largest_numbers_add_up(sdk: Sdk, kind: str) -> None:
+    field = "sum" if kind == "histogram" else "value"
+    for _ in range(3):
+        post(sdk, metric("large", kind, **{field: MAX_NUMBER}))
+    assert ImpactSeries.objects.get().value == pytest.approx(MAX_NUMBER * (1 if kind == "gauge" else 3))
+    later = timezone.now() + timedelta(days=3)
+    clean_points(later)
+    assert ImpactPoint.objects.get().is_hour
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -90,6 +106,9 @@ def test_labels_and_help_are_escaped(sdk: Sdk) -> None:
         metric("hits", "summary", value=1),
         metric("hits", "counter", value=-1),
         metric("hits", "counter", value="inf"),
+        metric("hits", "counter", value=1.7e308),
+        metric("hits", "gauge", value=-1e101),
+        metric("hits", "histogram", sum=1e101),
         metric("hits", "counter", value=1, labels={"x" * 101: "y"}),
         metric("x" * 256, "counter", value=1),
         metric("hits", "histogram", buckets=[{"le": 1, "count": 1}] * 2),
