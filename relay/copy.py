@@ -164,7 +164,7 @@ class Copy:
 
     async def _take_over(self, flags: Flags, texts: Texts) -> None:
         changes = self._changes.get(flags.scope)
-        if changes is None:
+        if changes is None or flags.version <= changes.version:  # versions have begun again
             self._changes[flags.scope] = Changes(flags.version, texts)
         else:
             changes.advance(flags.version, texts)

@@ -20,6 +20,9 @@ from sdk.evaluation.prepared import Prepared
 from sdk.features.body import ChunkedBody
 from sdk.features.chunks import Chunk
 
+VERSIONS = 2**32
+"""SDKs read the versions of deltas as integers below this. Revisions are sums over projects, and may be larger."""
+
 
 class Body(ChunkedBody):
     """An answer and its ETag."""
@@ -191,16 +194,17 @@ def make_body(document: Document, content: bytes | None = None) -> Body:
 
 
 def _read_version(document: Document, before: Flags | None) -> int:
-    """The upstream's revision if it grows, otherwise one more than before."""
+    """The upstream's revision if it grows, otherwise one more than before; after the last version, any."""
     revision = _read_revision(document)
-    least = before.version + 1 if before else 1
-    return revision if revision is not None and least <= revision < 2**53 else least
+    least = before.version + 1 if before and before.version + 1 < VERSIONS else 1
+    return revision if revision is not None and least <= revision else least
 
 
 def _read_revision(document: Document) -> int | None:
+    """The upstream's revision, as a version."""
     meta = document.get("meta")
     revision = meta.get("revisionId") if isinstance(meta, dict) else None
-    return revision if isinstance(revision, int) else None
+    return revision % VERSIONS if isinstance(revision, int) else None
 
 
 def _are_named(items: object, member: str) -> bool:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from yggdrasil_engine.engine import UnleashEngine
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from tests.support.engine import NOW, compiled
+from tests.support.event_stream import listening
 from tests.support.live_server import Client, held_sockets, wait_until
 from tests.support.relay import BACKEND, OTHER, WEB, WIDE, Relay, flag, relaying
 from tests.support.upstream import Upstream, make_token, running
@@ -237,6 +239,31 @@ def test_a_delta_has_what_changed(relay: Relay, upstream: Upstream) -> None:
         client.close()
         upstream.change(*FLAGS)
         wait_until(lambda: relay.flags(BACKEND) == ["everyone", "seen", "half", "child"])
+
+
+def test_versions_stay_within_what_sdks_read(tmp_path: Path) -> None:
+    """The revision is a sum over projects; a restored backup gives each of them a million more."""
+    upstream, engine = Upstream(), UnleashEngine()
+    upstream.add(make_token(BACKEND, "client", "shop"))
+    upstream.revision = 2**33 - 3
+    upstream.change(flag("first"))
+    with running(upstream), relaying(upstream.port, tmp_path) as relay:
+        with listening(relay.port, BACKEND) as stream:
+            events = [stream.next()]
+            for name in ("second", "third", "fourth"):
+                upstream.change(flag(name))
+                events.append(stream.next())
+        assert [event.version for event in events] == [2**32 - 2, 2**32 - 1, 1, 2]
+        assert [event.kinds for event in events[1:]] == [
+            ["feature-updated", "feature-removed"],
+            ["hydration"],
+            ["feature-updated", "feature-removed"],
+        ]
+        for event in events:
+            engine.take_state(event.fields["data"])
+        assert [engine._do_is_enabled(name, {}) for name in ("first", "fourth")] == [None, True]
+        _, delta = relay.get("/api/client/delta", BACKEND, **{"If-None-Match": f'"{2**32 - 1}"'})
+        assert [event["type"] for event in delta["events"]] == ["hydration"]
 
 
 def test_a_relay_that_stops_ends_its_streams(upstream: Upstream, tmp_path: Path) -> None:
