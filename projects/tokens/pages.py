@@ -98,7 +98,8 @@ class TokensPage(ListPage):
         elif values["kind"]:
             tokens = tokens.filter(kind=values["kind"])
         if values["environment"]:
-            tokens = tokens.filter(environment=values["environment"])
+            environment = values["environment"]
+            tokens = tokens.filter(Q(environment=environment) | Q(pending_scope__environment=environment))
         if values["use"]:
             tokens = tokens.filter(
                 next(is_so(timezone.now()) for key, _, is_so in USES if key == values["use"])

@@ -240,6 +240,13 @@ def test_lists_show_what_a_pending_token_waits_for(api, browse):
     assert not ApiToken.objects.filter(name="checkout").exists()
 
 
+def test_a_pending_token_is_found_by_its_environment(browse):
+    start([{"secret": f"pay:production.{SECRET}", "tokenName": "checkout"}])
+    for environment, is_listed in (("production", True), ("development", False)):
+        page = browse("admin").get(f"/access/tokens/?environment={environment}").content.decode()
+        assert ("checkout" in page) is is_listed
+
+
 def test_an_edge_proxy_learns_nothing_of_a_pending_token(api):
     secret = f"pay:production.{SECRET}"
     start(secret)
