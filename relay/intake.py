@@ -93,7 +93,10 @@ def _make_application(
 
 
 def _add_label(metric: Any, application: str) -> Any:
-    """An impact metric with its application among the labels, which the server adds to an SDK's own report."""
+    """An impact metric with its application among the labels, which the server adds to an SDK's own report.
+
+    Without it where there are as many labels as the upstream takes.
+    """
     samples = metric.get("samples") if isinstance(metric, dict) else None
     if not isinstance(samples, list):
         return metric
@@ -102,7 +105,9 @@ def _add_label(metric: Any, application: str) -> Any:
 
 def _add_label_to_sample(sample: Any, application: str) -> Any:
     labels = sample.get("labels", {}) if isinstance(sample, dict) else None
-    return sample | {"labels": {"appName": application} | labels} if isinstance(labels, dict) else sample
+    if not isinstance(labels, dict) or len(labels) >= wire.MAX_LABELS:
+        return sample
+    return sample | {"labels": {"appName": application} | labels}
 
 
 def _make_metric(

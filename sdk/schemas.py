@@ -16,6 +16,7 @@ MAX_WORD_LENGTH = 255  # characters
 MAX_TOKENS = 1000
 MAX_ENTRIES = 10_000  # in a bulk list, or flags in a report
 MAX_VARIANTS = 1000
+MAX_LABELS = 20  # of a sample of an impact metric
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
 Word = Annotated[str | None, Field(max_length=MAX_WORD_LENGTH)]

@@ -10,7 +10,7 @@ from projects.applications.impact_metrics import HISTOGRAM, Sample, Samples, mak
 from sdk import schemas as wire
 
 MAX_LABEL_LENGTH = 100
-MAX_LABELS, MAX_BUCKETS, MAX_SAMPLES = 20, 50, 1000
+MAX_BUCKETS, MAX_SAMPLES = 50, 1000
 MAX_NUMBER = 1e100
 """PostgreSQL refuses to add up, and to average, what would leave the range of a float."""
 
@@ -25,7 +25,7 @@ class Bucket(wire.Body):
 
 class SampleBody(wire.Body):
     labels: dict[Label, Annotated[str, Field(max_length=wire.MAX_WORD_LENGTH)]] = Field(
-        default_factory=dict, max_length=MAX_LABELS
+        default_factory=dict, max_length=wire.MAX_LABELS
     )
     value: Number = 0.0
     count: wire.CountNumber = 0

@@ -17,7 +17,7 @@ from relay.reports import MAX_NAMES, Reports, Sums, hour_of
 from relay.storage import DirectoryInUse, Storage
 from relay.tokens import Tokens
 from relay.upstream import Answer, UpstreamFailed
-from sdk.schemas import MAX_COUNT, MAX_ENTRIES, MAX_VARIANTS, BulkMetric
+from sdk.schemas import MAX_COUNT, MAX_ENTRIES, MAX_LABELS, MAX_VARIANTS, BulkMetric
 from tests.support.event_loop import run
 from tests.support.live_server import wait_until
 from tests.support.relay import BACKEND, WEB, Relay, flag, relaying
@@ -231,7 +231,8 @@ def test_many_impact_metrics_and_tokens_are_sent_in_parts(tmp_path: Path) -> Non
 
 
 def test_impact_metrics_keep_their_application(upstream: Upstream, tmp_path: Path) -> None:
-    samples: list[Any] = [{"value": 1}, {"labels": {"appName": "own"}, "value": 2}, {"labels": 7}, "x"]
+    full = {"labels": {f"l{number}": "" for number in range(MAX_LABELS)}}
+    samples: list[Any] = [{"value": 1}, {"labels": {"appName": "own"}, "value": 2}, full, {"labels": 7}, "x"]
     metric = {"name": "errors", "help": "", "type": "counter", "samples": samples}
     with running(upstream), relaying(upstream.port, tmp_path) as relay:
         body = {"appName": "web", "impactMetrics": [metric, {"samples": 1}, "x"]}
