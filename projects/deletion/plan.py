@@ -11,6 +11,7 @@ from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project
 from projects.deletion.blockers import Blockers, Dependant, find_blockers
+from projects.flags.archive.delete import read_names_and_plans
 from projects.models import (
     Application,
     ContextField,
@@ -73,6 +74,7 @@ class DeletionPlan:
     context_fields: list[str]
     saved_contexts: list[str]
     change_requests: int
+    release_plans: list[str]
     release_templates: list[str]
 
     @property
@@ -106,12 +108,13 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
     blockers = find_blockers(project)
     deleted, narrowed = _read_tokens(project)
     groups, people = _read_access(project)
+    archived, release_plans = read_names_and_plans(Flag.objects.archived().filter(project=project))
     return DeletionPlan(
         project=project,
         blockers=[error.message for error in blockers.errors],
         active=_read_active_flags(blockers),
         dependants=blockers.dependants,
-        archived=_read_names(Flag.objects.archived().filter(project=project)),
+        archived=archived,
         deleted_tokens=deleted,
         narrowed_tokens=narrowed,
         groups=groups,
@@ -120,6 +123,7 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
         context_fields=_read_names(ContextField.objects.filter(project=project)),
         saved_contexts=_read_names(find_saved_contexts(project)),
         change_requests=_find_sent_requests(project).count(),
+        release_plans=release_plans,
         release_templates=_read_names(_find_templates(project)),
     )
 

@@ -7,11 +7,11 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import RolePermission
-from projects.models import Environment, FlagEnvironment, Project, ProjectEnvironment, Strategy
+from projects.models import Environment, Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 
 
 def describe_losses(environment: Environment) -> Iterator[str]:
-    """Describes the losses from deleting the environment, in six queries. Projects that no longer use it have kept
+    """Describes the losses from deleting the environment, in seven queries. Projects that no longer use it have kept
     their flags' settings there."""
     yield f"Environment {environment.name} ({environment.type})"
     strategies = Strategy.objects.filter(environment=environment)
@@ -23,6 +23,8 @@ def describe_losses(environment: Environment) -> Iterator[str]:
         yield f"What {pluralize(len(flags), 'flag')} had there, with {number}"
     if plans := environment.release_plans.count():
         yield f"{pluralize(plans, 'release plan')} of flags there"
+    if safeguards := Flag.objects.filter(safeguards__environment=environment).count():
+        yield f"{pluralize(safeguards, 'safeguard')} of flags there"
     # Drafts are their authors' alone.
     if requests := environment.change_requests.exclude(state="Draft").count():
         yield f"{pluralize(requests, 'change request')}"

@@ -8,10 +8,11 @@ from django.utils import timezone
 
 from groups.models import User
 from projects.models import Environment, Flag, ProjectEnvironment
-from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Schedule
+from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safeguard, Schedule
 from releases.schedules.due import apply_due
 from tests.support.cast import make_project
 from tests.support.change_requests import REQUESTS, enter, guarded, sent
+from tests.support.flags import make_flag
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -144,10 +145,22 @@ def test_deleting_a_project_says_that_its_requests_and_release_templates_go(brow
     assert "Release templates: Careful" in page or "Release templates Careful" in page
 
 
+def test_deleting_flags_or_their_project_names_the_release_plans_that_go(browse, shop):
+    flag = make_flag("cart", archived=True)
+    ReleasePlan.objects.create(flag=flag, environment_id="production", name="Slow")
+    page = page_text(browse("admin").get("/projects/shop/features/delete?name=cart"))
+    assert "Release plan Slow (cart, production)" in page
+    page = page_text(browse("admin").get("/projects/shop/delete/"))
+    assert "its 1 archived flag, 1 release plan" in page
+    assert "Release plans Slow (cart, production)" in page
+
+
 def test_deleting_an_environment_says_that_its_requests_and_release_plans_go(browse, shop, people):
     Environment.objects.create(name="staging", type="test")
     proposed("shop", "staging", people["owner"], "Applied", "Draft")
     ReleasePlan.objects.create(flag=live_flag("cart", strategies=[]), environment_id="staging", name="Slow")
+    Safeguard.objects.create(flag=Flag.objects.get(), environment_id="staging", source="alert", metric="Slow")
     page = page_text(browse("admin").get("/environments/staging/delete"))
     assert "1 release plan of flags there" in page
+    assert "1 safeguard of flags there" in page
     assert "1 change request" in page

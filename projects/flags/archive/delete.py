@@ -59,6 +59,15 @@ def find_children_outside(flags: Sequence[Flag] | QuerySet[Flag]) -> list[tuple[
     return list(dependencies.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
 
 
+def read_names_and_plans(flags: QuerySet[Flag]) -> tuple[list[str], list[str]]:
+    """The names of flags, and their release plans, such as ``Slow (cart, production)``. One query."""
+    places = flags.order_by("name", "release_plans__environment").values_list(
+        "name", "release_plans__name", "release_plans__environment"
+    )
+    names = list(dict.fromkeys(name for name, _, _ in places))
+    return names, [f"{plan} ({name}, {environment})" for name, plan, environment in places if environment]
+
+
 def remove_rows(rows: QuerySet) -> None:
     """Deletes rows and the rows that cascade from them, with one query per table and without fetching any."""
     for relation in rows.model._meta.related_objects:

@@ -23,7 +23,7 @@ from projects.console import api_path, project_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.archive.actions import archive_flags_of_projects, delete_flags, revive_flags
-from projects.flags.archive.delete import check_no_children
+from projects.flags.archive.delete import check_no_children, read_names_and_plans
 from projects.flags.bulk.selected_flags_page import (
     ChangeSelectedFlags,
     SelectedFlags,
@@ -168,11 +168,13 @@ class DeletePage(SelectedFlags, ConfirmPage):
 
     def plan(self) -> dict[str, Any]:
         form = self.request.POST if self.request.method == "POST" else self.request.GET
-        self.names = [flag.name for flag in self.flags(form)]
+        flags = Flag.objects.filter(pk__in=[flag.pk for flag in self.flags(form)])
+        self.names, plans = read_names_and_plans(flags)
         self.title = f"Delete {count_flags(self.names)}"
         return {
-            "removed_items": self.names,
-            "kept": f"{'Its' if len(self.names) == 1 else 'Their'} strategies, variants and tags are deleted too."
+            "removed_items": [*self.names, *(f"Release plan {plan}" for plan in plans)],
+            "kept": f"{'Its' if len(self.names) == 1 else 'Their'} strategies, variants, tags, links and safeguards"
+            " are deleted too."
             " The audit log is kept.",
             "hidden": [("name", name) for name in self.names],
             "button": self.title,
