@@ -1,6 +1,7 @@
 """The sentences and phrases of reasons, for the API and for pages. Sentences have no full stop at the end.
 
-Values are cut after SHOWN_LENGTH characters, lists after SHOWN_VALUES members, with "…".
+Values are cut after SHOWN_LENGTH characters, lists after SHOWN_VALUES members, with "…". Characters that cannot be seen
+are named: two values that differ must not look the same, nor turn the rest of a sentence around.
 """
 
 from __future__ import annotations
@@ -23,10 +24,21 @@ SWITCHED_OFF_DETAIL = "switched off"
 
 
 def shorten_value(text: str) -> str:
-    """A value in a sentence: cut to SHOWN_LENGTH; "empty" if it is empty."""
+    """A value in a sentence: cut to SHOWN_LENGTH, quoted with spaces around it; "empty" if it is empty."""
     if not text:
         return "empty"
-    return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
+    return quote_value(text) if text != text.strip() else _cut(text)
+
+
+def _cut(text: str) -> str:
+    return name_unseen(text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…")
+
+
+def name_unseen(text: str) -> str:
+    """The text with a number for each character that cannot be seen or changes the direction: ``vip<U+200B>``."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
 
 
 def capitalize(phrase: str) -> str:
@@ -35,15 +47,12 @@ def capitalize(phrase: str) -> str:
 
 
 def quote_value(text: str) -> str:
-    return f'"{text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"}"'
+    return f'"{_cut(text)}"'
 
 
 def list_values(values: Sequence[str]) -> str:
     """A list of values: "US, DE", at most SHOWN_VALUES. Values with commas or surrounding spaces are quoted."""
-    texts = [
-        quote_value(value) if "," in value or value != value.strip() else shorten_value(value)
-        for value in values[:SHOWN_VALUES]
-    ]
+    texts = [quote_value(value) if "," in value else shorten_value(value) for value in values[:SHOWN_VALUES]]
     if len(values) > SHOWN_VALUES:
         texts.append(f"… ({len(values)} in all)")
     return ", ".join(texts) if texts else "nothing"
@@ -113,11 +122,12 @@ def random_rollout(threshold: int) -> str:
 
 
 def in_segment(name: str) -> str:
-    return f"in segment {name}"
+    return f"in segment {name_unseen(name)}"
 
 
 def outside_segment(name: str, why: str) -> str:
-    return f"not in segment {name}: {why}" if why else f"not in segment {name}"
+    outside = f"not in segment {name_unseen(name)}"
+    return f"{outside}: {why}" if why else outside
 
 
 def missing_segment(segment: str) -> str:

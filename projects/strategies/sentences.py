@@ -10,7 +10,7 @@ from typing import Any
 
 from playground.engine.coercion import objects_of, parameters_of, strings_of, to_text
 from playground.engine.operators import OPERATORS
-from playground.engine.sentences import custom_strategy, list_values, shorten_value, unmet_phrase
+from playground.engine.sentences import custom_strategy, in_segment, list_values, shorten_value, unmet_phrase
 from playground.engine.strategy_types import STRATEGY_TYPES
 
 Document = Mapping[str, Any]
@@ -40,7 +40,7 @@ def summarize_strategy(
 ) -> Summary:
     """The description of a strategy. ``segments`` are names by id; ``limit`` conditions are listed."""
     conditions = [describe_constraint(item) for item in objects_of(strategy.get("constraints"))]
-    conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
+    conditions += [in_segment(str(segments.get(number, number))) for number in strategy.get("segments") or []]
     whom = _describe_whom(to_text(strategy.get("name")), parameters_of(strategy.get("parameters")))
     return Summary(whom, shorten_conditions(conditions, limit))
 

@@ -8,7 +8,7 @@ from releases.models import ReleasePlan
 from releases.models.plans import make_ulid
 from releases.templates.actions import insert_milestones
 from tests.browser.conftest import make_narrow
-from tests.support.cast import make_group, make_project
+from tests.support.cast import make_group, make_project, make_user
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -46,6 +46,8 @@ def test_every_page_fits(visit, long_words, width):
         f"/playground/flag/{'f' * 100}/?project={ID}",
         f"/playground/?project={ID}&environment=production&environment=development",
         f"/projects/{ID}/environments/production/approvals",
+        f"/flags/?project={ID}",
+        f"/activity/?project={ID}&flag={'f' * 100}",
         "/",
     ):
         page.goto(address)
@@ -92,3 +94,11 @@ def test_many_environments_leave_room_for_names(visit, long_words):
     names = page.get_by_role("table").get_by_role("rowheader")
     assert all(names.nth(index).bounding_box()["width"] >= 160 for index in range(names.count()))
     assert page.evaluate("document.documentElement.scrollWidth") <= 1024
+
+
+def test_a_name_that_changes_the_direction_leaves_its_neighbors_where_they_are(visit):
+    make_user("olsen", name="Gro \u202eOlsen")
+    page = visit("admin", "/access/people/")
+    row = page.get_by_role("rowheader").filter(has_text="Gro")
+    name, username = row.get_by_role("link").bounding_box(), row.locator("small").first.bounding_box()
+    assert name["x"] + name["width"] <= username["x"]

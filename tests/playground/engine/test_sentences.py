@@ -255,6 +255,16 @@ def test_long_values_are_cut_and_long_lists_too() -> None:
     assert len(sentence) < 10 * sentences.SHOWN_LENGTH
 
 
+def test_characters_that_cannot_be_seen_are_named() -> None:
+    among = strategy("default", needs("plan", "IN", "vip", "pro\u2028"))
+    assert (
+        reason(flag(among), sent={"plan": "vip\u200b"})
+        == 'plan is vip<U+200B>, needs one of vip, "pro<U+2028>"'
+    )
+    assert reason(flag(among), sent={"plan": "vip "}) == 'plan is "vip ", needs one of vip, "pro<U+2028>"'
+    assert "<U+202E>on" in reason(flag(among), sent={"plan": "\u202eon"})
+
+
 def test_an_empty_value_is_named() -> None:
     assert (
         reason(flag(strategy("default", NORWAY)), sent={"country": ""}) == "country is empty, needs one of NO"
