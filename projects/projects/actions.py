@@ -160,10 +160,10 @@ def check_no_active_flags(project: Project, what: str) -> None:
 
 
 def make_active_flags_error(project: Project, names: Sequence[str], what: str) -> InvalidOperation:
-    count = "1 flag is" if len(names) == 1 else f"{len(names)} flags are"
+    count, them = ("1 flag is", "it") if len(names) == 1 else (f"{len(names)} flags are", "them")
     return InvalidOperation(
         f"{count} still active in project {project.pk}: {choices(names)}. "
-        f"Archive them first; the project can be {what} after that.",
+        f"Archive {them} first; the project can be {what} after that.",
         details=[Problem(name, "is still active") for name in names],
     )
 

@@ -1,6 +1,6 @@
 """Finds and locks release plans for their actions."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from groups.access import Caller
 from groups.permissions import Permission
@@ -17,6 +17,16 @@ class FlagPath(NamedTuple):
     project: str
     feature: str
     environment: str
+
+
+class OfFlagPath:
+    """A view whose address names a flag in an environment."""
+
+    kwargs: dict[str, Any]
+
+    @property
+    def flag_path(self) -> FlagPath:
+        return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
 
 def get_flag_path(plan: ReleasePlan) -> FlagPath:

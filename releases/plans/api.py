@@ -13,7 +13,7 @@ from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
 from releases.models import ReleasePlan
 from releases.plans import actions
-from releases.plans.access import FlagPath
+from releases.plans.access import OfFlagPath
 from releases.plans.add import Steps, add_plan, add_steps
 from releases.plans.documents import plan_document
 from releases.plans.edit import edit_milestone_strategy
@@ -43,12 +43,8 @@ STEPS = OpenApiExample(
 )
 
 
-class PlansOfFlag(OnFlagViewSet):
+class PlansOfFlag(OfFlagPath, OnFlagViewSet):
     tags = TAGS
-
-    @property
-    def flag_path(self) -> FlagPath:
-        return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
     def document(self, plan: ReleasePlan) -> dict[str, Any]:
         return plan_document(find_plan(plan.flag, plan.environment_id, plan.pk))

@@ -18,7 +18,7 @@ from projects.flags.environments.toggle import find_project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
-from releases.plans.access import FlagPath
+from releases.plans.access import OfFlagPath
 from releases.plans.add import add_plan, add_steps
 from releases.plans.forms import (
     INTERVALS,
@@ -192,7 +192,7 @@ class AskPlan(ConfirmPage, OnPlan):
         return "Removed the release plan.", done
 
 
-class NewPlanPage(SubmitPage):
+class NewPlanPage(OfFlagPath, SubmitPage):
     """A plan from a template, or a strategy in steps. ``?strategy=ID`` chooses the strategy."""
 
     template_name = "plans/new.html"
@@ -202,10 +202,6 @@ class NewPlanPage(SubmitPage):
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return get_flag_breadcrumbs(self.flag)
-
-    @property
-    def flag_path(self) -> FlagPath:
-        return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
     def find(self) -> None:
         flag_path = self.flag_path

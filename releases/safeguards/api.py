@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
-from releases.plans.access import FlagPath
+from releases.plans.access import OfFlagPath
 from releases.plans.queries import find_plan
 from releases.safeguards import actions
 from releases.safeguards.documents import safeguard_document
@@ -34,13 +34,9 @@ EXAMPLE = OpenApiExample(
 )
 
 
-class _Safeguards(OnFlagViewSet):
+class _Safeguards(OfFlagPath, OnFlagViewSet):
     tags = ("Release Plans",)
     lookup_url_kwarg = "safeguard_id"
-
-    @property
-    def flag_path(self) -> FlagPath:
-        return FlagPath(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
 
 class SafeguardViewSet(_Safeguards):

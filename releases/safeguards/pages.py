@@ -12,7 +12,7 @@ from projects.access import access_flag
 from projects.console import api_path, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
-from releases.plans.access import FlagPath
+from releases.plans.access import OfFlagPath
 from releases.safeguards.chart import draw_metric
 from releases.safeguards.chart_actions import UPDATE, Owner, remove_chart, set_chart
 from releases.safeguards.due import find_places_on
@@ -46,14 +46,13 @@ class _ListPage(SubmitPage):
         )
 
 
-class FlagSafeguardsPage(_ListPage):
+class FlagSafeguardsPage(OfFlagPath, _ListPage):
     """The safeguards that turn a flag off in an environment, and whether they hold."""
 
     template_name = "plans/flag_safeguards.html"
     title = "Safeguards of {name} in {environment}"
 
     def find(self) -> None:
-        self.flag_path = FlagPath(*(self.kwargs[part] for part in ("project_id", "name", "environment")))
         self.flag = access_flag(self.caller, self.flag_path.project, self.flag_path.feature, archived=False)
         find_project_environment(self.flag_path.project, self.flag_path.environment)
 

@@ -199,7 +199,7 @@ def test_the_chosen_ones_are_archived(browse, active):
         ARCHIVE, {"name": "portal-banner", "next": URL, "known": "yes"}, follow=True
     )
 
-    assert "1 flag is still active." in page_text(answer)
+    assert "1 flag is still active. Archive it first;" in page_text(answer)
     assert archived() == ["portal-banner", "portal-export", "portal-login"]
 
 

@@ -164,7 +164,7 @@ def test_a_flag_revived_after_the_check_keeps_the_project(legacy, monkeypatch):
     monkeypatch.setattr(execute, "make_removed_project_document", revive_and_describe)
     refused = client(legacy).delete(f"{P}/legacy")
     assert refused.status_code == 403
-    assert refused.json()["message"].startswith("1 flag is still active in project legacy: old.")
+    assert refused.json()["message"].startswith("1 flag is still active in project legacy: old. Archive it")
     assert list(Flag.objects.active().filter(project="legacy").values_list("name", flat=True)) == ["old"]
     assert not AuditEvent.objects.filter(type__in=["project-deleted", "feature-deleted"]).exists()
 
