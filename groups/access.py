@@ -193,11 +193,15 @@ class Caller:
             return missing(permissions)
         return missing(permissions, project=project, environment=environment)
 
+    def can_anywhere(self, permissions: Iterable[Permission]) -> bool:
+        """Whether one of the permissions is held in any project or globally."""
+        names = {permission.value for permission in permissions}
+        return self.is_admin or any(granted in names for granted, _, _ in self.rights.held)
+
     def check_anywhere(self, permissions: Iterable[Permission]) -> None:
         """Raises NoAccess naming the permissions if none of them is held in any project or globally."""
         permissions = list(permissions)
-        names = {permission.value for permission in permissions}
-        if not self.is_admin and not any(granted in names for granted, _, _ in self.rights.held):
+        if not self.can_anywhere(permissions):
             raise missing(permissions)
 
     def can_read(self, project: str) -> bool:

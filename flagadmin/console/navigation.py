@@ -23,7 +23,7 @@ THEMES = ("light", "dark")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page listed in the navigation, for visitors who hold at least one of the permissions in ``needs``."""
+    """A page listed in the navigation, for visitors who hold at least one of the permissions in ``needs`` anywhere."""
 
     label: str
     url: str
@@ -44,6 +44,11 @@ class Section:
 
 @cache
 def list_sections() -> tuple[Section, ...]:
+    of_tokens = (
+        Permission.READ_CLIENT_API_TOKEN,
+        Permission.READ_FRONTEND_API_TOKEN,
+        Permission.READ_PROJECT_API_TOKEN,
+    )
     of_roles = (Permission.ADMIN, Permission.READ_ROLE)
     of_integrations = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
     of_installation = (Permission.ADMIN, Permission.UPDATE_MAINTENANCE_MODE, Permission.UPDATE_CORS)
@@ -101,7 +106,7 @@ def list_sections() -> tuple[Section, ...]:
                 Page("Invite links", reverse("invite-links"), (Permission.ADMIN,)),
                 Page("Provisioning", reverse("scim"), (Permission.ADMIN,)),
                 Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
-                Page("API tokens", reverse("tokens")),
+                Page("API tokens", reverse("tokens"), of_tokens),
             ),
         ),
         Section(
@@ -151,11 +156,7 @@ def list_subpages(section: Section | None, visitor: Caller) -> list[Page]:
 
 
 def list_pages(section: Section, visitor: Caller) -> list[Page]:
-    return [
-        page
-        for page in section.pages
-        if not page.needs or any(visitor.can(permission) for permission in page.needs)
-    ]
+    return [page for page in section.pages if not page.needs or visitor.can_anywhere(page.needs)]
 
 
 def _find_subpage(section: Section | None, path: str) -> Page | None:

@@ -63,6 +63,7 @@ def test_the_navigation_leads_to_what_one_may_open(browse):
     assert '<a href="/access/people/"' in admin
     assert '<a href="/access/people/"' not in member
     assert '<a href="/access/tokens/" aria-current="true">Access</a>' in member
+    assert "/access/tokens/" not in browse("viewer").get("/projects/").text
 
 
 def test_activity_tells_who_did_what(browse):
