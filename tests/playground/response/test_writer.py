@@ -294,7 +294,9 @@ def test_texts_are_escaped() -> None:
     found = one(flag(rollout("0", needs("country", "IN", name)), rollout("0"), name=name), sent=sent)
 
     assert found["name"] == name
-    assert found["reason"].startswith(f"Strategy 1: country is {sent['country']}, needs one of {name}. ")
+    assert found["reason"].startswith(
+        'Strategy 1: country is N"O\\<U+000A><U+0000>, needs one of a"b\\c<U+000A><U+2028>é😀. '
+    )
     assert found["strategies"]["data"][1]["rollout"]["value"] == sent["userId"]
 
 
