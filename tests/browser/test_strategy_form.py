@@ -126,7 +126,7 @@ def test_raising_keeps_everyone_is_said_only_when_it_is_true(visit):
     page.get_by_label("Rollout percentage").fill("50")
     page.get_by_label("Group", exact=True).fill("other")
     page.keyboard.press("Tab")
-    expect(page.locator("#changes")).to_have_text("1 unsaved change")
+    expect(page.locator("#changes")).to_have_text("2 unsaved changes")
     expect(hint).to_have_count(0)
 
 

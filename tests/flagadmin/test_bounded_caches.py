@@ -21,6 +21,7 @@ BOUNDED = {
     "groups/tokens.py: _lookup": "takes a boolean",
     "projects/connect/snippets.py: read_snippets": "takes no argument",
     "importer/body/schema_errors.py: list_members": "the documents of imports and exports that are declared",
+    "playground/comparison/kinds.py: _load_kinds": "takes no argument",
     "playground/comparison/users.py: _make_identifiers": "the latest of generated users",
     "playground/comparison/users.py: _shuffle_ranks": "the latest of generated users",
     "playground/comparison/rules.py: _make_searched_identifiers": "identifiers of 20 fields",
