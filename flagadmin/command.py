@@ -18,7 +18,7 @@ from django.db.utils import OperationalError, ProgrammingError
 from flagadmin import __version__, client
 from flagadmin.core.db.bundled import server
 from flagadmin.core.db.reachable import check_reachable
-from flagadmin.core.db.transactions import is_of_another_version
+from flagadmin.core.db.transactions import is_schema_incomplete
 
 GROUPS = {
     "Serving": ("serve", "demo"),
@@ -117,7 +117,7 @@ def describe(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OperationalError):
         return f"The database is not available: {_find_reason(error)}"
-    if is_of_another_version(error):
+    if is_schema_incomplete(error):
         return "The database has not been set up by this version of flagadmin. Start `serve` first."
     return None
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.statements import execute, fetch_rows
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, is_of_another_version
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, is_schema_incomplete
 from flagadmin.core.errors import AppError, MaintenanceMode
 from flagadmin.core.installation.maintenance import check_writable
 
@@ -74,7 +74,7 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> boo
         except (OperationalError, InterfaceError):
             raise
         except Exception as error:
-            if is_of_another_version(error):
+            if is_schema_incomplete(error):
                 raise
             log.exception("A background task of releases failed")
             note_failure("An error that is described in the server's log.")

@@ -28,7 +28,7 @@ def get_sqlstate(exc: BaseException) -> str | None:
     return getattr(exc.__cause__, "sqlstate", None)
 
 
-def is_of_another_version(exc: BaseException) -> bool:
+def is_schema_incomplete(exc: BaseException) -> bool:
     """Whether a table or column is missing: another version set up the database, or a restore of it is not complete."""
     return get_sqlstate(exc) in (UNDEFINED_TABLE, UNDEFINED_COLUMN)
 

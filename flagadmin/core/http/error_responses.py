@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from flagadmin.core import errors
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.outages import reach
-from flagadmin.core.db.transactions import is_of_another_version
+from flagadmin.core.db.transactions import is_schema_incomplete
 from flagadmin.core.errors import AppError, Problem, join_path
 from flagadmin.core.http import health
 from flagadmin.core.http.logs import drop_secrets, request_id
@@ -72,7 +72,7 @@ def _unsupported(exc: Any) -> AppError:
 
 
 def _programming(exc: Any) -> AppError:
-    if not is_of_another_version(exc):
+    if not is_schema_incomplete(exc):
         return errors.UnknownError()
     return errors.ServiceUnavailable(
         "The database lacks tables of this version of flagadmin: it is being restored, or another version set it up."
