@@ -29,7 +29,10 @@ class Answer:
 
 
 class Connection:
-    """A connection to one receiver, kept open between requests, until this time of the monotonic clock at best."""
+    """A connection to one receiver, kept open between requests.
+
+    ``until`` is when the turn ends for which it is used, on the monotonic clock.
+    """
 
     def __init__(self, until: float = float("inf")) -> None:
         self.until = until
