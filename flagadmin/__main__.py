@@ -7,9 +7,9 @@ from flagadmin import client
 
 
 def main() -> None:
-    """Django takes longer to start than most of the client's commands take, and most of a relay's memory."""
+    """Runs the client and the relay without Django, which takes longer to load and more memory than they do."""
     if sys.argv[1:2] == ["relay"]:
-        gc.disable()  # until everything is loaded: `settle` ends it
+        gc.disable()  # until everything is loaded; `settle` enables it again
         from relay.main import main as run_relay
 
         run_relay(sys.argv[2:])

@@ -1,4 +1,4 @@
-"""The app of the project package itself, with its management commands and static files, and that of the admin site."""
+"""The apps of the project package (with management commands and static files) and of the admin site."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +20,12 @@ class FlagadminConfig(AppConfig):
 
 class AdminSite(admin.AdminSite):
     index_title = "Data fixes"
-    # The lists need the width; the index page and the breadcrumbs are enough for navigation.
+    # The lists need the width; the index page and the breadcrumbs suffice for navigation.
     enable_nav_sidebar = False
 
 
 class AdminConfig(admin_apps.SimpleAdminConfig):
-    """The admin site. The URLconf loads its pages: without them, commands start earlier."""
+    """The admin site. The URLconf loads its pages, so that commands start faster without them."""
 
     default_site = "flagadmin.apps.AdminSite"
 

@@ -1,8 +1,8 @@
-"""The command line: `flagadmin` where it is installed as a package, `manage.py` in a checkout.
+"""The command line: `flagadmin` for an installed package, `manage.py` in a checkout.
 
-Django's command line, with three differences: help lists the commands of an operator with a sentence each,
-commands that would bypass the audit log or destroy data are refused, and an error of the configuration or the
-database is a sentence instead of a traceback (`--traceback` shows that too).
+It is Django's command line, with three differences. Help lists the commands for operators with a sentence each.
+Commands that would bypass the audit log or destroy data are refused. An error of the configuration or the database is
+shown as a sentence instead of a traceback (`--traceback` shows that too).
 """
 
 import gc
@@ -17,22 +17,22 @@ from django.db.utils import OperationalError, ProgrammingError
 
 from flagadmin import __version__, client
 from flagadmin.core.db.bundled import server
-from flagadmin.core.db.reachable import check_reachable
+from flagadmin.core.db.migrate import check_reachable
 from flagadmin.core.db.transactions import is_schema_incomplete
 
 GROUPS = {
     "Serving": ("serve", "demo"),
     "Accounts and tokens": ("createadmin", "login_link", "remove_second_factor", "token"),
-    "Flags": ("import_flags", "convert", "move", "check_expectations"),
+    "Flags": ("import_flags", "convert", "move", "check_expectations", "assignments"),
     "Flags of a server, from another machine": client.NAMES,
-    "Data": ("backup", "restore", "cleanup_usage"),
+    "Data": ("backup", "restore", "cleanup_usage", "backfill_versions"),
     "Databases": ("standby",),
 }
 OURS = frozenset(name for names in GROUPS.values() for name in names)
-# Django's commands that help an operator to find a fault. Those for developers work too, but are not listed.
+# Django's commands that help an operator diagnose a fault. Developers' commands work too, but are not listed.
 SUPPORT = ("check", "dbshell", "migrate", "shell", "showmigrations")
 
-# These may make the bundled database. All others would only find an empty one, and report on that.
+# These commands may create the bundled database. The others would only find an empty one and report on it.
 CREATING = ("serve", "demo", "createadmin", "restore")
 
 REFUSED = {
@@ -51,7 +51,7 @@ class CommandLine(ManagementUtility):
 
     def __init__(self, argv: list[str]) -> None:
         super().__init__(argv)
-        # Django believes that any __main__.py is its own.
+        # Django takes any __main__.py for its own.
         self.prog_name = self.prog_name.replace("python -m django", "python -m flagadmin")
 
     def execute(self) -> None:
@@ -76,14 +76,14 @@ class CommandLine(ManagementUtility):
                 yield f"  {name:22}{read_first_sentence(self.fetch_command(name))}"
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
-        # Everything is loaded by now, and stays: the collector need not look at it.
+        # Everything is loaded by now and stays, so the collector need not look at it.
         gc.freeze()
         gc.enable()
         if subcommand in REFUSED:
             sys.exit(f"flagadmin has no command {subcommand}. {REFUSED[subcommand]}")
         command = super().fetch_command(subcommand)
         if subcommand in OURS:
-            # Django would check models and addresses, and load every page for it: 0.7 s that CI has spent already.
+            # For the checks, Django would load all models, URLs and pages, which takes 0.7 s. CI has already run them.
             command.requires_system_checks = ()
         return command
 
@@ -94,13 +94,13 @@ def read_first_sentence(command: BaseCommand) -> str:
 
 
 def main() -> None:
-    gc.disable()  # until `fetch_command`: collecting takes a quarter of the time of loading
+    gc.disable()  # until `fetch_command`: collection takes a quarter of the loading time
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
     run(sys.argv)
 
 
 def run(argv: list[str]) -> None:
-    """Runs a command. Exits with status 1 and a message if the configuration or database does not allow it."""
+    """Runs a command. Exits with status 1 and a message for a problem with the configuration or database."""
     server.may_create = not OURS.union(SUPPORT).difference(CREATING).intersection(argv[1:2])
     try:
         CommandLine(argv).execute()

@@ -7,7 +7,7 @@ import signal
 # Stopping a service sends SIGTERM to all its processes. This one ends with the last worker.
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-# The work of these processes is counted by those that start them.
+# The processes that start these count their work.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
 gc.disable()  # until everything is loaded

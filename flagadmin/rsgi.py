@@ -1,7 +1,7 @@
 """The RSGI application for Granian: an event loop receives requests, threads run the WSGI application.
 
-A request takes a thread only from the arrival of its whole body until its response is complete, so a client
-that sends or reads slowly blocks no other. The paths in `loop_routes` are answered without a thread.
+A request takes a thread only from the arrival of its whole body until its response is complete, so a client that
+sends or reads slowly blocks no other. The loop answers the paths in `loop_routes` without a thread.
 """
 
 import asyncio
@@ -18,26 +18,25 @@ from django.conf import settings
 from django.db import connections
 
 from flagadmin.core.errors import AppError, AuthenticationRequired
-from flagadmin.core.http.access_log import log_request
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.http.middleware import REFUSED, choose_request_id, make_canonical_path
 from flagadmin.core.http.request_bodies import limit_at
 from flagadmin.core.http.request_headers import choose_address, get_peer
-from flagadmin.core.http.request_metrics import BEGUN, count_request
+from flagadmin.core.http.request_metrics import BEGUN, count_request, log_request
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
-from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Ready, is_writing
 from flagadmin.core.server.memory import LARGE, trim
-from flagadmin.core.server.paced_writing import is_large, send_large
-from flagadmin.core.server.sockets import watch_readers
+from flagadmin.core.server.receiving import BodyReceiver
+from flagadmin.core.server.slow_clients import is_large, send_large, watch_readers
+from flagadmin.core.server.slow_requests import answering, end_slow_requests
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
 
 
 class _Canonical:
-    """A Granian scope with the path that routes know."""
+    """A Granian scope with the canonical path, which the routes know."""
 
     def __init__(self, scope: Any, path: str) -> None:
         self._scope, self.path = scope, path
@@ -51,7 +50,7 @@ class Application:
 
     def __init__(self) -> None:
         self.body_receiver = BodyReceiver(self.check_known, settings.BODY_LIMIT, limit_at)
-        # A change may wait for a commit or a lock: others always find a thread.
+        # A change may wait for a commit or a lock; other requests always find a thread.
         self.places_to_write = asyncio.Semaphore(max(1, settings.SERVER_THREADS * 3 // 4))
         self.threads = ThreadPoolExecutor(settings.SERVER_THREADS, thread_name_prefix="request")
         # A separate pool, so that many anonymous requests do not delay authenticated ones.
@@ -61,7 +60,7 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        tasks = watch_readers, *loop_routes.tasks
+        tasks = watch_readers, end_slow_requests, *loop_routes.tasks
         self.tasks = [loop.create_task(loop_routes.repeat(task)) for task in tasks]
         stop_granian = _prepare_stop_by_signal()
 
@@ -78,6 +77,13 @@ class Application:
             task.cancel()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        answering.add(client := scope.client)
+        try:
+            await self.receive(scope, protocol)
+        finally:
+            answering.discard(client)
+
+    async def receive(self, scope: Any, protocol: Any) -> None:
         headers = scope.headers
         if (path := make_canonical_path(scope.path)) != scope.path:
             scope = _Canonical(scope, path)
@@ -114,7 +120,7 @@ class Application:
     async def answer_ready(
         self, shortcut: loop_routes.Shortcut, scope: Any, protocol: Any, body: bytes
     ) -> None:
-        """Answers in the loop if possible. Otherwise Django does, and the shortcut learns from it."""
+        """Answers in the loop if possible. Otherwise Django answers, and the shortcut learns the response."""
         begun = perf_counter()
         if ready := shortcut.answer(scope, body):
             if not is_large(ready):
@@ -134,7 +140,7 @@ class Application:
         request = loop_routes.StreamRequest(scope, protocol, self.stopping, ask)
         self.running_requests += 1
         try:
-            # A task, because what Granian runs this coroutine in is none: asyncio.timeout() needs one.
+            # A task, because asyncio.timeout() needs one and Granian does not run this coroutine in one.
             await self.loop.create_task(handler(request))
         finally:
             self.running_requests -= 1
@@ -160,7 +166,7 @@ class Application:
                 answered = await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
         finally:
             self.running_requests -= 1
-        # No longer a running request: a client that reads slowly must not delay stopping.
+        # The request no longer counts as running: a client that reads slowly must not delay stopping.
         if is_large(answered[0]):
             await send_large(answered[0], scope, protocol)
         if learn:
@@ -175,7 +181,7 @@ def _prepare_stop_by_signal() -> Any:
 
 
 def _check_known(environ: dict[str, Any]) -> None:
-    """Raises AppError. Runs in a thread, because it queries the database."""
+    """Raises AppError for an unknown caller. Runs in a thread, because it queries the database."""
     try:
         check_known(environ)
     except Exception as error:
@@ -185,10 +191,10 @@ def _check_known(environ: dict[str, Any]) -> None:
 
 
 def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
-    """Runs the WSGI application, in a thread. Returns its answer and Django's response.
+    """Runs the WSGI application in a thread. Returns its answer and Django's response.
 
-    With a ``protocol``, the answer was sent unless it is large. Without one, the body of a response with a ``stream``
-    is still to be read from that.
+    With a ``protocol``, it sends the answer unless that is large. Without one, the caller reads the body of a response
+    with a ``stream`` from that.
     """
     begun: list[Any] = []
 
@@ -215,7 +221,7 @@ def _send(protocol: Any, ready: Ready) -> None:
 
 
 def _refuse(protocol: Any, path: str, error: AppError, identifier: str) -> None:
-    """Responds without using the WSGI application or a thread, and without receiving the rest of the body."""
+    """Responds without the WSGI application or a thread, and without receiving the rest of the body."""
     headers = [
         ("content-type", "application/json"),
         ("connection", "close"),
@@ -231,7 +237,7 @@ def _refuse(protocol: Any, path: str, error: AppError, identifier: str) -> None:
 
 
 def _count(scope: Any, route: str, status: int, seconds: float, identifier: str, caller: str = "") -> None:
-    """Counts and logs a request that Django did not see."""
+    """Counts and logs a request that did not reach Django."""
     count_request(route, scope.method, status, seconds)
     if settings.ACCESS_LOG:
         log_request(
@@ -279,7 +285,7 @@ def make_environ(scope: Any, body: bytes) -> dict[str, Any]:
 def _add_header(environ: dict[str, Any], name: str, value: str) -> None:
     if name == "content-type":
         environ["CONTENT_TYPE"] = value
-    # The length is that of the received body. A client's "x_y" header must not pass for a proxy's "x-y".
+    # The length is the received body's. A client's "x_y" header must not pass for a proxy's "x-y".
     elif name != "content-length" and "_" not in name:
         key = "HTTP_" + name.upper().replace("-", "_")
         separator = "; " if name == "cookie" else ","

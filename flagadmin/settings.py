@@ -23,7 +23,7 @@ DATABASE_URL = environment.text("DATABASE_URL")
 
 if IN_CHECKOUT:
     default_data_dir = PACKAGE.parent / ".flagadmin"
-else:  # where the XDG base directory specification puts what programs keep
+else:  # the XDG base directory specification's place for data
     default_data_dir = Path(environment.text("XDG_DATA_HOME") or "~/.local/share") / "flagadmin"
 
 try:
@@ -39,7 +39,7 @@ try:
 except (OSError, ValueError) as error:
     raise ImproperlyConfigured(str(error)) from error
 
-# Earlier keys: what was signed or encrypted with them stays valid.
+# Earlier keys: data signed or encrypted with them stays valid.
 SECRET_KEY_FALLBACKS = environment.names("SECRET_KEY_FALLBACKS")
 
 # Hosts and URLs -----------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 BODY_LIMIT = environment.integer("FLAGADMIN_BODY_LIMIT", 1_000_000, at_least=1_000)  # bytes, inflated
 IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_000, at_least=1_000)
 COMPARE_BODY_LIMIT = environment.integer("FLAGADMIN_COMPARE_BODY_LIMIT", 16_000_000, at_least=1_000)
-# Larger bodies are imported in a separate process. For smaller ones, starting it would cost more than it saves.
+# Larger bodies are imported in a separate process, which would cost smaller ones more than it saves.
 IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_000_000, at_least=0)
 # Django's limit applies after BODY_LIMIT and must not be lower.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT, COMPARE_BODY_LIMIT)
@@ -91,7 +91,7 @@ STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, 
 CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
 SEGMENT_VALUES_LIMIT = environment.integer("FLAGADMIN_SEGMENT_VALUES", 1_000, at_least=1)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
-# Limits of what SDK reports may create in an hour, for each worker (projects/applications/report_limits.py).
+# Hourly limits on the rows that SDK reports create, for each worker (projects/applications/report_limits.py).
 REPORT_APPLICATIONS_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1
 )  # for each token
@@ -106,6 +106,7 @@ PROMETHEUS_URL = environment.text("FLAGADMIN_PROMETHEUS_URL")
 IMPACT_POINTS_LIMIT = environment.integer("FLAGADMIN_IMPACT_POINTS", 2_000_000, at_least=0)  # rows
 IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # for each metric
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
+GUARD_PRODUCTION_TOKENS = environment.flag("FLAGADMIN_GUARD_PRODUCTION_TOKENS")
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
 USER_RESULTS_BYTES = environment.integer("FLAGADMIN_USER_RESULTS_BYTES", 4_000_000_000, at_least=1)
 SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 600_000_000)  # for each worker
@@ -117,12 +118,14 @@ APPLICATION_INSTANCE_WINDOW = timedelta(
 )
 APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTANCES", 100, at_least=1)
 
-# Networks without public addresses that integrations may send to, for example 10.0.0.0/8. Only there without TLS.
+# Networks without public addresses that integrations may call, for example 10.0.0.0/8; TLS is optional there.
 INTEGRATION_NETWORKS = environment.networks("FLAGADMIN_INTEGRATION_NETWORKS")
+# The prefix of message titles to Datadog and Teams, for filtering.
+INTEGRATION_NAME = environment.text("FLAGADMIN_INTEGRATION_NAME", "flagadmin")
 
-# Another place to which the audit log is written, as JSON lines: stdout, a path, or a URL of syslog.
+# An additional destination for the audit log, as JSON lines: stdout, a path, or a URL of syslog.
 AUDIT_LOG = environment.log_target("FLAGADMIN_AUDIT_LOG")
-# After how many days events about accounts and the like are removed; 0: never (integrations/audit_log/retention.py).
+# Days after which events about accounts and the like are removed; 0: never (integrations/audit_log.py).
 AUDIT_DAYS = environment.integer("FLAGADMIN_AUDIT_DAYS", 0)
 
 # E-mail. Without a server, none is sent.
@@ -134,9 +137,9 @@ DEFAULT_FROM_EMAIL = environment.text("FLAGADMIN_MAIL_FROM", "flagadmin@localhos
 
 # Serving ------------------------------------------------------------------------------------------------
 
-# For each worker. Many, because most wait: SDK reports for the commit of their batch.
+# For each worker. Many, because most wait, for example SDK reports for the commit of their batch.
 SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
-# The token for reading /metrics. Without it nothing is counted.
+# The token for reading /metrics. Without it, metrics are off.
 METRICS_TOKEN = environment.secret("FLAGADMIN_METRICS_TOKEN")
 STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # open at once, for each worker
 
@@ -146,11 +149,11 @@ STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # o
 DATABASE_SECONDS = environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1)
 # Seconds that a commit may wait for a synchronous standby before responding 503.
 COMMIT_SECONDS = environment.integer("FLAGADMIN_COMMIT_SECONDS", 5, at_least=1)
-# For `standby watch`: the primary, as a role that may say for which standby commits wait, and after how many seconds of
-# silence for none.
+# For `standby watch`: the primary, as a role that may set the synchronous standby, and the seconds of silence after
+# which none is required.
 STANDBY_URL = environment.text("FLAGADMIN_STANDBY_URL")
 STANDBY_ALONE_SECONDS = environment.integer("FLAGADMIN_STANDBY_ALONE_SECONDS", 30, at_least=3)
-# For how long SDKs are answered from memory while the database cannot be reached.
+# Seconds for which SDKs are answered from memory while the database cannot be reached.
 SERVE_STALE_SECONDS = environment.integer("FLAGADMIN_SERVE_STALE_SECONDS", 300)
 
 _POOL: dict[str, Any] = {
@@ -158,8 +161,8 @@ _POOL: dict[str, Any] = {
     "max_size": SERVER_THREADS + 2,
     "timeout": DATABASE_SECONDS,
     "max_lifetime": 3600,
-    # Seconds of attempts to connect, with longer and longer pauses. The next request begins anew: with the default of
-    # five minutes, it would wait for a pause that is as long as the outage before it.
+    # Seconds of connection attempts, with growing pauses. The next request starts again: with the default of five
+    # minutes, it would wait for a pause as long as the previous outage.
     "reconnect_timeout": 3,
     # Seconds after which an idle connection is closed, so that connections opened in a burst are soon released for
     # other users of the database server.
@@ -167,8 +170,8 @@ _POOL: dict[str, Any] = {
 }
 
 
-# Parameters of libpq for a host that no longer answers at all: the kernel would wait for a quarter of an hour. With
-# several hosts, each new connection first tries those that are gone.
+# libpq's parameters for a host that no longer answers: the kernel would wait for a quarter of an hour. With several
+# hosts, each new connection tries the dead ones first.
 WHEN_HOSTS_DIE = {
     "connect_timeout": 3,  # seconds
     "tcp_user_timeout": 10_000,  # milliseconds
@@ -209,10 +212,10 @@ def _make_bundled_database() -> dict[str, Any]:
 DATABASES: dict[str, dict[str, Any]] = {
     "default": _read_database(DATABASE_URL) if DATABASE_URL else _make_bundled_database()
 }
-# Used by SDK endpoints only, whose responses may lag behind by the replication delay.
+# Only for SDK endpoints, whose responses may lag behind by the replication delay.
 if replica_url := environment.text("DATABASE_REPLICA_URL"):
     DATABASES["replica"] = {**_read_database(replica_url), "TEST": {"MIRROR": "default"}}
-    DATABASES["replica"]["OPTIONS"]["pool"]["timeout"] = 1  # then the primary is asked
+    DATABASES["replica"]["OPTIONS"]["pool"]["timeout"] = 1  # after that, the primary is asked
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -231,7 +234,7 @@ INSTALLED_APPS = [
     "django_filters",
     "django_htmx",
     "pgtrigger",
-    # Without "allauth" itself, which has the templates: no page in its own look can be rendered.
+    # Without "allauth" itself, which has the templates: so it cannot render pages of its own.
     "allauth.account",
     "allauth.socialaccount",
     "allauth.mfa",
@@ -304,18 +307,18 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
-    "groups.login.hashers.CuttingBcryptHasher",  # of people who moved here
+    "groups.login.passwords.CuttingBcryptHasher",  # for people who moved here
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "start"
 CSRF_FAILURE_VIEW = "groups.login.pages.csrf_failure"
-# allauth does what comes after the password: second factors and sessions. Accounts are ours.
-ACCOUNT_ADAPTER = "groups.login.adapter.AccountAdapter"
+# allauth handles the steps after the password: second factors and sessions. Accounts are ours.
+ACCOUNT_ADAPTER = "groups.login.flow.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = (
-    False  # ours counts in the database, for all workers (groups/login/throttle.py)
+    False  # our own throttle counts in the database, for all workers (groups/login/throttle.py)
 )
 MFA_ADAPTER = "groups.second_factor.adapter.MFAAdapter"
 REQUIRE_SECOND_FACTOR = environment.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all")
@@ -323,7 +326,9 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 SOCIALACCOUNT_ADAPTER = "groups.login.sign_on.adapter.SocialAccountAdapter"
 OIDC = read_oidc_settings()
 PASSWORD_LOGIN = password_login(OIDC)
-# From the login on, however often the session is used: roles from the provider's claim change at the next login.
+# Days for which a new account counts as the same person as its creator.
+NEW_ACCOUNT_DAYS = min(environment.integer("FLAGADMIN_NEW_ACCOUNT_DAYS", 7), 36_500)
+# Counted from login, regardless of use: roles from the provider's claim change at the next login.
 SESSION_COOKIE_AGE = 3600 * environment.integer("FLAGADMIN_SESSION_HOURS", 14 * 24, at_least=1)
 
 # Language, time, static files ---------------------------------------------------------------------------
@@ -332,7 +337,7 @@ LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-FORMAT_MODULE_PATH = "flagadmin.core.formats"  # Django has formats of its own for each language
+FORMAT_MODULE_PATH = "flagadmin.core.formats"  # Django has its own formats for each language
 
 STATIC_URL = "/static/"
 # `serve` collects them (flagadmin/core/server/static_files.py); with DEBUG they are served from the source.
@@ -384,7 +389,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "flagadmin.core.http.openapi.main_operations_first",
     ],
     "GET_LIB_DOC_EXCLUDES": "flagadmin.core.http.openapi.list_undescribing_classes",
-    "CAMELIZE_NAMES": True,  # path parameters are spelled as in the specification
+    "CAMELIZE_NAMES": True,  # path parameters use the specification's names
     # A console session works too, for "Try it", but clients send tokens.
     "AUTHENTICATION_WHITELIST": ["groups.authentication.ApiKeyAuthentication"],
 }
@@ -408,7 +413,7 @@ LOGGING: dict[str, Any] = {
         # Django's default handlers would log everything twice.
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
-        # Client errors are logged with their reason and id by flagadmin.core.http.error_responses.
+        # flagadmin.core.http.error_responses logs client errors with their reason and id.
         "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
         "psycopg.pool": {"level": "ERROR"},
     },

@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from flagadmin.console.api_docs import document as api
 from flagadmin.console.api_docs.pages import OperationPage, OperationsPage
 from flagadmin.core.http import health, request_metrics
-from integrations.mcp.api import McpView
+from integrations.mcp.api import McpView, describe_resource
 from integrations.signals.api import SignalView
 
 admin.autodiscover()
@@ -20,7 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", OperationsPage.as_view(), name="docs"),
     path("api/docs/<str:operation_id>/", OperationPage.as_view(), name="api-operation"),
-    # The admin API first, and in it what is asked for most: each request is compared with all routes before its own.
+    # The admin API first, with its most frequent paths first: each request is compared with the routes in order.
     path("api/admin/", include("playground.api_urls")),
     path("api/admin/", include("importer.api_urls")),
     path("api/admin/", include("projects.api_urls")),
@@ -29,10 +29,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/admin/", include("releases.api_urls")),
     path("", include("sdk.urls")),
     path("api/signals/<str:source>", SignalView.as_view(), name="signal"),
-    path("scim/v2/", include("groups.scim.urls")),
+    path("scim/v2/", include("groups.scim.api")),
     path("mcp", McpView.as_view(), name="mcp"),
+    path(".well-known/oauth-protected-resource/mcp", describe_resource, name="mcp-metadata"),
     path("auth/", include("groups.login.api")),
-    path("invite/", include("groups.sign_up.open_api")),
+    path("invite/", include("groups.sign_up.api")),
     re_path("^api(/.*)?$", api.UnknownRoute.as_view()),
     path("", include("groups.console_urls")),
     path("", include("projects.console_urls")),

@@ -2,12 +2,12 @@
 
 import gc
 
-gc.disable()  # until everything is loaded: collecting takes a tenth of the time, and `settle` ends it
+gc.disable()  # until everything is loaded: collection takes a tenth of the time; `settle` enables it again
 
-from flagadmin.core.metrics.processes import attach  # noqa: E402
+from flagadmin.core.metrics import attach  # noqa: E402
 from flagadmin.core.server import tracing  # noqa: E402
 
-# Before the application is loaded: it declares instruments, and Django's middleware is fixed then.
+# Before the application is loaded, which declares instruments and fixes Django's middleware.
 attach("worker")
 tracing.begin()
 

@@ -13,7 +13,7 @@ from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, end_with_pa
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 
 application = get_wsgi_application()
-# Load all views now rather than in the first request of every worker: it takes most of a second.
+# Load all views now, which takes most of a second, rather than in the first request of every worker.
 get_resolver().url_patterns  # noqa: B018 - reading it loads them
 settle()
 

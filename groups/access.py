@@ -1,7 +1,7 @@
 """Authorization: what a caller may do, and which projects they may read. No other module decides this.
 
-A :class:`Caller` is the user or token that makes a request. Its rights are read by the statement that finds its token,
-or with one query on first use, and cached for the request.
+A :class:`Caller` is the user or token that makes a request. The statement that finds its token also reads its rights;
+otherwise one query reads them on first use. They are cached for the request.
 """
 
 from collections.abc import Iterable
@@ -74,15 +74,22 @@ def read_rights_of_user(user_id: int) -> Rights:
     return read_rights(rights)
 
 
-def read_rights_of_users(user_ids: Iterable[int]) -> dict[int, Rights]:
-    """Loads the rights of many accounts with one query."""
-    rights = RIGHTS.format(user="holder.id")
+def read_rights_of_users(user_ids: Iterable[int], *, without_group: int = 0) -> dict[int, Rights]:
+    """Loads the rights of many accounts with one query. ``without_group``: computes them without this
+    group's grants.
+    """
+    rights = RIGHTS.format(user="holder.id").replace(
+        "m.user_id = holder.id", "m.user_id = holder.id AND m.group_id <> %(without)s"
+    )
     statement = f"SELECT holder.id, ({rights}) FROM groups_user holder WHERE holder.id = ANY(%(ids)s)"  # noqa: S608 - a constant
-    return {pk: read_rights(rights) for pk, rights in fetch_rows(statement, {"ids": list(user_ids)})}
+    return {
+        pk: read_rights(rights)
+        for pk, rights in fetch_rows(statement, {"ids": list(user_ids), "without": without_group})
+    }
 
 
 def read_rights(rights: str) -> Rights:
-    """The rights that RIGHTS has selected.
+    """Converts the rights selected by RIGHTS.
 
     As in the reference server, project permissions of a root role apply to the default project.
     """
@@ -106,7 +113,7 @@ def read_rights(rights: str) -> Rights:
 
 
 class Caller:
-    """The performer of an action: a user, a service account, an API token or the system.
+    """The author of an action: a user, a service account, an API token or the system.
 
     A caller is never built from request data.
     """
@@ -124,13 +131,13 @@ class Caller:
 
     @classmethod
     def system(cls, name: str = SYSTEM_NAME) -> "Caller":
-        """The caller of actions that no user or token requested, such as management commands."""
+        """The caller of actions without a requesting user or token, such as management commands."""
         caller = cls(rights=EVERYTHING)
         caller._system_name = name
         return caller
 
     def with_all_rights(self) -> "Caller":
-        """The same caller, who may do anything: for what others have approved."""
+        """The same caller with all permissions, to apply approved changes."""
         caller = Caller(user=self.user, token=self.token, rights=EVERYTHING)
         caller._system_name = self._system_name
         return caller
@@ -188,7 +195,7 @@ class Caller:
     def _refuse(
         self, permissions: list[Permission], project: str | None, environment: str | None
     ) -> NoAccess:
-        """Without the name of a project that the caller may not read."""
+        """Makes the error, without the name of a project that the caller may not read."""
         if project is not None and not self.can_read(project):
             return missing(permissions)
         return missing(permissions, project=project, environment=environment)
@@ -218,9 +225,9 @@ class Caller:
 def missing(
     permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
 ) -> NoAccess:
-    """The 403 error that names the permissions of which any one is needed, as the pages of roles do.
+    """The 403 error that names the permissions, any one of which is enough, as the pages of roles do.
 
-    `You need the "Add strategies" permission in Checkout (production).` One query if it is about a project.
+    `You need the "Add strategies" permission in Checkout (production).` One query if it concerns a project.
     """
     permissions = list(permissions)
     scope = permissions[0].scope

@@ -15,6 +15,6 @@ from groups.sign_up import admin as sign_up
 
 __all__ = ["groups", "login", "people", "roles", "sign_up"]
 
-# Not used, or not to be changed without their audit events.
+# Unused, or not to be changed without their audit events.
 UNUSED = (DjangoGroup, EmailAddress, SocialApp, SocialToken)
 admin.site.unregister([*UNUSED, Authenticator, SocialAccount, UserSession])

@@ -2,10 +2,8 @@
 
 from flagadmin.core.http.routers import Router
 from groups.groups.api import GroupViewSet
-from groups.people.api import CandidateViewSet, UserViewSet
-from groups.people.feedback_api import FeedbackViewSet
-from groups.people.inactive_api import InactivePeopleViewSet
-from groups.people.me_api import MeViewSet, PersonalTokenViewSet
+from groups.people.api import CandidateViewSet, InactivePeopleViewSet, UserViewSet
+from groups.people.me_api import FeedbackViewSet, MeViewSet, PersonalTokenViewSet
 from groups.people.service_accounts_api import ServiceAccountTokenViewSet, ServiceAccountViewSet
 from groups.roles.api import PermissionViewSet, RoleViewSet
 from groups.scim.settings_api import ScimSettingsViewSet

@@ -16,10 +16,10 @@ class GroupsConfig(AppConfig):
         from groups.scim.errors import PREFIX, make_error_body
         from groups.scim.preload import preload_service
         from groups.seed import seed_roles
-        from groups.sessions import signals
+        from groups.sessions import middleware
 
         register_error_format(PREFIX, make_error_body)
         loop_routes.run_in_loop(preload_service)
         housekeeping.register()
-        signals.connect()
+        middleware.connect()
         post_migrate.connect(seed_roles, sender=self)

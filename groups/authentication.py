@@ -31,14 +31,14 @@ class ApiRequest(Request):
 
 
 def authenticate_secret(secret: str) -> tuple[Caller, ApiToken]:
-    """The caller with this token, whose use is noted. Raises AuthenticationRequired."""
+    """The caller with this token. Notes its use. Raises AuthenticationRequired."""
     token = find_token(secret, now=timezone.now())
     note_use(token)
     return Caller(user=token.user, token=token), token
 
 
 def read_credential(request: Request) -> str | None:
-    """The secret in the Authorization header, whether or not a token has it."""
+    """The secret in the Authorization header, whether or not a token with it exists."""
     return read_secret(request.META.get("HTTP_AUTHORIZATION", "")) or None
 
 

@@ -18,7 +18,7 @@ from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.save_anyway import ask_what_to_do, changing_as_asked
+from flagadmin.core.change_checks.override import ask_what_to_do, changing_as_asked
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin, describe_differences
 from flagadmin.core.errors import (
     AppError,
@@ -33,8 +33,7 @@ from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, cu
 from flagadmin.core.unreadable_values import FIELD
 from groups.access import Caller
 from groups.authentication import get_caller
-from groups.login.kept_input import RESTORE, take_input
-from groups.login.login_form import SESSION_ENDED, ask_to_log_in
+from groups.login.login_form import RESTORE, SESSION_ENDED, ask_to_log_in, take_input
 from groups.permissions import Permission
 
 # The parent pages of a page, outermost first: (label, URL).
@@ -45,13 +44,13 @@ Breadcrumbs = Sequence[tuple[str, str | Promise]]
 class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     """A page that requires login. Other visitors are redirected to /login/ and back afterwards.
 
-    ``title`` and ``api_call`` may name parameters of the page's URL: "Edit {name}", "GET /api/admin/roles/{role_id}";
-    ``api_call`` also attributes of the page: "GET {page.api}/{user_id}".
+    ``title`` and ``api_call`` may name parameters of the page's URL: "Edit {name}", "GET /api/admin/roles/{role_id}".
+    ``api_call`` may also name attributes of the page: "GET {page.api}/{user_id}".
     """
 
     title = ""
     parents: Breadcrumbs = ()
-    api_call = ""  # does what the page does
+    api_call = ""  # the API call that is equivalent to the page
     api_example: Any = None  # its body
     restores = False  # whether a POST with do=RESTORE only renders the form with the submitted values
     caller: Caller
@@ -81,11 +80,11 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         return self.render_to_response(self.get_context_data(**kwargs))
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Handles HEAD. Django would set it to the bound method `get` otherwise: a reference cycle in every request."""
+        """Handles HEAD. Otherwise Django would set it to the bound method `get`: a reference cycle in every request."""
         return self.get(request, *args, **kwargs)
 
     def find(self) -> None:
-        """Loads what the page is about. Raises NotFound, NoAccess."""
+        """Loads the page's object. Raises NotFound, NoAccess."""
 
     def get_title(self) -> str:
         return self.title.format(**self.kwargs)
@@ -132,7 +131,7 @@ class ListPage(ConsolePage):
     filters: Sequence[Filter] = ()
     default_sort = ""
     per_page = 50
-    csv_name = "list"  # may name parameters of the URL, as the title does
+    csv_name = "list"  # may name parameters of the URL, like the title
 
     def get_filters(self) -> Sequence[Filter]:
         return self.filters
@@ -173,7 +172,7 @@ class ListPage(ConsolePage):
 class FormPage(FormMixin, ConsolePage):
     """A page with a form. Errors raised by the action are shown beside the fields."""
 
-    permission: Permission | None = None  # which submitting the form needs, if it is not about a project
+    permission: Permission | None = None  # required to submit the form, if no project is involved
     button = ""  # its label, with verb and object
     restores = True
     problem_fields: dict[
@@ -236,7 +235,7 @@ class EditPage(EditConflictMixin, FormPage):
         self.note_version()
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        """Drops the submitted values after a conflict, so that the form shows what is stored now."""
+        """Drops the submitted values after a conflict, so that the form shows the stored ones."""
         kwargs = super().get_form_kwargs()
         return kwargs | {"data": None, "files": None} if self.entered else kwargs
 
@@ -277,7 +276,7 @@ class ActionPage(ConsolePage):
     success_url: str | Promise
 
     def act(self) -> str:
-        """Calls the action. Returns a sentence that says what was done."""
+        """Calls the action. Returns a sentence about the result."""
         raise NotImplementedError
 
     def get_success_url(self) -> str:
@@ -301,13 +300,13 @@ class ActionPage(ConsolePage):
         return HttpResponseRedirect(self.get_redirect_url())
 
     def tell(self, done: str) -> None:
-        """Adds the message, except for htmx, which only replaces the part of the page that changed."""
+        """Adds the message, except for htmx, which replaces only the changed part of the page."""
         if "HX-Request" not in self.request.headers:
             messages.success(self.request, done)
 
 
 class SubmitPage(ConsolePage):
-    """A page that its own form is posted to. What refuses it, `refusal`, is shown on the same page."""
+    """A page whose own form is posted to it. It shows errors of the action as `refusal`."""
 
     passes: tuple[type[AppError], ...] = (NoAccess, NotFound)  # errors that get the error page instead
 
@@ -320,7 +319,7 @@ class SubmitPage(ConsolePage):
         return self.try_to_submit()
 
     def ask_first(self) -> HttpResponseBase | None:
-        """The answer that asks for confirmation, if that is needed. Raises what submitting would."""
+        """The answer that asks for confirmation, if necessary. Raises the errors that submitting would raise."""
         return None
 
     def try_to_submit(self) -> HttpResponseBase:
@@ -343,15 +342,15 @@ class ConfirmPage(SubmitPage):
     def plan(self) -> dict[str, Any]:
         """The template variables. Raises NoAccess, NotFound.
 
-        ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button``: its label, with
-        verb and object. ``cancel``: where the cancel link leads. ``blocked``: why the action is impossible
-        now, if it is. ``hidden``: (name, value) pairs to submit with the button. ``keeps_no_comment``: whether the
-        event of the action has no comment, so that none is asked for.
+        ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button``: its label, with verb
+        and object. ``cancel``: the target of the cancel link. ``blocked``: the reason, if the action is currently
+        impossible. ``hidden``: (name, value) pairs to submit with the button. ``keeps_no_comment``: whether the
+        action's event has no comment, so that the page asks for none.
         """
         raise NotImplementedError
 
     def act(self) -> tuple[str, str]:
-        """Performs the action. Returns a sentence that says what was done, and the URL to redirect to."""
+        """Performs the action. Returns a sentence about the result, and the URL to redirect to."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

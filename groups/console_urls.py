@@ -7,17 +7,18 @@ from django.urls import URLPattern, path
 from groups.groups import pages as groups
 from groups.login import links
 from groups.login import pages as login
-from groups.login.sign_on import admin_pages as sign_on_admin
-from groups.login.sign_on import back_channel
+from groups.login.sign_on import logout
 from groups.login.sign_on import pages as sign_on
-from groups.people import edit_pages, own_account_pages, pages, service_token_pages
+from groups.login.sign_on import pages as sign_on_admin
+from groups.people import edit_pages, own_account_pages, pages
 from groups.people.console import PEOPLE, SERVICE
 from groups.roles import pages as roles
 from groups.scim import pages as scim
-from groups.second_factor import admin_pages as second_factor_admin
+from groups.second_factor import login_pages
 from groups.second_factor import login_pages as second_factor_login
+from groups.second_factor import pages as passkey_pages
 from groups.second_factor import pages as second_factor
-from groups.second_factor import passkey_login_pages, passkey_pages
+from groups.second_factor import pages as second_factor_admin
 from groups.sessions import pages as sessions
 from groups.sign_up import pages as sign_up
 
@@ -46,10 +47,10 @@ urlpatterns = [
     path(f"{links.PATH}<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
     path("login/invite/<str:token>/", sign_up.SignUpPage.as_view(), name="login-invite"),
     path("login/forgot/", login.ForgotPasswordPage.as_view(), name="login-forgot"),
-    path("login/passkey/", passkey_login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),
+    path("login/passkey/", login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),
     path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
     path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),
-    path("login/sso/logout/", back_channel.BackChannelLogout.as_view(), name="sign-on-logout"),
+    path("login/sso/logout/", logout.BackChannelLogout.as_view(), name="sign-on-logout"),
     path("login/sso/callback/", sign_on.CallbackPage.as_view(), name="sign-on-callback"),
     path("logout/", login.LogoutPage.as_view(), name="logout"),
     path("admin/login/", login.redirect_admin_login, name="admin-login"),
@@ -72,13 +73,14 @@ urlpatterns = [
     path("account/sessions/<int:session_id>/end", sessions.EndSession.as_view(), name="account-session-end"),
 
     *make_account_urls("access/people/", PEOPLE),
+    path("access/people/<int:user_id>/confirm", pages.ConfirmAccount.as_view(**PEOPLE), name="person-confirm"),
     path("access/people/<int:user_id>/reset-password/", edit_pages.ResetPasswordPage.as_view(), name="person-reset-password"),
     path("access/people/<int:user_id>/identity/unlink/", sign_on_admin.UnlinkIdentityOf.as_view(**PEOPLE), name="person-unlink"),
     path("access/people/<int:user_id>/two-step/remove/", second_factor_admin.RemoveFactorsOf.as_view(**PEOPLE), name="person-two-step-remove"),
     path("access/people/<int:user_id>/end-sessions", sessions.EndSessionsOf.as_view(**PEOPLE), name="person-end-sessions"),
     *make_account_urls("access/service-accounts/", SERVICE),
-    path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(**SERVICE), name="service-account-token-new"),
-    path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", service_token_pages.RevokeServiceToken.as_view(**SERVICE), name="service-account-token-revoke"),
+    path("access/service-accounts/<int:user_id>/tokens/new/", pages.NewServiceToken.as_view(**SERVICE), name="service-account-token-new"),
+    path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", pages.RevokeServiceToken.as_view(**SERVICE), name="service-account-token-revoke"),
 
     path("access/invite-links/", sign_up.InviteLinksPage.as_view(), name="invite-links"),
     path("access/invite-links/new/", sign_up.NewInviteLinkPage.as_view(), name="invite-link-new"),

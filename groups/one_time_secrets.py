@@ -24,8 +24,8 @@ CREATED = "created"  # a URL parameter of the page that shows the secret
 class ShowsSecretOnce(ConsolePage):
     """A mixin for a page whose form creates a secret.
 
-    On success, the page sets ``created``: the ``secret`` and the other template variables. ``created_query`` has what
-    else the address of the page that shows it says.
+    On success, the page sets ``created``: the ``secret`` and the other template variables. ``created_query`` has
+    further parameters for the URL of the page that shows it.
     """
 
     created: dict[str, str] | None = None

@@ -184,7 +184,7 @@ OWNER_PERMISSIONS = MEMBER_PERMISSIONS | {
     Permission.UPDATE_PROJECT_RELEASE_TEMPLATE,
     Permission.UPDATE_PROJECT_SEGMENT,
 }
-# Permissions that a project role keeps when it is limited to some environments. All others reach every environment:
+# Permissions that a project role keeps when it is limited to some environments. All others affect every environment:
 # archiving ends a flag, a dependency turns it off, a token reads any environment.
 KEPT_WHEN_LIMITED = frozenset(
     {Permission.CREATE_FEATURE, Permission.UPDATE_FEATURE, Permission.READ_PROJECT_API_TOKEN}

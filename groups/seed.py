@@ -12,7 +12,7 @@ def seed_roles(using: str, apps: Any = global_apps, **kwargs: Any) -> None:
     """Adds missing built-in roles and permissions. The ids of custom roles start at 100."""
     try:
         role, role_permission = apps.get_model("groups", "Role"), apps.get_model("groups", "RolePermission")
-    except LookupError:  # migrated back to before roles existed
+    except LookupError:  # migrated back to a version without roles
         return
     with transaction.atomic(using=using):
         for built_in in BUILT_IN_ROLES:

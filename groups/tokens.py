@@ -17,14 +17,16 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from flagadmin.core.bounded_dict import BoundedDict
+from flagadmin.core.caches import BoundedDict
 from flagadmin.core.db import outages
-from flagadmin.core.db.replica import REPLICA, has_replica, replica
+from flagadmin.core.db.connections import Connection
+from flagadmin.core.db.outages import REPLICA, has_replica, replica
 from flagadmin.core.db.standby import committed_locally
 from flagadmin.core.errors import AuthenticationRequired, ValidationError
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import RIGHTS, Caller
 from groups.models import ApiToken, User
+from groups.token_memory import Row, token_memory
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
 _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
@@ -38,7 +40,7 @@ SDK_KINDS = frozenset({ApiToken.Kind.BACKEND, ApiToken.Kind.FRONTEND})
 
 
 sdk_tokens: BoundedDict[str, ApiToken] = BoundedDict(2_000)
-"""The SDK tokens that were used last, by the hashes of their secrets: for outages of the database."""
+"""The most recently used SDK tokens by the hashes of their secrets, for outages of the database."""
 
 
 def make_secret(
@@ -69,9 +71,9 @@ def _derive_secret(identifier: str, credential: str, key: str | bytes) -> str:
 
 
 def recover_secret(credential: str, token: ApiToken) -> str | None:
-    """The token's secret, if whoever created it used this credential, otherwise None.
+    """The token's secret, if its creator used this credential; otherwise None.
 
-    It is derived from the credential and the server's key. The server alone cannot derive it, since it stores no
+    It is derived from the credential and the server's key. The server alone cannot derive it, because it stores no
     secrets.
     """
     if find_identifier(token) is None:
@@ -114,7 +116,10 @@ def parse_scope(secret: str) -> tuple[str, str]:
 def find_token(secret: str, *, now: datetime) -> ApiToken:
     """The token with its user. Raises AuthenticationRequired if the secret is unknown or has expired."""
     digest = hash_secret(secret)
-    token = _read_token(digest, personal=secret.startswith(PERSONAL))
+    if row := token_memory.find(digest):
+        token: ApiToken | None = _make_token(row)
+    else:
+        token = _read_token(digest, personal=secret.startswith(PERSONAL))
     if token is None or not hmac.compare_digest(token.secret_hash, digest):
         raise AuthenticationRequired("API token not found.")
     if token.is_pending:
@@ -129,7 +134,7 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
 
 
 def _read_token(digest: str, *, personal: bool) -> ApiToken | None:
-    """The token; during an outage, as the replica has it or as this worker last saw it."""
+    """The token; during an outage, from the replica or from this worker's memory."""
 
     is_replicated = has_replica() and not replica.is_lost
 
@@ -147,40 +152,61 @@ def _read_token(digest: str, *, personal: bool) -> ApiToken | None:
         sdk_tokens.pop(digest, None)
     elif token.kind in SDK_KINDS:
         sdk_tokens[digest] = token
+    else:
+        token_memory.use(digest)
     return token
 
 
 def _query_token(digest: str, *, personal: bool, using: str) -> ApiToken | None:
-    """Looks up the token, and the user of a personal one with its rights.
+    """Looks up the token, and for a personal one its user with the rights.
 
     The SQL is cached, because every API request runs it.
     """
-    sql, token_fields, user_fields = _lookup(personal=personal)
     with connections[using].cursor() as cursor:
-        cursor.execute(sql, [digest])
+        cursor.execute(make_lookup(personal=personal), [[digest]])
         row = cursor.fetchone()
-    if row is None:
-        return None
+    return None if row is None else _make_token(row)
+
+
+def _make_token(row: Row) -> ApiToken:
+    """The token of a row that `make_lookup` selects. Its user is a row of its own, or absent."""
+    token_fields, user_fields = _list_fields()
     token = ApiToken.from_db(DEFAULT_DB_ALIAS, token_fields, row[: len(token_fields)])
-    if personal and token.user_id is not None:
-        token.user_rights = row[len(token_fields)]
-        token.user = User.from_db(DEFAULT_DB_ALIAS, user_fields, row[len(token_fields) + 1 :])
+    rights = row[len(token_fields) :]
+    if rights and token.user_id is not None:
+        token.user_rights = rights[0]
+        token.user = User.from_db(DEFAULT_DB_ALIAS, user_fields, rights[1:])
     return token
 
 
 @cache
-def _lookup(*, personal: bool) -> tuple[str, list[str], list[str]]:
+def make_lookup(*, personal: bool) -> str:
+    """The SQL that finds tokens by a list of hashes; with ``personal``, also their users and these users' rights."""
     query = ApiToken.objects.filter(secret_hash="-").order_by()
     if personal:
         rights = RawSQL(RIGHTS.format(user="groups_apitoken.user_id"), ())  # noqa: S611 - a constant
         query = query.select_related("user").annotate(rights=rights)
     sql, _ = query.query.sql_with_params()
-    fields = [[field.attname for field in model._meta.concrete_fields] for model in (ApiToken, User)]
-    return sql, fields[0], fields[1]
+    return sql.replace('"secret_hash" = %s', '"secret_hash" = ANY(%s)')
+
+
+@cache
+def _list_fields() -> tuple[list[str], list[str]]:
+    token, user = ([field.attname for field in model._meta.concrete_fields] for model in (ApiToken, User))
+    return token, user
+
+
+async def read_used_tokens(connection: Connection) -> dict[str, Row]:
+    """The rows of the tokens that `token_memory` has in use, by their hashes. At most one statement."""
+    if not (digests := token_memory.list_used()):
+        return {}
+    at = _list_fields()[0].index("secret_hash")
+    rows = await (await connection.execute(make_lookup(personal=True).encode(), [digests])).fetchall()
+    return {row[at]: row for row in rows}
 
 
 def note_use(token: ApiToken) -> None:
-    """Updates the last-used time, at most once a minute for each token. Waits for no lock and no standby."""
+    """Updates the last-used time, at most once a minute for each token. Never waits for a lock or a standby."""
     now = timezone.now()
     if outages.reach.is_lost or outages.is_from_memory():
         return
@@ -216,8 +242,14 @@ def _match_not_noted(now: datetime) -> Q:
     return Q(seen_at=None) | Q(seen_at__lt=now - LAST_USED_STEP)
 
 
+def check_not_expired(expires_at: datetime | None) -> None:
+    """Raises ValidationError if a new token could never be used."""
+    if expires_at is not None and expires_at <= timezone.now():
+        raise ValidationError.at("expiresAt", "must be in the future, or null for never")
+
+
 def check_expiry(caller: Caller, expires_at: datetime | None) -> None:
-    """Raises ValidationError if a token with this expiry would outlive the one that the caller uses."""
+    """Raises ValidationError if a token with this expiry would outlive the caller's own."""
     end = caller.token.expires_at if caller.token else None
     if end is not None and (expires_at is None or expires_at > end):
         raise ValidationError.at(

@@ -1,13 +1,13 @@
 """The base class of the admin API's endpoints. To add an endpoint:
 
-1. In the subject's ``api.py``, write the serializers of its bodies and responses, and a ``ViewSet`` with
-   those of the methods ``list``, ``create``, ``retrieve``, ``update``, ``partial_update`` and ``destroy``
-   that apply. Use ``@action`` for others. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of a
-   whole list; ``add`` is POST to a single row.)
-2. In ``permissions``, declare what each action that writes requires: a permission, a tuple if any one of them
+1. In the subject's ``api.py``, write the serializers of its bodies and responses, and a ``ViewSet`` with the
+   methods ``list``, ``create``, ``retrieve``, ``update``, ``partial_update`` and ``destroy`` that apply. Use
+   ``@action`` for others. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of a whole list; ``add`` is
+   POST to a single row.)
+2. In ``permissions``, declare the requirement of each action that writes: a permission, a tuple if any one of them
    is enough, or ``None`` if every caller who can read the resource may do it. For resources in a project or
-   on a flag, extend ``InProjectViewSet`` or ``OnFlagViewSet`` from ``projects.viewsets``, which load what the
-   URL names. For others, override ``authorize``.
+   on a flag, extend ``InProjectViewSet`` or ``OnFlagViewSet`` from ``projects.viewsets``, which load the objects
+   named in the URL. For others, override ``authorize``.
 3. In the action, call ``self.validated(Body)``, then one function of ``actions``, and return a ``Response``.
    401, 404 and 403 have been ruled out by then. ``actions`` checks again under its locks, because rights and
    rows may have changed since.
@@ -27,14 +27,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest
 from rest_framework import serializers, viewsets
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.views import APIView
 
 from flagadmin.core.change_checks.comments import make_comment_reader
 from flagadmin.core.change_checks.override import ignores_expectations
 from flagadmin.core.change_options import changing
-from flagadmin.core.errors import Problem
+from flagadmin.core.errors import NoAccess, Problem
+from flagadmin.core.http.fields import Body
 from flagadmin.core.http.request_bodies import FreedBodies
 from flagadmin.core.unreadable_values import HEADER, make_header
 from groups.access import Caller
@@ -45,7 +50,7 @@ READS = frozenset({"get", "head", "options"})
 
 
 class ViewSet(FreedBodies, viewsets.ViewSet):
-    """Loads what the URL names and checks the action's permission before the body is read."""
+    """Loads the objects in the URL and checks the action's permission before the body is read."""
 
     request: ApiRequest
     tags: ClassVar[tuple[str, ...]] = ()
@@ -117,3 +122,28 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
         serializer = body(data=self.request.data, **options)
         serializer.is_valid(raise_exception=True)
         return serializer.validated_data
+
+
+class OpenView(FreedBodies, APIView):
+    """Needs no token. Accepts only JSON, which browsers do not send across sites, and refuses other origins."""
+
+    tags: ClassVar[tuple[str, ...]] = ("Login",)
+    authentication_classes = ()
+    permission_classes = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        check_origin(request._request)
+
+    def validated(self, body: type[Body]) -> Any:
+        serializer = body(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        return serializer.validated_data
+
+
+def check_origin(request: HttpRequest) -> None:
+    """Raises NoAccess for a request from another site's page, which could log its visitors in or out."""
+    origin = request.headers.get("Origin")
+    own_origin = f"{request.scheme}://{request.get_host()}"
+    if origin is not None and origin not in (own_origin, *settings.CSRF_TRUSTED_ORIGINS):
+        raise NoAccess("Pages of other origins cannot use this.")

@@ -13,17 +13,17 @@ from rest_framework.response import Response
 
 from flagadmin.core.change_options import changing, get_comment
 from flagadmin.core.errors import ValidationError, check_problems
-from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.query_parameters import has_keyword, read_boolean
+from flagadmin.core.http.parameters import has_keyword, read_boolean
 from flagadmin.core.http.request_bodies import StrictJSONParser
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from importer import openapi as schema
 from importer.apply.execute import import_body
-from importer.body.schemas import Body, parse_body, read_body
+from importer.body.schemas import Body, parse_body, parse_bulk_json, read_body
 from importer.bulk_work import bulk_work, run_isolated
+from importer.effects import answer_plan
 from importer.export import Selection, export_selection
 from importer.models import ImportRun
 from importer.plan.build import plan_import
@@ -36,9 +36,8 @@ from importer.plan.unproposable import (
     list_left_out,
     list_unproposable,
 )
-from importer.report.validation import Entry, make_validation_report
+from importer.report import Entry, make_validation_report
 from importer.trial import find_missing_comment, try_it, try_out
-from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse
@@ -46,7 +45,7 @@ from projects.access import may_refuse_changes
 from releases.gate_refusal import NeedsChangeRequest
 from releases.requests.propose import add_changes
 
-EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
+EXAMPLE = OpenApiExample("One flag", value=schema.SECTIONS["Example of an import"], request_only=True)
 NO_PROJECT = refusal(404, "The project does not exist, is archived, or the caller may not read it.")
 
 
@@ -60,7 +59,7 @@ class BytesParser(BaseParser):
 
 
 class BatchViewSet(ViewSet):
-    """Permissions depend on the body: the plan checks an import's; exports omit unreadable projects."""
+    """Permissions depend on the body: the plan checks an import's permissions; exports omit unreadable projects."""
 
     tags = ("Import and export",)
     permissions = {"import_flags": None, "validate": None, "compare": None, "export": None}
@@ -70,7 +69,7 @@ class BatchViewSet(ViewSet):
     @extend_schema(
         operation_id="importFeatures",
         summary="Import flags into a project and environment",
-        description=schema.IMPORT_DESCRIPTION,
+        description=schema.SECTIONS["Import"],
         request=schema.ImportBody,
         parameters=[
             OpenApiParameter("report", bool, description="Return what happened to each flag."),
@@ -95,14 +94,14 @@ class BatchViewSet(ViewSet):
     @extend_schema(
         operation_id="validateImport",
         summary="Check what would prevent an import",
-        description=schema.VALIDATE_DESCRIPTION,
+        description=schema.SECTIONS["Validate"],
         request=schema.ImportBody,
         responses={200: schema.ValidationReport},
         examples=[
             EXAMPLE,
             OpenApiExample(
                 "A segment is missing",
-                value=schema.VALIDATE_EXAMPLE,
+                value=schema.SECTIONS["Example of a validation"],
                 response_only=True,
                 status_codes=["200"],
             ),
@@ -116,14 +115,17 @@ class BatchViewSet(ViewSet):
     @extend_schema(
         operation_id="compareImport",
         summary="Say who gets something else after an import, without importing",
-        description=schema.COMPARE_DESCRIPTION,
+        description=schema.SECTIONS["Who changes"],
         request=schema.CompareImportBody,
         parameters=[schema.CompareQuery],
         responses={200: CompareResponse, 404: NO_PROJECT},
         examples=[
             EXAMPLE,
             OpenApiExample(
-                "Who changes", value=schema.COMPARE_EXAMPLE, response_only=True, status_codes=["200"]
+                "Who changes",
+                value=schema.SECTIONS["Example of a comparison"],
+                response_only=True,
+                status_codes=["200"],
             ),
         ],
     )
@@ -140,7 +142,7 @@ class BatchViewSet(ViewSet):
     @extend_schema(
         operation_id="exportFeatures",
         summary="Export flags as they are in an environment",
-        description=schema.EXPORT_DESCRIPTION,
+        description=schema.SECTIONS["Export"],
         request=schema.ExportQuery,
         parameters=[
             OpenApiParameter(
@@ -196,7 +198,7 @@ def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any]
 def import_or_propose(
     document: Body, *, caller: Caller, run: Callable[[Callable[[], Any]], Any] = lambda work: work()
 ) -> ImportRun | dict[str, Any]:
-    """Imports, or puts the changes into a draft where a change request is needed. Either is done by ``run``."""
+    """Imports, or puts the changes into a draft if a change request is needed, by calling ``run``."""
     result: ImportRun | dict[str, Any]
     try:
         result = run(partial(import_body, document, caller=caller))
@@ -208,7 +210,7 @@ def import_or_propose(
 
 
 def propose_import(refusal: NeedsChangeRequest, document: Body, *, caller: Caller) -> dict[str, Any]:
-    """Puts what the import would change into the caller's draft. Raises the refusal if no request can do that."""
+    """Puts the import's changes into the caller's draft. Raises the refusal if no request can make them."""
     gated = refusal.gated
     if not gated.changes:
         raise refusal
@@ -239,7 +241,7 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
 
 
 def _try_import(document: Body, report: dict[str, list[Entry]], caller: Caller) -> None:
-    """Adds to the report what refuses the import as a whole, or what a change request would leave out of it."""
+    """Adds to the report the reason for refusing the whole import, or the parts that a change request would omit."""
     result, refusals = try_it(partial(import_or_propose, document, caller=caller, run=try_out))
     report["errors"] += refusals
     for member, message in (("leftOut", LEFT_OUT), ("alsoLeftOut", ALSO_LEFT_OUT)):
@@ -251,8 +253,8 @@ def _try_import(document: Body, report: dict[str, list[Entry]], caller: Caller) 
 def compare_bytes(
     body: bytes, *, caller: Caller, url_contexts: Mapping[str, Any], named: Sequence[str], limit: int
 ) -> Answer:
-    """``url_contexts``: the contexts if the body gives none; ``named`` are those of its members that the URL names."""
-    document = parse_json(body) if body.strip() else {}
+    """``url_contexts``: the contexts if the body gives none; ``named`` are the context members in the URL."""
+    document = parse_bulk_json(body) if body.strip() else {}
     contexts = take_contexts(document)
     if contexts is not None and named:
         raise ValidationError.at(named[0], "must be left out of the URL if the body has contexts")
@@ -264,7 +266,7 @@ def compare_bytes(
 
 
 def take_contexts(document: Any) -> Mapping[str, Any] | None:
-    """Takes `contexts` out of the body of an import, if it has them. Raises ValidationError."""
+    """Removes `contexts` from the body of an import, if present, and returns them. Raises ValidationError."""
     if not isinstance(document, dict) or "contexts" not in document:
         return None
     return check_contexts(document.pop("contexts"))

@@ -11,4 +11,4 @@ class ImporterConfig(AppConfig):
         from playground.comparison import kinds
 
         kinds.register("importer.comparable.IMPORT")
-        kinds.register("importer.moving.proving.remote_state.REMOTE")
+        kinds.register("importer.moving.proving.answers.REMOTE")

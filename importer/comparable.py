@@ -7,12 +7,11 @@ from rest_framework import serializers
 
 from groups.access import Caller
 from importer.bulk_work import bulk_work, run_isolated
-from importer.expectations import predict_saved_contexts
+from importer.effects import predict_saved_contexts
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.plan.definitions import find_changes
 from importer.runs import access_run, find_visible_runs, load_body
-from importer.states import ImportState
+from importer.states import ImportState, find_changes
 from playground.comparison.kinds import Body, Choice, StateKind
 
 MAX_OFFERED = 20
@@ -31,7 +30,7 @@ def _import_choices(caller: Caller) -> list[Choice]:
 
 
 def _read_import(caller: Caller, body: Body) -> ImportState:
-    """Raises NotFound, and Conflict if it is no longer pending."""
+    """Finds the pending import. Raises NotFound, and Conflict if it is no longer pending."""
     run = access_run(caller, body["import"])
     return run_isolated(run.size, read_planned_import, run.id, caller=caller)
 

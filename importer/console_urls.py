@@ -2,15 +2,11 @@
 
 from django.urls import path
 
-from importer.pages.evaluate import EvaluatePage
-from importer.pages.export import ExportFile
 from importer.pages.history import HistoryPage
+from importer.pages.if_imported import EvaluatePage, WhoChangesPage
 from importer.pages.move import MovePage, MoveRunPage, SourceHistoryPage
-from importer.pages.promote import PromotePage
-from importer.pages.run import ProgressPart, RunPage
-from importer.pages.undo import UndoPage
-from importer.pages.upload import UploadPage
-from importer.pages.who_changes import WhoChangesPage
+from importer.pages.run import ProgressPart, PromotePage, RunPage, UndoPage
+from importer.pages.upload import ExportFile, UploadPage
 
 urlpatterns = [
     path("import/", UploadPage.as_view(), name="import"),

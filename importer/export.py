@@ -17,7 +17,8 @@ from projects.export import export_flags
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """The selection to export. For an import into flagadmin, ``full_segments`` adds the constraints of segments, and
-    ``saved_contexts`` the member ``savedContexts``. Other importers refuse them."""
+    ``saved_contexts`` the member ``savedContexts``. Other importers refuse them.
+    """
 
     environment: str
     features: tuple[str, ...] = ()
@@ -28,9 +29,9 @@ class Selection:
 
 
 def list_saved_context_entries(document: Document, environment: str, caller: Caller) -> Iterator[Document]:
-    """The saved contexts of the flags' projects, and those of no project that expect something of these flags.
+    """The saved contexts of the flags' projects, and those of no project with expectations of these flags.
 
-    With what they expect of these flags in the environment.
+    Includes their expectations of these flags in the environment.
     """
     flags = {feature["name"] for feature in document["features"]}
     projects = {feature["project"] for feature in document["features"]}

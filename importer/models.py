@@ -10,14 +10,14 @@ from django.utils import timezone
 
 
 class ImportRun(models.Model):
-    """One import: its caller, source and target, its result, and what is needed to undo it.
+    """One import: its caller, source and target, its result, and the data for undoing it.
 
     It has no foreign keys, because it outlives its caller and its project. ``before`` holds the documents of
     the flags that were changed, ``after`` a hash of every flag written; ``saved_contexts`` has both for
-    those. ``promoted_from`` is the environment that a promotion copies from, whose ``body`` says what to copy (see
+    those. ``promoted_from`` is the source environment of a promotion, whose ``body`` lists what to copy (see
     :mod:`importer.promotion`), and ``converted_from`` the product whose file is converted
     (:mod:`importer.converting.stored`). A pending run has a compressed
-    ``body`` (``size`` bytes uncompressed) and a preview: ``preview`` (see :mod:`importer.report.document`)
+    ``body`` (``size`` bytes uncompressed) and a preview: ``preview`` (see :mod:`importer.report`)
     and a :class:`FlagReport` per flag.
     """
 
@@ -124,9 +124,9 @@ class FlagReport(models.Model):
 
 
 class SourceEvent(models.Model):
-    """A change that another installation recorded before its flags moved here, as it was recorded.
+    """A change recorded by another installation before its flags moved here, in its original form.
 
-    ``source`` is the address of the installation. No part of our own history: nothing can be reverted to it.
+    ``source`` is the URL of the installation. It is not part of our own history: nothing can be reverted to it.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -156,11 +156,11 @@ class SourceEvent(models.Model):
 
 
 class InstallationMove(models.Model):
-    """A look at another installation from the console, or a move from it. The token for it is kept in memory alone,
-    and so are the users of the file that ``file_name`` names. Anything in ``left_out`` stays there.
+    """A look at another installation from the console, or a move from it. Its token, and the users of the file named
+    in ``file_name``, are only kept in memory. ``left_out`` lists what stays there.
 
-    While it goes on, ``beat_at`` is brought up to date: the process may be gone. ``report`` and ``proofs`` are
-    documents of ``importer.moving``.
+    While it runs, ``beat_at`` is updated: the process may have died. ``report`` and ``proofs`` are documents of
+    ``importer.moving``.
     """
 
     class Step(models.TextChoices):

@@ -1,4 +1,4 @@
-"""Promotes flags: what they have in one environment is planned into another, as an import of just these parts."""
+"""Promotes flags: plans their settings in one environment into another, as an import of just these parts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,10 @@ PARTS = (STRATEGIES, VARIANTS, ENABLED)
 """The parts that can be copied: the strategies and variants of the environment, and whether the flag is on."""
 DEFAULT_PARTS = frozenset({STRATEGIES, VARIANTS})
 NEVER_SET = {VARIANTS: [], ENABLED: False}
-"""The state of a flag in an environment in which nobody has changed it."""
+"""The initial state of a flag in an environment."""
 MAX_FLAGS = 10_000
 BYTES_OF_A_FLAG = 800
-"""About as many as a flag takes in an import, which decides whether another process plans it."""
+"""The approximate size of a flag in an import, to decide whether another process plans it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Promotion:
 
 
 def read_promotion(promotion: Promotion) -> Body:
-    """The body of an import into the target that does what the promotion is to do, from what is stored now.
+    """The body of an equivalent import into the target, from the present state.
 
-    Whoever may not see the project gets its error from the plan. Raises ValidationError for an environment that the
+    If the caller may not see the project, the plan has the error. Raises ValidationError for an environment that the
     project does not use, or one that is promoted to itself.
     """
     used = ProjectEnvironment.objects.filter(project=promotion.project)

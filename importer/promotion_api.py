@@ -15,71 +15,14 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from importer.apply.execute import promote_flags
 from importer.bulk_work import run_isolated
-from importer.openapi import ReportEntry
+from importer.openapi import SECTIONS, ReportEntry
 from importer.plan.build import plan_import
 from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion
-from importer.report.document import make_promotion_document
+from importer.report import make_promotion_document
 from importer.trial import find_missing_comment, try_it, try_out
 from projects.access import may_refuse_changes
 from projects.projects.environments import remove_environment
 from projects.viewsets import InProjectViewSet
-
-DESCRIPTION = """\
-Copies what flags have in environment `from` to environment `to` of the same project: their `strategies` and `variants`
-there and, if `copy` names it, whether they are `enabled`. All flags are promoted, or none. Nothing else changes:
-segments, context fields, dependencies, tags and links are of all environments.
-
-* A flag that is off in `to` stays off unless `enabled` is copied. One that is turned on without an enabled strategy
-  gets the default strategy; one that is left without an enabled strategy is turned off.
-* Archived flags are skipped. A flag that the project does not have is refused with 400.
-* With `planOnly`, nothing is written. The answer says what would change in each flag, and what prevents it: the
-  promotion would succeed exactly when `errors` and `permissions` are empty. Its `ETag` in `If-Match` makes sure that
-  what is promoted is what it says; if anything of it has changed, the answer is 412.
-
-Requires what the changes would need one by one, in `to`: `CREATE_FEATURE_STRATEGY`, `UPDATE_FEATURE_STRATEGY`,
-`DELETE_FEATURE_STRATEGY`, `UPDATE_FEATURE_ENVIRONMENT_VARIANTS`, `UPDATE_FEATURE_ENVIRONMENT`. The console
-can undo it, among the past imports.
-"""
-REQUEST_EXAMPLE = {
-    "from": "development",
-    "to": "production",
-    "features": ["checkout-redesign", "invoice-payment"],
-    "copy": ["strategies", "variants"],
-    "planOnly": True,
-}
-PLANNED_FLAGS = [
-    {
-        "name": "checkout-redesign",
-        "action": "change",
-        "changes": [
-            {"part": "strategy", "before": "On for 10 % of users, by userId", "after": "On for everyone"},
-        ],
-    },
-    {"name": "invoice-payment", "action": "same"},
-]
-COUNTS = {"create": 0, "change": 1, "same": 1, "skip": 0, "refuse": 0}
-PLAN_EXAMPLE = {
-    "project": "checkout",
-    "from": "development",
-    "to": "production",
-    "counts": COUNTS,
-    "features": PLANNED_FLAGS,
-    "errors": [],
-    "warnings": [],
-    "permissions": [],
-    "fingerprint": "5f2c8a2f0d9d4b0e6b3a1c7d8e9f00112233445566778899aabbccddeeff0011",
-}
-DONE_EXAMPLE = {
-    "id": "0197f0a2-5d6e-7b3c-9d8e-1f2a3b4c5d6e",
-    "project": "checkout",
-    "from": "development",
-    "to": "production",
-    "counts": COUNTS,
-    "features": [
-        {"name": "checkout-redesign", "action": "change"},
-        {"name": "invoice-payment", "action": "same"},
-    ],
-}
 
 
 class PromotionBody(Body):
@@ -129,7 +72,7 @@ class PromotionPlan(PromotionResult):
 
 
 class PromotionViewSet(ETagMixin, InProjectViewSet):
-    """The plan checks the permissions, which depend on what would change."""
+    """The plan checks the permissions, which depend on the changes."""
 
     conditional = frozenset({"create", "clear"})
     tagged = frozenset()
@@ -139,7 +82,7 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
     @extend_schema(
         operation_id="promoteFeatures",
         summary="Promote flags from one environment to another",
-        description=DESCRIPTION,
+        description=SECTIONS["Promotion"],
         request=PromotionBody,
         responses={
             200: PolymorphicProxySerializer(
@@ -149,9 +92,11 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
             )
         },
         examples=[
-            OpenApiExample("What would change", REQUEST_EXAMPLE, request_only=True),
-            OpenApiExample("Plan", PLAN_EXAMPLE, response_only=True, status_codes=["200"]),
-            OpenApiExample("Promoted", DONE_EXAMPLE, response_only=True, status_codes=["200"]),
+            OpenApiExample("What would change", SECTIONS["Example of a promotion"], request_only=True),
+            OpenApiExample("Plan", SECTIONS["Example of a plan"], response_only=True, status_codes=["200"]),
+            OpenApiExample(
+                "Promoted", SECTIONS["Example of a result"], response_only=True, status_codes=["200"]
+            ),
         ],
     )
     def create(self, request: ApiRequest, project_id: str) -> Response:
@@ -173,15 +118,15 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
 
     @extend_schema(exclude=True)
     def clear(self, request: ApiRequest, project_id: str) -> Response:
-        """Removes an environment that is called "promote" from the project: the address is the same."""
+        """Removes an environment named "promote" from the project: the URL is the same."""
         remove_environment(project_id, "promote", expected=self.expected, caller=self.caller)
         return Response()
 
 
 def plan_promotion(promotion: Promotion, *, caller: Caller) -> tuple[dict[str, Any], str]:
-    """What the promotion would do now, and the ETag of that. Raises NotFound for a project that is archived.
+    """The effects of the promotion now, and their ETag. Raises NotFound for an archived project.
 
-    What refuses it as a whole is found by trying it out where the project may refuse it, and no part of the ETag.
+    If the project may refuse it as a whole, it is tried to find out, which does not affect the ETag.
     """
     plan = plan_import(read_promotion(promotion), caller=caller)
     if plan.target is None:

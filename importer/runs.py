@@ -20,16 +20,16 @@ from importer.bulk_work import bulk_work
 from importer.converting.stored import StoredConversion
 from importer.models import FlagReport, ImportRun
 from importer.plan.build import plan_import
-from importer.plan.exclude import exclude_flags
+from importer.plan.entries import exclude_flags
 from importer.plan.import_plan import Plan
 from importer.plan.unproposable import find_needed_first
 from importer.promotion import PARTS, STRATEGIES, Promotion, read_promotion
-from importer.report.document import make_flag_reports, preview_document, write_reports
+from importer.report import make_flag_reports, preview_document, write_reports
 from projects.access import access_project
 from releases.gate_refusal import NeedsChangeRequest
 
 EXPIRES_AFTER = timedelta(days=1)
-"""An import that nobody confirms is deleted after this time."""
+"""An unconfirmed import is deleted after this time."""
 MAX_CHANGES = 20
 
 
@@ -59,8 +59,8 @@ def access_run(caller: Caller, run_id: UUID) -> ImportRun:
     if run is not None and run.state == ImportRun.State.RUNNING and not is_running(run.id):
         run = runs.first()  # it may have ended between the two checks
         if run is not None and run.state == ImportRun.State.RUNNING:
-            # Its process was killed and its transaction rolled back. The next confirmation corrects the
-            # stored state.
+            # Its process was killed and its transaction rolled back. The next confirmation corrects the stored
+            # state.
             run.state = ImportRun.State.PENDING
     if run is None:
         raise NotFound(f"Import {run_id} not found. It may have expired.")
@@ -98,7 +98,7 @@ def store_run(
     promoted_from: str = "",
     preview: Mapping[str, Any] | None = None,
 ) -> ImportRun:
-    """Stores ``content``, from which the body is read again, with the preview of the body."""
+    """Stores ``content``, the source of the body, with the preview of the body."""
     plan = plan_import(body, caller=caller)
     delete_expired()
     run = ImportRun.objects.create(
@@ -135,7 +135,7 @@ def create_promotion(promotion: Promotion, *, caller: Caller) -> ImportRun:
 
 
 def get_promotion(run: ImportRun) -> Promotion:
-    """Returns what a pending run is to promote. Raises Conflict for any other run."""
+    """The promotion of a pending run. Raises Conflict for any other run."""
     if run.body is None:
         raise Conflict(f"This promotion is {run.get_state_display().lower()} and no longer pending.")
     return Promotion.load(zlib.decompress(bytes(run.body)), project=run.project, target=run.environment)
@@ -143,7 +143,7 @@ def get_promotion(run: ImportRun) -> Promotion:
 
 @transactional
 def change_parts(run_id: UUID, parts: frozenset[str], *, caller: Caller) -> None:
-    """Plans a pending promotion of other parts. Raises NotFound, Conflict, and ValidationError for none."""
+    """Changes the parts of a pending promotion. Raises NotFound, Conflict, and ValidationError for none."""
     if not parts or parts - set(PARTS):
         raise ValidationError.at("part", "must be strategies, variants or enabled")
     run = access_run(caller, run_id)
@@ -176,7 +176,7 @@ def load_body(run: ImportRun) -> Body:
 
 
 def _make_reader(run: ImportRun) -> Callable[[], Body]:
-    """Makes a function that reads the body once the project is locked. That of an import is parsed before."""
+    """Makes a function that reads the body once the project is locked. An import's body is parsed before."""
     if not run.promoted_from:
         body = load_body(run)
         return lambda: body
@@ -216,10 +216,10 @@ def confirm_run(
     excluded: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> ImportRun:
-    """Imports what the preview with this ``fingerprint`` shows, without the ``excluded`` flags.
+    """Makes the import shown by the preview with this ``fingerprint``, without the ``excluded`` flags.
 
-    Raises OutdatedPlan if a later preview exists or the preview is outdated, and what ``apply_checked``
-    raises. The run then stays pending.
+    Raises OutdatedPlan if a later preview exists or the preview is outdated, and the errors of ``apply_checked``. The
+    run then stays pending.
     """
     if run.checked_at is None or fingerprint != run.fingerprint:
         raise OutdatedPlan("This import was checked again after this page was opened.")
@@ -263,9 +263,9 @@ def preview_changes(before: dict[str, FlagReport], after: dict[str, FlagReport])
 
 
 def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterable[str]) -> None:
-    """As `confirm_run`. What needs a change request says that its strategies replace those of a draft.
+    """Like `confirm_run`. If a change request is needed, reports that its strategies replace a draft's.
 
-    Raises ValidationError if no request can do it, because changed flags need what would be created.
+    Raises ValidationError if no request can make the changes, because flags need new objects.
     """
     run, excluded = access_run(caller, run_id), frozenset(excluded)
     try:
@@ -280,7 +280,7 @@ def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterabl
 def _check_needed_first(
     run_id: UUID, excluded: frozenset[str], refusal: NeedsChangeRequest, caller: Caller
 ) -> None:
-    run, gated = access_run(caller, run_id), refusal.gated  # as it was before it was tried
+    run, gated = access_run(caller, run_id), refusal.gated  # its state before the attempt
     if gated.environment == run.environment and gated.changes:
         plan = plan_import(exclude_flags(load_body(run), excluded), caller=caller)
         check_problems(find_needed_first(plan, {change.feature for change in gated.changes}))

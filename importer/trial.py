@@ -1,4 +1,4 @@
-"""Finds what refuses a change as a whole: checks look at what is written, so it is written and undone."""
+"""Finds refusals of a change as a whole: checks look at written data, so it is written and rolled back."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,20 +9,20 @@ from flagadmin.core.db.transactions import run_and_roll_back, run_with_retries
 from flagadmin.core.errors import AppError
 from importer.apply.execute import list_touched_places
 from importer.plan.import_plan import Plan
-from importer.report.validation import Entry
+from importer.report import Entry
 
 R = TypeVar("R")
 
 
 def try_out(work: Callable[[], R]) -> R:
-    """Returns the result of the work, of which nothing stays."""
+    """Returns the result of the work, and rolls it back."""
     return run_with_retries(lambda: run_and_roll_back(work))
 
 
 def try_it(trial: Callable[[], R]) -> tuple[R | None, list[Entry]]:
-    """Returns the result of a trial, or None and what refuses it.
+    """The result of a trial, or None and the refusals.
 
-    Raises errors that pass, such as MaintenanceMode: they say nothing about what was tried.
+    Raises temporary errors such as MaintenanceMode, which say nothing about the trial.
     """
     try:
         return trial(), []

@@ -4,8 +4,8 @@ from django.urls import path
 
 from integrations.addons import pages
 from integrations.calendar import pages as calendar
+from integrations.signals import pages as rule_pages
 from integrations.signals import pages as signals
-from integrations.signals import rule_pages
 
 INTEGRATION = "integrations/<int:integration_id>/"
 SOURCE = "signals/<int:source_id>/"
@@ -19,6 +19,7 @@ urlpatterns = [
     path(
         f"{INTEGRATION}deliveries/<int:delivery_id>/again", pages.SendAgain.as_view(), name="delivery-again"
     ),
+    path(f"{INTEGRATION}deliveries/again", pages.SendAllAgain.as_view(), name="deliveries-again"),
     path(f"{INTEGRATION}test", pages.SendTest.as_view(), name="integration-test"),
     path(f"{INTEGRATION}signing-key", pages.NewSigningKey.as_view(), name="integration-signing-key"),
     path(f"{INTEGRATION}delete", pages.DeleteIntegration.as_view(), name="integration-delete"),

@@ -1,4 +1,4 @@
-"""Integrations, and what was sent to each."""
+"""Integrations and their deliveries."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ class SecretKeyChanged(Exception):
 
 
 class Integration(models.Model):
-    """A destination of events, and which events. Without projects or environments (or with "*"): those of all.
+    """A destination and a selection of events. Without projects or environments (or with "*"), it covers all.
 
-    With ``tags`` (``type:value``), only events of flags that have one of them. An event that has no environment does
-    not fail for ``environments`` and ``production_only``.
-    A server that sends sets ``claimed_until`` and ``send_after`` to the same time: no other one sends until then, and
-    whoever changes ``send_after`` meanwhile has it sent to again at that time.
+    ``ended``: the last event of a deleted project or environment, by column and name. With ``tags`` (``type:value``),
+    only events of flags with one of them are sent. Events without an environment pass ``environments`` and
+    ``production_only``. A sending server sets ``claimed_until`` and ``send_after`` to the same time, which keeps
+    other servers from sending. If ``send_after`` is changed meanwhile, sending resumes at that time.
     """
 
     provider = models.CharField(max_length=40)
@@ -37,6 +37,7 @@ class Integration(models.Model):
     projects = ArrayField(models.TextField(), default=list)
     environments = ArrayField(models.TextField(), default=list)
     tags = ArrayField(models.TextField(), db_default=[])
+    ended = models.JSONField(default=dict, db_default={}, blank=True, editable=False)
     production_only = models.BooleanField(db_default=False)
     only_if_users_change = models.BooleanField(db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -71,7 +72,7 @@ class Integration(models.Model):
 
 
 class Delivery(models.Model):
-    """One event for one integration, sent at least once. Without an event it is a test."""
+    """One event for one integration, sent at least once. A delivery without an event is a test."""
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -111,9 +112,9 @@ class Delivery(models.Model):
 
 
 class Relay(models.Model):
-    """The position up to which the audit log has been read. One row. See `integrations.deliveries.outbox`.
+    """The position up to which the audit log has been read. One row. See `integrations.deliveries.sender`.
 
-    All events up to `settled_id` have been read. So will be those up to `mark_id`, once all transactions before
+    All events up to `settled_id` have been read. Events up to `mark_id` will have been once all transactions before
     `mark_xid` have ended.
     """
 
@@ -127,7 +128,7 @@ class Relay(models.Model):
 
 class WrittenLog(models.Model):
     """The position up to which the audit log has been written to FLAGADMIN_AUDIT_LOG. One row. See
-    `integrations.audit_log.write`."""
+    `integrations.audit_log`."""
 
     written_id = models.BigIntegerField(default=0)
     claimed_until = models.DateTimeField(db_default=Now())
@@ -137,7 +138,11 @@ class WrittenLog(models.Model):
 
 
 class SignalSource(models.Model):
-    """Another system that says something, with a token of its own, at ``/api/signals/NAME``."""
+    """Another system that sends signals, with its own token, to ``/api/signals/NAME``.
+
+    ``token_by``: the person who got the token last, and their name at that time. Without a name, an API token or a
+    command made it, or flagadmin did not keep the name yet.
+    """
 
     class Kind(models.TextChoices):
         GENERIC = "generic", "Any JSON object"
@@ -146,6 +151,10 @@ class SignalSource(models.Model):
     name = models.CharField(max_length=100, unique=True)
     kind = models.CharField(max_length=20, choices=Kind.choices)
     token_hash = models.CharField(max_length=64, editable=False)
+    token_by = models.ForeignKey(
+        "groups.User", models.SET_NULL, null=True, blank=True, related_name="+", editable=False
+    )
+    token_by_name = models.TextField(default="", db_default="", blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -156,9 +165,11 @@ class SignalSource(models.Model):
 
 
 class SignalRule(models.Model):
-    """The effect on a flag of a signal that has all of ``match``, with the rights of ``author``, who saved it last.
+    """The effect on a flag of a signal that matches ``match``, with the rights of ``author``, who saved it last.
 
-    ``match`` has values by path (``labels.severity``); ``*`` is any. Names may be of what has gone since.
+    ``match`` has values by path (``labels.severity``); ``*`` matches any. Names may refer to deleted objects.
+    ``suspended_at``: the time when another user, ``suspended_by``, replaced the source's token. The rule has no
+    effect until it is saved again.
     """
 
     class Action(models.TextChoices):
@@ -175,6 +186,8 @@ class SignalRule(models.Model):
     then = models.CharField(max_length=20, choices=Action.choices)
     enabled = models.BooleanField(default=False)
     author = models.ForeignKey("groups.User", models.SET_NULL, null=True, blank=True, related_name="+")
+    suspended_at = models.DateTimeField(null=True, blank=True, editable=False)
+    suspended_by = models.TextField(default="", db_default="", blank=True, editable=False)
 
     class Meta:
         ordering = ("id",)
@@ -187,7 +200,7 @@ class SignalRule(models.Model):
 
 
 class Signal(models.Model):
-    """One that arrived. ``results``: what each rule that it met did."""
+    """A received signal. ``results``: the effect of each matching rule."""
 
     source = models.ForeignKey(SignalSource, models.CASCADE, related_name="signals")
     received_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -203,7 +216,7 @@ class Signal(models.Model):
 
 
 class SignalDone(models.Model):
-    """An act of a rule that is done already: alerts are repeated as long as they last, and act once."""
+    """A rule's completed action: alerts repeat for as long as they last, but act only once."""
 
     rule = models.ForeignKey(SignalRule, models.CASCADE, related_name="+")
     key = models.CharField(max_length=300)
@@ -217,7 +230,7 @@ class SignalDone(models.Model):
 
 
 class CalendarFeed(models.Model):
-    """A person's calendar: what its token shows is what they may read."""
+    """A person's calendar. Its token shows what that person may read."""
 
     user = models.OneToOneField("groups.User", models.CASCADE, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True, editable=False)

@@ -1,12 +1,110 @@
-"""The providers on offer: their parameters, by the reference's names, and their events."""
+"""The available providers: their parameters, with the reference's names, and their events."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from integrations import offered_events
+_FLAG_EVENTS = (
+    "feature-created",
+    "feature-updated",
+    "feature-archived",
+    "feature-revived",
+    "feature-stale-on",
+    "feature-stale-off",
+    "feature-environment-enabled",
+    "feature-environment-disabled",
+    "feature-strategy-remove",
+    "feature-strategy-update",
+    "feature-strategy-add",
+    "feature-metadata-updated",
+    "feature-project-change",
+    "feature-environment-variants-updated",
+    "feature-potentially-stale-on",
+)
+_REQUEST_EVENTS = (
+    "change-request-created",
+    "change-request-discarded",
+    "change-added",
+    "change-discarded",
+    "change-request-approved",
+    "change-request-approval-added",
+    "change-request-cancelled",
+    "change-request-sent-to-review",
+    "change-request-applied",
+    "change-request-scheduled",
+    "change-request-scheduled-application-success",
+    "change-request-scheduled-application-failure",
+    "change-request-schedule-suspended",
+    "release-plan-progressions-paused",
+    "release-plan-progressions-resumed",
+)
+_WEBHOOK_ONLY = ("feature-completed", "feature-variants-updated", "feature-tagged", "feature-untagged")
+_WITHOUT_VARIANTS = tuple(name for name in _FLAG_EVENTS if name != "feature-environment-variants-updated")
+_SLACK_ONLY = (
+    "addon-config-created",
+    "addon-config-deleted",
+    "addon-config-updated",
+    "api-token-created",
+    "api-token-deleted",
+    "change-edited",
+    "change-request-rejected",
+    "context-field-created",
+    "context-field-deleted",
+    "context-field-updated",
+    "feature-deleted",
+    "feature-tagged",
+    "feature-untagged",
+    "group-created",
+    "group-deleted",
+    "group-updated",
+    "banner-created",
+    "banner-updated",
+    "banner-deleted",
+    "project-created",
+    "project-archived",
+    "project-deleted",
+    "segment-created",
+    "segment-deleted",
+    "segment-updated",
+    "service-account-created",
+    "service-account-deleted",
+    "service-account-updated",
+    "user-created",
+    "user-deleted",
+    "user-updated",
+    "user-access-request-registered",
+    "user-access-request-approved",
+    "user-access-request-rejected",
+)
+
+_OF_FLAGADMIN = ("api-token-expiring",)
+
+WEBHOOK = (*_WITHOUT_VARIANTS, *_WEBHOOK_ONLY, *_REQUEST_EVENTS, *_OF_FLAGADMIN)
+TEAMS = (
+    *_WITHOUT_VARIANTS,
+    "feature-variants-updated",
+    *_REQUEST_EVENTS,
+    "change-edited",
+    "change-request-rejected",
+    *_OF_FLAGADMIN,
+)
+SLACK_APP = (
+    *(name for name in _FLAG_EVENTS if name != "feature-updated"),
+    *_REQUEST_EVENTS,
+    *_SLACK_ONLY,
+    *_OF_FLAGADMIN,
+)
+SLACK = (
+    *_WITHOUT_VARIANTS,
+    "feature-variants-updated",
+    "release-plan-progressions-paused",
+    "release-plan-progressions-resumed",
+    *_OF_FLAGADMIN,
+)
+DATA = _FLAG_EVENTS
+
 
 MASK = "*****"
-"""Stands for a sensitive value that is stored. Sent back, it keeps the value."""
+"""Represents a stored sensitive value. Sending it back keeps the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +185,7 @@ PROVIDERS = {
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),
-            offered_events.WEBHOOK,
+            WEBHOOK,
         ),
         Provider(
             "slack-app",
@@ -111,7 +209,7 @@ PROVIDERS = {
                     placeholder="releases, checkout",
                 ),
             ),
-            offered_events.SLACK_APP,
+            SLACK_APP,
             ("slack",),
         ),
         Provider(
@@ -135,7 +233,7 @@ PROVIDERS = {
                 ),
                 _CUSTOM_HEADERS,
             ),
-            offered_events.SLACK,
+            SLACK,
         ),
         Provider(
             "teamsworkflow",
@@ -153,7 +251,7 @@ PROVIDERS = {
                 ),
                 _CUSTOM_HEADERS,
             ),
-            offered_events.TEAMS,
+            TEAMS,
         ),
         Provider(
             "email",
@@ -177,7 +275,7 @@ PROVIDERS = {
                     placeholder="[flagadmin]",
                 ),
             ),
-            offered_events.TEAMS,
+            TEAMS,
         ),
         Provider(
             "datadog",
@@ -204,7 +302,7 @@ PROVIDERS = {
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),
-            offered_events.DATA,
+            DATA,
             ("datadog",),
         ),
         Provider(
@@ -232,7 +330,7 @@ PROVIDERS = {
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),
-            offered_events.DATA,
+            DATA,
             ("new-relic",),
         ),
     )

@@ -7,8 +7,7 @@ from django.http import HttpRequest
 
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
-from groups.admin_site.base import ReadOnlyModelAdmin
-from groups.admin_site.subjects import Subject, SubjectAdmin
+from groups.admin_site.base import ReadOnlyModelAdmin, Subject, SubjectAdmin
 from playground.models import SavedContext, UserRun
 from playground.saved_contexts import actions
 from playground.saved_contexts.serializers import ExpectationBody

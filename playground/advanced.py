@@ -12,11 +12,11 @@ from playground.response.snapshot import ResponseSnapshot
 
 Loaded = tuple[Mapping[str, ResponseSnapshot], list[str]]
 Load = Callable[[PlaygroundRequest, int], Loaded]
-"""Loads the flags of a request by environment, with notes about them, to evaluate this number of contexts."""
+"""Loads the flags of a request by environment, with notes, for this number of contexts."""
 
 
 def answer_advanced(body: Any, load: Load) -> bytes:
-    """Evaluates what a body asks for, with the flags that `load` returns. Raises ValidationError."""
+    """Evaluates a body with the flags that `load` returns. Raises ValidationError."""
     invalid = combinations.list_invalid_properties(_read_context(body))
     query = read_request(body, several=True)
     context = {key: value for key, value in query.context.items() if key not in invalid}
@@ -34,7 +34,7 @@ def write_notes(notes: list[str]) -> bytes:
 
 
 def _read_context(body: Any) -> dict[str, Any]:
-    """The context as it was sent, without the known fields, which are coerced whatever their type."""
+    """The context as sent, without the known fields, which are coerced whatever their type."""
     context = body.get("context") if isinstance(body, dict) else None
     known = {"userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime"}
     sent = context.items() if isinstance(context, dict) else ()

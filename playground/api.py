@@ -1,4 +1,4 @@
-"""POST /api/admin/playground, /advanced and /compare: what each flag returns for a context, why, and who differs."""
+"""POST /api/admin/playground, /advanced and /compare: each flag's result and reason, and comparisons."""
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -17,8 +17,7 @@ from playground.comparison.request import CompareBody
 from playground.queries import render_answer
 from playground.request import PlaygroundRequest, read_request
 from playground.saved_contexts import serializers as saved_schema
-from playground.saved_contexts.checks import check_request
-from playground.saved_contexts.report import check_document
+from playground.saved_contexts.checks import check_document, check_request
 
 # RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
 DEPRECATED = {
@@ -28,7 +27,7 @@ DEPRECATED = {
 
 
 class PlaygroundViewSet(ViewSet):
-    """Everybody may evaluate the flags of projects that they can read."""
+    """Every user may evaluate the flags of projects that they can read."""
 
     tags = ("Playground",)
     permissions = {"create": None, "advanced": None, "compare": None, "check_expectations": None}
@@ -36,14 +35,19 @@ class PlaygroundViewSet(ViewSet):
     @extend_schema(
         operation_id="getPlayground",
         summary="Evaluate a context against the flags of projects in one environment",
-        description=schema.PLAYGROUND_DESCRIPTION,
+        description=schema.SECTIONS["Playground"],
         deprecated=True,
         request=schema.PlaygroundRequestSerializer,
         responses={200: schema.PlaygroundResponse},
         examples=[
-            OpenApiExample("One user in production", value=schema.REQUEST_EXAMPLE, request_only=True),
             OpenApiExample(
-                "Evaluated", value=schema.RESPONSE_EXAMPLE, response_only=True, status_codes=["200"]
+                "One user in production", value=schema.SECTIONS["Example of a request"], request_only=True
+            ),
+            OpenApiExample(
+                "Evaluated",
+                value=schema.SECTIONS["Example of a response"],
+                response_only=True,
+                status_codes=["200"],
             ),
         ],
     )
@@ -57,7 +61,7 @@ class PlaygroundViewSet(ViewSet):
     @extend_schema(
         operation_id="getAdvancedPlayground",
         summary="Evaluate several contexts against the flags of projects in several environments",
-        description=schema.ADVANCED_DESCRIPTION,
+        description=schema.SECTIONS["Advanced"],
         request=schema.AdvancedPlaygroundRequestSerializer,
         responses={200: schema.AdvancedPlaygroundResponse},
     )
@@ -72,15 +76,19 @@ class PlaygroundViewSet(ViewSet):
     @extend_schema(
         operation_id="comparePlayground",
         summary="Compare two states of the flags: how many contexts get something else, which, and why",
-        description=comparison_schema.DESCRIPTION,
+        description=comparison_schema.SECTIONS["Compare"],
         request=CompareBody,
         responses={200: comparison_schema.CompareResponse},
         examples=[
-            OpenApiExample("A draft", value=comparison_schema.REQUEST_EXAMPLE, request_only=True),
-            OpenApiExample("The past", value=comparison_schema.PAST_EXAMPLE, request_only=True),
+            OpenApiExample(
+                "A draft", value=comparison_schema.SECTIONS["Example of a draft"], request_only=True
+            ),
+            OpenApiExample(
+                "The past", value=comparison_schema.SECTIONS["Example of the past"], request_only=True
+            ),
             OpenApiExample(
                 "Who changes",
-                value=comparison_schema.RESPONSE_EXAMPLE,
+                value=comparison_schema.SECTIONS["Example of a response"],
                 response_only=True,
                 status_codes=["200"],
             ),

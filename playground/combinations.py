@@ -1,6 +1,6 @@
 """The advanced playground: splits a context with several values into one context for each combination.
 
-Every string in the context can be several values separated by commas; each combination is a context of its own, in
+Every string in the context may have several values, separated by commas; each combination is a separate context, in
 every environment.
 """
 
@@ -10,6 +10,8 @@ from typing import Any
 
 from flagadmin.core.errors import ValidationError
 
+MAX_ANSWER = 20_000_000  # bytes
+
 
 def list_invalid_properties(context: dict[str, Any]) -> list[str]:
     """Top-level keys whose value is not a string: ignored with a warning, as in the reference."""
@@ -17,7 +19,7 @@ def list_invalid_properties(context: dict[str, Any]) -> list[str]:
 
 
 def split_context(context: dict[str, Any]) -> dict[str, list[str]]:
-    """Each field's values. Properties are merged into the top level (the later key wins), appName comes last."""
+    """Each field's values. Merges properties into the top level (the later key wins); appName comes last."""
     fields: dict[str, list[str]] = {}
     for key, value in context.items():
         if key == "properties":
@@ -40,6 +42,15 @@ def combine_contexts(fields: dict[str, list[str]]) -> Iterator[dict[str, str]]:
     """Every combination; the first field varies slowest."""
     for values in product(*fields.values()):
         yield dict(zip(fields, values, strict=True))
+
+
+def check_answer_size(size: int, done: int) -> None:
+    """Raises ValidationError if the answer to this many evaluations would exceed the byte limit."""
+    if size > MAX_ANSWER:
+        raise ValidationError(
+            f"The answer would have more than {MAX_ANSWER // 1_000_000} MB, which {done:,} evaluations fill already. "
+            "Reduce the environments, the flags or the combinations of context values."
+        )
 
 
 def check_size(*, environments: int, flags: int, contexts: int, limit: int) -> None:

@@ -1,7 +1,7 @@
 """Compiles the flags of all projects when a worker starts, so that the first large request need not wait.
 
-It takes a quarter of a core at most, but whoever needs its result does not wait for its pauses. Then the database
-counts which context fields the flags use.
+It uses at most a quarter of a core, but skips its pauses if a request waits for the result. Then the database counts
+the context fields that the flags use.
 """
 
 import logging
@@ -16,15 +16,15 @@ from playground.pages.form import choose_default_environment
 from playground.response.snapshot import Batch
 from playground.snapshot_cache import compile_ahead
 from projects.models import Environment, Flag
-from projects.used_by.counts import count_ahead
+from projects.used_by.queries import count_ahead
 
 log = logging.getLogger("flagadmin.playground")
 
 DELAY = 5.0  # seconds after the worker's start
-MIN_COUNT = 5_000  # flags; fewer are compiled in less than half a second once somebody asks
-FLAG_BYTES = 5_000  # about what the cache counts for a flag
+MIN_COUNT = 5_000  # flags; fewer are compiled on demand in less than half a second
+FLAG_BYTES = 5_000  # approximate size of a flag in the cache
 STEP = 100  # flags: some ms of work
-REST = 3  # times as long as a step took
+REST = 3  # pause after a step, in multiples of its duration
 
 
 async def start() -> None:
@@ -42,7 +42,7 @@ def _run() -> None:
 
 
 def prepare() -> None:
-    """Does nothing for few flags. More than the cache can hold are not compiled."""
+    """Does nothing for few flags. Does not compile more than the cache can hold."""
     flags = Flag.objects.active().count()
     if flags < MIN_COUNT:
         return

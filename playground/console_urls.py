@@ -2,15 +2,17 @@
 
 from django.urls import path
 
-from playground.pages.compare_page import ComparePage
+from playground.outcomes.pages import AssignmentsPage, IncidentsPage
 from playground.pages.if_saved import IfSavedPage
 from playground.pages.version_changes import VersionsPart
-from playground.pages.views import FlagPage, PlaygroundPage
+from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved
-from playground.saved_contexts.expectations_page import ExpectationsPage
-from playground.saved_contexts.flag_expectations import FlagExpectationsPart
-from playground.saved_contexts.new_expectation_page import NewExpectationPage
+from playground.saved_contexts.expectations_page import (
+    ExpectationsPage,
+    FlagExpectationsPart,
+    NewExpectationPage,
+)
 from playground.stale import pages as stale
 from playground.user_runs import pages as users
 
@@ -26,6 +28,8 @@ urlpatterns = [
         name="saved-context-delete",
     ),
     path("playground/users/", users.UsersPage.as_view(), name="users"),
+    path("playground/assignments/", AssignmentsPage.as_view(), name="assignments"),
+    path("playground/incidents/", IncidentsPage.as_view(), name="incidents"),
     path("playground/users/own/delete", users.ForgetOwnUsers.as_view(), name="own-users-delete"),
     path("playground/users/<uuid:run_id>/", users.RunPage.as_view(), name="user-run"),
     path("playground/users/<uuid:run_id>/progress", users.ProgressPart.as_view(), name="user-run-progress"),

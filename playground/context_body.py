@@ -14,7 +14,7 @@ Body = dict[str, Any]
 
 
 def read_context(body: Body, problems: list[Problem]) -> Body:
-    """The coerced context of a body; adds what is wrong with it to ``problems``."""
+    """The coerced context of a body. Adds its problems to ``problems``."""
     if "context" not in body:
         problems.append(Problem("context", "is required; it may be empty: {}"))
         return {}
@@ -51,8 +51,8 @@ def _read_properties(value: Any, problems: list[Problem]) -> dict[str, str]:
 
 
 def _read_text(value: Any, path: str, key: str, problems: list[Problem]) -> str | None:
-    """The text of a scalar, None for null; adds what is wrong with it to ``problems``."""
-    if type(value) is str and len(value) <= MAX_TEXT_LENGTH:  # most are
+    """The text of a scalar, None for null. Adds its problems to ``problems``."""
+    if type(value) is str and len(value) <= MAX_TEXT_LENGTH:  # the usual case
         return to_text(value)
     if isinstance(value, dict | list):
         is_own = path == "context" and key not in TOP_LEVEL
@@ -66,12 +66,12 @@ def _read_text(value: Any, path: str, key: str, problems: list[Problem]) -> str 
 
 
 def find_size_problem(sent: Sized, limit: int) -> str | None:
-    """Describes the problem of too many entries, None if there is none."""
+    """The problem of too many entries; None if there is none."""
     return f"must have at most {limit:,} entries; this has {len(sent):,}" if len(sent) > limit else None
 
 
 def find_length_problem(value: Any) -> str | None:
-    """Describes the problem of a text that is too long, None if there is none."""
+    """The problem of a text that is too long; None if there is none."""
     if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
         return f"must have at most {MAX_TEXT_LENGTH:,} characters; this has {len(value):,}"
     return None
@@ -84,14 +84,14 @@ def _list_time_problems(context: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def find_time_problem(text: str) -> str:
-    """Describes what is wrong with a currentTime, "" if nothing is."""
+    """The problem of a currentTime; "" if it is valid."""
     if literals.read_instant(text) is not None:
         return ""
     return f'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "{text}"'
 
 
 def describe_kind(value: Any) -> str:
-    """A JSON value of the wrong type as error messages show it: `a list`, `"x"`, `5`."""
+    """A JSON value of the wrong type in the form of error messages: `a list`, `"x"`, `5`."""
     if value is None:
         return "null"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Metrics of how much the evaluating APIs evaluate."""
+"""Metrics of the evaluating APIs."""
 
 from prometheus_client import Counter
 

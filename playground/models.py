@@ -13,7 +13,7 @@ from projects.models.querysets import SharedQuerySet
 class KeptContext(models.Model):
     """The context part of a playground URL, as a query string; the URL has its digest instead.
 
-    Anyone logged in who has its digest may read it.
+    Any logged-in user who has its digest may read it.
     """
 
     user = models.ForeignKey(User, models.CASCADE)
@@ -31,7 +31,7 @@ class KeptContext(models.Model):
 class SavedContext(models.Model):
     """A context with a name, such as "Norwegian beta user": of one project, or of every project without one.
 
-    ``enforced_in``, without a project: the project that enforces what is expected of a flag, by flag.
+    ``enforced_in``, without a project: the project that enforces the expectations of a flag, by flag.
     """
 
     name = models.CharField(max_length=100, unique=True)
@@ -55,16 +55,25 @@ class SavedContext(models.Model):
         return self.name
 
     def enforcing_project(self, flag: str) -> str | None:
-        """The project that enforces what is expected of a flag. None: it is only reported."""
+        """The project that enforces the expectations of a flag; None if they are only reported."""
         return self.project_id or self.enforced_in.get(flag)
 
 
 class UserRun(models.Model):
-    """The evaluation of a CSV of users: the file, how far it is, and the counts of each flag.
+    """Work on a table of users, beside the requests: the table, the progress, and the counts of the result.
 
-    ``projects`` are those its caller chose or could read. Only its caller sees it. ``body`` is the file as gzip,
-    "" once it is evaluated.
+    ``projects`` are those that its caller chose or could read. Only its caller sees it. ``body`` is the table as gzip,
+    or as it was sent; "" once the run has ended. ``rows`` is 0 until they are counted.
     """
+
+    class Kind(models.TextChoices):
+        """``USERS``: what each gets of flags now. ``ASSIGNMENTS``: what each row had at its time. ``INCIDENT``: which
+        change some of them noticed, and others did not.
+        """
+
+        USERS = "users"
+        ASSIGNMENTS = "assignments"
+        INCIDENT = "incident"
 
     class State(models.TextChoices):
         WAITING = "waiting"
@@ -73,6 +82,8 @@ class UserRun(models.Model):
         FAILED = "failed"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.USERS, db_default="users")
+    options = models.JSONField(default=dict, db_default={}, blank=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.WAITING)
     caller_id = models.BigIntegerField(null=True, blank=True)
     caller_name = models.CharField(max_length=255)
@@ -104,7 +115,7 @@ class UserRun(models.Model):
 
 
 class OwnUsers(models.Model):
-    """Users of a person's last CSV file, kept because they allow it, for Who changes. Only they see them.
+    """Users of a person's last CSV file, kept with their consent for Who changes. Only they see them.
 
     ``body`` is a JSON list of their values by field, as gzip.
     """
@@ -120,7 +131,7 @@ class OwnUsers(models.Model):
 
 
 class UserRunPart(models.Model):
-    """A part of a run's result. All parts together, by id, are one gzip file."""
+    """A part of a run's result. The parts, sorted by id, form one gzip file."""
 
     run = models.ForeignKey(UserRun, models.CASCADE, related_name="parts")
     data = models.BinaryField()

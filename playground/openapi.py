@@ -9,32 +9,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import ListOf, MapOf, Texts
+from flagadmin.core.http.prose import read_sections
 from playground.context_body import MAX_FIELDS, MAX_TEXT_LENGTH
 from playground.request import MAX_ENVIRONMENTS, MAX_PROJECTS
 
-PLAYGROUND_DESCRIPTION = """\
-Says for every active flag of the projects what an SDK would return for this context in this environment, and why.
-
-`projects` is a list of project ids; `"*"`, `["*"]`, null or no value mean every project you can read, `[]` means none.
-All context fields are optional: `appName` defaults to `playground` and `environment` to `default`, as in the SDKs.
-Numbers and booleans become strings, null means absent, and unknown top-level keys count as `properties`.
-`currentTime` defaults to now. `at` is a moment in the past: flags, segments and parents are those of then, read from
-the audit events, and `currentTime` defaults to it. Where flags were changed outside flagadmin since, `notes` says when.
-For a moment ahead they are those of now with all change requests that are scheduled until then, and `notes` says which.
-
-Fields that the reference does not have, and that you can ignore: `reason` says in one sentence why a flag is on, off
-or "unknown"; `unsatisfiedDependencies` lists the parents that keep it off; `rollout` of a strategy has the bucket (1 to
-100), the value that was hashed, and the percentage that the bucket is compared with.
-
-Deprecated: the specification removes this operation in the next major version; `/api/admin/playground/advanced`
-stays.
-"""
-ADVANCED_DESCRIPTION = """\
-Evaluates every combination of `environments` and of context values: a string with commas stands for several values.
-Context members other than `properties` whose value is not a string are ignored and listed in
-`warnings.invalidContextProperties`. `at` and `notes` are as in the other operation.
-At most 50,000 evaluations per request (a setting of the server).
-"""
+SECTIONS = read_sections(__file__)
 
 
 @extend_schema_field(
@@ -228,50 +207,3 @@ class AdvancedPlaygroundResponse(s.Serializer[Any]):
     input = AdvancedPlaygroundRequestSerializer()
     warnings = AdvancedWarnings(required=False)
     notes = _make_notes()
-
-
-REQUEST_EXAMPLE: dict[str, Any] = {
-    "environment": "production",
-    "projects": ["checkout"],
-    "context": {"userId": "42", "properties": {"country": "NO"}},
-}
-RESPONSE_EXAMPLE: dict[str, Any] = {
-    "input": REQUEST_EXAMPLE,
-    "features": [
-        {
-            "isEnabled": False,
-            "isEnabledInCurrentEnvironment": True,
-            "hasUnsatisfiedDependency": False,
-            "variant": {"name": "disabled", "enabled": False, "feature_enabled": False},
-            "variants": [],
-            "name": "dark-theme",
-            "projectId": "checkout",
-            "strategies": {
-                "result": False,
-                "data": [
-                    {
-                        "name": "flexibleRollout",
-                        "id": "0190f3c2-7d60-7c51-9a5e-3a7d5e2f6f10",
-                        "disabled": False,
-                        "parameters": {"groupId": "dark-theme", "rollout": "50", "stickiness": "userId"},
-                        "result": {"enabled": False, "evaluationStatus": "complete"},
-                        "constraints": [],
-                        "segments": [],
-                        "links": {
-                            "edit": "/projects/checkout/features/dark-theme/strategies/edit"
-                            "?environmentId=production&strategyId=0190f3c2-7d60-7c51-9a5e-3a7d5e2f6f10"
-                        },
-                        "rollout": {
-                            "bucket": 53,
-                            "threshold": 50,
-                            "stickiness": "userId",
-                            "field": "userId",
-                            "value": "42",
-                        },
-                    }
-                ],
-            },
-            "reason": "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %",
-        }
-    ],
-}

@@ -1,7 +1,7 @@
 """Determines which flags a caller may evaluate, and evaluates them for the playground."""
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import orjson
@@ -20,7 +20,7 @@ from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_each, render_features
 from projects.access import describe_unknown_project, environment_problems
-from projects.models import ContextField, Flag
+from projects.models import ContextField, Flag, Project
 from projects.revision import read_revisions, read_revisions_and_environments
 
 
@@ -29,7 +29,7 @@ def read_known_revisions(
 ) -> dict[str, int]:
     """The revisions of the requested projects. ``paths`` are the environments by their JSON paths.
 
-    Raises ValidationError with every project and environment that is unknown.
+    Raises ValidationError with every unknown project and environment.
     """
     projects = query.projects
     current, environments = read_revisions_and_environments(
@@ -43,7 +43,7 @@ def read_known_revisions(
 def read_readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, int]:
     """The revisions of these projects (None: of all that the caller may read). One query.
 
-    Raises ValidationError for a project that is unknown to the caller, with the choices.
+    Raises ValidationError for a project that the caller cannot see, with the choices.
     """
     current = read_revisions(caller.readable_projects if projects is None else projects)
     check_problems(find_project_problems(caller, projects, current))
@@ -65,7 +65,7 @@ def find_project_problems(
 
 
 def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: int, limit: int) -> None:
-    """Raises ValidationError, before anything is compiled, if evaluating all flags of these projects is too much."""
+    """Raises ValidationError, before compiling anything, if evaluating all flags of these projects is too much."""
     flags = count_active_flags(current)
     combinations.check_size(environments=environments, flags=flags, contexts=contexts, limit=limit)
 
@@ -77,7 +77,7 @@ def count_active_flags(projects: Iterable[str]) -> int:
 
 @collector_paused
 def render_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest: bytes = b"") -> bytes:
-    """The whole answer for one environment and one context, and with the `rest` of its members."""
+    """The whole answer for one environment and one context, with the `rest` of its members."""
     before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
     context = Context(query.context)
     evaluation = evaluate(compiled.snapshot, context, now=query.at or timezone.now(), random=random.random)
@@ -95,7 +95,7 @@ def render_advanced_features(
     """The members of `features`, comma-separated: each flag with its evaluations by environment."""
     fields = dict(fields)
     flags = max(len(compiled.flags) for compiled in snapshots.values())
-    if not flags:  # without evaluations no limit would end the combinations
+    if not flags:  # without evaluations, no limit would end the combinations
         return b""
     combinations.check_size(
         environments=len(environments),
@@ -106,6 +106,7 @@ def render_advanced_features(
     EVALUATIONS.labels("playground").inc(flags * len(environments) * combinations.count_contexts(fields))
     now = at or timezone.now()
     evaluations_by_flag: dict[tuple[str, str], dict[str, list[bytes]]] = {}
+    size = done = 0
     for environment in environments:
         compiled = snapshots[environment]
         for context in combinations.combine_contexts(fields):
@@ -114,6 +115,9 @@ def render_advanced_features(
             for flag, item in zip(compiled.snapshot.flags, render_each(compiled, evaluation), strict=True):
                 by_environment = evaluations_by_flag.setdefault((flag.name, flag.project), {})
                 by_environment.setdefault(environment, []).append(item[:-1] + b"," + extra)
+                size += len(item) + len(extra)
+            done += flags
+            combinations.check_answer_size(size, done)
     return b",".join(
         _write_advanced_feature(*key, by_environment) for key, by_environment in evaluations_by_flag.items()
     )
@@ -129,3 +133,23 @@ def list_known_fields(projects: Iterable[str]) -> set[str]:
     """The context fields that these projects can use."""
     fields = ContextField.objects.usable_in(*projects)
     return {*TOP_LEVEL, *fields.values_list("name", flat=True)}
+
+
+def explain_empty(projects: Sequence[str] | None, snapshots: Mapping[str, ResponseSnapshot]) -> Iterator[str]:
+    """Explains why a named project contributes no enabled flag to the answer. A query for each such project."""
+    empty = {
+        name: [project for project in projects or () if project not in snapshot.snapshot.projects_in_use]
+        for name, snapshot in snapshots.items()
+    }
+    named = set().union(*empty.values())
+    if not named:
+        return
+    rows = Project.objects.filter(pk__in=named).order_by("pk")
+    used = {row.pk: (row.archived_at, set(row.environments.values_list("pk", flat=True))) for row in rows}
+    for project, (archived_at, environments) in used.items():
+        if archived_at is not None:
+            yield f"Project {project} is archived."
+        for environment, without in empty.items():
+            if project in without and environment not in environments:
+                uses = choices(environments) or "none"
+                yield f"Project {project} does not use environment {environment}. Used: {uses}."

@@ -51,7 +51,7 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
 
 
 def read_moment(value: Any, problems: list[Problem]) -> datetime | None:
-    """Another moment, in UTC if it has no offset; adds what is wrong with it to ``problems``."""
+    """Another moment, in UTC if it has no offset. Adds its problems to ``problems``."""
     if value is None or value == "":
         return None
     try:
@@ -87,7 +87,7 @@ def _read_environments(body: Body, several: bool, problems: list[Problem]) -> li
             problems.append(Problem(path, problem))
         elif not to_text(item):
             problems.append(Problem(path, "must not be empty"))
-    return [to_text(item) for item in listed]
+    return list(dict.fromkeys(to_text(item) for item in listed))
 
 
 def _read_projects(value: Any, problems: list[Problem]) -> list[str] | None:

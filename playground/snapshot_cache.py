@@ -1,29 +1,30 @@
-"""Caches compiled flags by environment and project revisions, and compiles what has changed.
+"""Caches compiled flags by environment and project revisions, and compiles changes.
 
-The cache is a worker's own and never stale: each request reads the projects' revisions (one indexed query), and a
-snapshot is used only for the very (project, revision) pairs it was read at.
+Each worker has its own cache, which is never stale: each request reads the projects' revisions (one indexed query), and
+a snapshot is used only for exactly the (project, revision) pairs at which it was read. The next one reads and compiles
+only the flags that changed since.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from threading import Event, Lock
 from time import perf_counter
 
 from django.conf import settings
 from prometheus_client import Counter, Histogram
 
-from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
+from flagadmin.core.caches import CACHE_BYTES, SharingCache
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import register_sampler
+from flagadmin.core.metrics import process_name, register_sampler
 from flagadmin.core.server.memory import collector_paused, trim_after_long_work
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
 from projects.definitions import read_definition_batches
-from projects.revision import read_revisions
+from projects.revision import read_changed_flags, read_revisions
 
 Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
-PATIENCE = 60.0  # seconds to wait for what is being compiled ahead
+PATIENCE = 60.0  # seconds to wait for flags that are being compiled ahead
 
 
 class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
@@ -36,14 +37,14 @@ class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
                 self.drop(other)
         super().put(key, value, limit=limit)
 
-    def find_nearest(self, key: Key) -> tuple[ResponseSnapshot | None, set[str]]:
-        """The snapshot from which most can be taken over, and the projects unchanged since.
+    def find_nearest(self, key: Key) -> tuple[ResponseSnapshot | None, dict[str, int]]:
+        """The snapshot from which most can be reused, and its revisions of the same projects.
 
-        Its columns and segments are taken over too: there must be few, unless most of its flags are.
+        Its columns and segments are reused too: there must be few, unless most of its flags are reused.
         """
         environment, pairs = key
         projects = dict(pairs)
-        best, taken_over, most = None, set[str](), (0, 0, 0)
+        best, revisions, most = None, dict[str, int](), (0, 0, 0)
         for its_pairs, snapshot in [
             (other[1], snapshot) for other, snapshot in self.entries() if other[0] == environment
         ]:
@@ -52,16 +53,17 @@ class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
             fits = 2 * alike >= len(snapshot.flags) or snapshot.snapshot.entries <= SPARE_ENTRIES
             if not alike or not fits or snapshot.snapshot.is_worn:
                 continue
-            unchanged = {name for name, revision in its_pairs if projects.get(name) == revision}
-            # If two are equally good, the smaller one, since everything in a snapshot is looked through.
-            score = sum(sizes[name] for name in unchanged), alike, -len(snapshot.flags)
+            unchanged = sum(sizes[name] for name, revision in its_pairs if projects.get(name) == revision)
+            # If two are equally good, the smaller one, because everything in a snapshot is scanned.
+            score = unchanged, alike, -len(snapshot.flags)
             if score > most:
-                best, taken_over, most = snapshot, unchanged, score
-        return best, taken_over
+                best, most = snapshot, score
+                revisions = {name: revision for name, revision in its_pairs if name in projects}
+        return best, revisions
 
 
 def _replaces(key: Key, other: Key) -> bool:
-    """Whether a snapshot is of the same projects and environment, at whatever revision."""
+    """Whether a snapshot has the same projects and environment, at any revision."""
     return key[0] == other[0] and [name for name, _ in key[1]] == [name for name, _ in other[1]]
 
 
@@ -82,9 +84,9 @@ def _sample() -> None:
 
 
 def load_snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapshot:
-    """The compiled flags of these projects (None: of all) in this environment, as the database has them now.
+    """The compiled flags of these projects (None: of all) in this environment, as stored now.
 
-    Projects that do not exist are left out. One query when the snapshot is cached.
+    Leaves out projects that do not exist. One query if the snapshot is cached.
     """
     return load_snapshot_at(read_revisions(projects), environment)
 
@@ -107,14 +109,14 @@ def make_key(current: Mapping[str, int], environment: str) -> Key:
 
 
 class _Ahead:
-    """All projects of an environment, while they are compiled before anybody has asked for them."""
+    """All projects of an environment, while they are compiled before a request needs them."""
 
     def __init__(self, projects: int) -> None:
         self._projects = projects
         self.needed, self.done = Event(), Event()
 
     def wait_for(self, projects: list[str]) -> None:
-        """Waits if that takes less than compiling these projects."""
+        """Waits if that takes less time than compiling these projects."""
         if 2 * len(projects) > self._projects:
             self.needed.set()
             self.done.wait(PATIENCE)
@@ -125,14 +127,14 @@ _being_compiled: dict[str, _Ahead] = {}  # by environment
 
 @trim_after_long_work()
 def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], Iterator[Batch]]) -> None:
-    """Compiles all projects in the steps of ``paced``, which makes no pauses once its event is set.
+    """Compiles all projects in the steps of ``paced``, which stops pausing once its event is set.
 
-    Nothing if most of them are there already.
+    Does nothing if most of them are compiled already.
     """
     with consistent_reads():
         current = read_revisions()
         key = make_key(current, environment)
-        if 2 * len(cache.find_nearest(key)[1]) > len(current):
+        if 2 * len(current.items() & cache.find_nearest(key)[1].items()) > len(current):
             return
         ahead = _being_compiled[environment] = _Ahead(len(current))
         try:
@@ -145,25 +147,35 @@ def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], It
             ahead.done.set()
 
 
-def _read_batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
-    return ((read.flags, read.segments) for read in read_definition_batches(projects, environment))
+def _read_batches(
+    projects: Iterable[str], environment: str, flags: Collection[str] | None = None
+) -> Iterator[Batch]:
+    return ((read.flags, read.segments) for read in read_definition_batches(projects, environment, flags))
 
 
 @collector_paused
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
-    """One thread of a worker compiles at a time; those that waited find the result."""
+    """One thread of a worker compiles at a time; waiting threads use its result."""
     if ahead := _being_compiled.get(environment):
         ahead.wait_for(projects)
     with _compiling, trim_after_long_work():
         begun = perf_counter()
         with consistent_reads():
-            key = make_key(read_revisions(projects), environment)
+            current = read_revisions(projects)
+            key = make_key(current, environment)
             compiled = cache.get(key)
             if compiled is not None:
                 return compiled
-            earlier, unchanged = cache.find_nearest(key)
+            earlier, known = cache.find_nearest(key)
+            changed = read_changed_flags(dict(known.items() - current.items()), current)
+            unchanged = dict(known.items() & current.items()).keys() | changed.keys()
+            replaced = set[str]().union(*changed.values())
             batches = _read_batches([name for name in projects if name not in unchanged], environment)
-            compiled = compile_batches(batches, environment=environment, earlier=earlier, unchanged=unchanged)
+            if replaced:
+                batches = chain(_read_batches(changed, environment, replaced), batches)
+            compiled = compile_batches(
+                batches, environment=environment, earlier=earlier, unchanged=unchanged, replaced=replaced
+            )
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         COMPILE_SECONDS.observe(perf_counter() - begun)
         return compiled

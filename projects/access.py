@@ -1,7 +1,7 @@
 """Finds, locks and authorizes projects and flags. Every action gets the rows that it changes from here.
 
-A row that the caller may not read raises NotFound; one that it may read but not change raises NoAccess.
-Locks are always taken in the same order, which prevents deadlocks: projects by id, then flags by name.
+A row that the caller may not read raises NotFound; a readable row that the caller may not change raises NoAccess. Locks
+are always taken in the same order, which prevents deadlocks: projects by id, then flags by name.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from flagadmin.core import change_checks
 from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Permission
@@ -21,7 +21,7 @@ from projects.models import Environment, Flag, Project
 from projects.models.projects import ProjectQuerySet
 
 REFUSES = Q(refuse_broken_expectations=True) | Q(needs_requests=True)
-"""Of `with_checks`: projects whose checks can refuse a change."""
+"""For `with_checks`: projects whose checks can refuse a change."""
 
 
 def list_projects_with(caller: Caller, permission: Permission) -> list[str]:
@@ -55,8 +55,8 @@ def access_project_for_update(
 
     Every change in a project takes this lock, so changes to one project happen one after the other. Deletion takes a
     stronger lock, which also waits for transactions that insert rows referring to the project. An archived project
-    raises NotFound unless ``archived`` is true. With ``permission`` None, the action checks what it needs once it
-    knows what it changes. ``flags`` are those that change, if only flags change.
+    raises NotFound unless ``archived`` is true. With ``permission`` None, the action checks permissions once it knows
+    its changes. ``flags`` are the changed flags, if only flags change.
     """
     if not caller.can_read(project_id):
         raise project_not_found(project_id)
@@ -82,7 +82,7 @@ def begin_checks(
 ) -> list[Project]:
     """Locks the projects in the order of their ids, and begins the checks of those that refuse changes.
 
-    ``flags`` are those of each project that change, if only flags change.
+    ``flags`` are the changed flags of each project, if only flags change.
     """
     locked = list(projects.with_checks().select_for_update(no_key=True).order_by("id"))
     for project in locked:
@@ -96,14 +96,14 @@ def _begin(project: Any, flags: Collection[str] | None) -> None:
 
 
 def may_refuse_changes(project_id: str) -> bool:
-    """Whether a change of the project can be refused for what it does to the project as a whole."""
+    """Whether the project may refuse a change because of its effect on the whole project."""
     return Project.objects.with_checks().filter(REFUSES, pk=project_id).exists()
 
 
 def lock_refusing_projects(flags: QuerySet[Flag]) -> None:
-    """Locks the projects that refuse changes, for a change that may concern flags of any project.
+    """Locks the projects that refuse changes, for a change that may affect flags of any project.
 
-    If it is to be made later, the projects of the ``flags`` that it concerns. Raises ValidationError without any.
+    For a postponed change, locks the projects of the affected ``flags``. Raises ValidationError if there are none.
     """
     projects = Project.objects.with_checks()
     if not get_change_options().is_postponed:
@@ -197,15 +197,45 @@ def access_flags_for_update(
     permission: Permission,
     *,
     environment: str | None = None,
+    archived: bool | None = None,
 ) -> list[Flag]:
-    """The project's flags with these names, locked and sorted by name. Ignores unknown names.
+    """The project's flags with these names, locked and sorted by name. For changes of several flags.
 
-    Raises NotFound, NoAccess for the project.
+    Raises NotFound, NoAccess for the project, and InvalidOperation with every flag that is not in the project, or not
+    in the ``archived`` state.
     """
-    listed = list(names)
-    access_project_for_update(caller, project_id, permission, environment=environment, flags=listed)
-    flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name__in=listed)
-    return list(flags.order_by("name"))
+    listed = list(dict.fromkeys(names))
+    flags = _lock_flags(caller, project_id, listed, permission, environment=environment)
+    missing = sorted(set(listed) - {flag.name for flag in flags})
+    wrong = [flag for flag in flags if archived is not None and flag.is_archived != archived]
+    if missing or wrong:
+        raise _make_selection_error(caller, project_id, missing, wrong)
+    return flags
+
+
+def _make_selection_error(
+    caller: Caller, project_id: str, missing: list[str], wrong: Sequence[Flag]
+) -> InvalidOperation:
+    sentences = [f"{choices(missing)} {_be(missing)} not in project {project_id}."] if missing else []
+    elsewhere = dict(
+        Flag.objects.readable_by(caller).filter(name__in=missing).values_list("name", "project_id")
+    )
+    details = [
+        Problem(name, f"it is in project {elsewhere[name]}" if name in elsewhere else "there is no such flag")
+        for name in missing
+    ]
+    if wrong:
+        names = [flag.name for flag in wrong]
+        state, remedy = ("archived", "Revive") if wrong[0].is_archived else ("still active", "Archive")
+        sentences.append(
+            f"{choices(names)} {_be(names)} {state}. {remedy} {'it' if len(names) == 1 else 'them'} first."
+        )
+        details += [Problem(name, f"it is {state}") for name in names]
+    return InvalidOperation(" ".join(sentences), details=details)
+
+
+def _be(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def access_active_flags_for_update(
@@ -216,11 +246,19 @@ def access_active_flags_for_update(
     *,
     environment: str | None = None,
 ) -> list[Flag]:
-    """The flag of each of the names, locked. Raises NotFound, also for the first that is archived, and NoAccess."""
+    """The flag for each of the names, locked. Raises NotFound, also for the first archived one, and NoAccess."""
     listed = list(names)
-    locked = access_flags_for_update(caller, project_id, listed, permission, environment=environment)
+    locked = _lock_flags(caller, project_id, listed, permission, environment=environment)
     by_name = {flag.name: flag for flag in locked}
     return [_check_state(by_name.get(name), project_id, name, False) for name in listed]
+
+
+def _lock_flags(
+    caller: Caller, project_id: str, names: list[str], permission: Permission, *, environment: str | None
+) -> list[Flag]:
+    access_project_for_update(caller, project_id, permission, environment=environment, flags=names)
+    flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name__in=names)
+    return list(flags.order_by("name"))
 
 
 def _check_state(flag: Flag | None, project_id: str, name: str, archived: bool | None) -> Flag:

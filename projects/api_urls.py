@@ -35,7 +35,12 @@ from projects.flags.lists.creators_api import FlagCreatorViewSet, ProjectFlagCre
 from projects.flags.tags.api import BulkTagViewSet, FlagTagViewSet, TagViewSet
 from projects.flags.types.api import FlagTypeViewSet
 from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet
-from projects.installation.api import MaintenanceViewSet, StatisticsViewSet, UiConfigViewSet
+from projects.installation.api import (
+    MaintenanceViewSet,
+    StatisticsViewSet,
+    UiConfigViewSet,
+    UnleashConsoleViewSet,
+)
 from projects.members.api import (
     GroupRoleViewSet,
     ProjectAccessViewSet,
@@ -79,6 +84,7 @@ router.register("strategies", StrategyTypeViewSet)
 router.register("tag-types", TagTypeViewSet)
 router.register("tags", TagViewSet)
 router.register("ui-config", UiConfigViewSet)
+router.register("", UnleashConsoleViewSet)
 
 router.register("client-metrics/features", FlagUsageViewSet)
 router.register("metrics/applications", ApplicationViewSet)

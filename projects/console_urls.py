@@ -2,16 +2,13 @@
 
 from django.urls import path
 
-from flagadmin.core.http import converters  # noqa: F401 - <text:name>
+from flagadmin.core.http import routers  # noqa: F401 - <text:name>
 from groups.people.console import PEOPLE, SERVICE
-from projects.applications import detail_page as application
-from projects.applications import overview_page
 from projects.applications import pages as applications
 from projects.connect import pages as connect
 from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
 from projects.drafting import drafting_path
-from projects.environments import compare_pages
 from projects.environments import pages as environments
 from projects.flags import action_pages, form_pages
 from projects.flags import pages as flags
@@ -21,20 +18,13 @@ from projects.flags.copies import pages as copy_pages
 from projects.flags.environments import toggle_pages
 from projects.flags.insights import page as insights_page
 from projects.installation import pages as installation
-from projects.members import grant_page, invite_page, role_page
+from projects.members import grant_page
 from projects.members import pages as members
-from projects.projects import (
-    all_flags_page,
-    approval_pages,
-    default_strategy_page,
-    detail_page,
-    settings_pages,
-)
+from projects.projects import approval_pages, flag_list_page, settings_pages
 from projects.projects import pages as projects
 from projects.relays import pages as relays
 from projects.reverts.change_page import RevertChange
 from projects.reverts.version_page import RevertPage
-from projects.segments import edit_page as segment_edit
 from projects.segments import pages as segments
 from projects.strategies import pages as strategies
 from projects.strategies import strategy_types_pages as strategy_types
@@ -50,33 +40,33 @@ urlpatterns = [
     path("installation/", installation.InstallationPage.as_view(), name="installation"),
     path("installation/maintenance", installation.SetMaintenance.as_view(), name="installation-maintenance"),
     path("relays/", relays.RelaysPage.as_view(), name="relays"),
-    path("flags/", all_flags_page.AllFlagsPage.as_view(), name="all-flags"),
+    path("flags/", flag_list_page.AllFlagsPage.as_view(), name="all-flags"),
     drafting_path("flags/archive", archive_pages.ArchivePage, name="all-flags-archive"),
     drafting_path("flags/switch", bulk_pages.TogglePage, name="all-flags-toggle"),
     path("flags/stale", bulk_pages.Stale.as_view(), name="all-flags-stale"),
     path("flags/tags", bulk_pages.TagsPage.as_view(), name="all-flags-tags"),
     path("projects/", projects.ProjectsPage.as_view(), name="projects"),
     path("projects/new/", projects.NewProjectPage.as_view(), name="project-new"),
-    path(PROJECT, detail_page.ProjectPage.as_view(), name="project"),
+    path(PROJECT, flag_list_page.ProjectPage.as_view(), name="project"),
     path(f"{PROJECT}favorite", projects.ProjectFavorite.as_view(), name="project-favorite"),
     path(f"{PROJECT}settings/", settings_pages.SettingsPage.as_view(), name="project-settings"),
     path(f"{PROJECT}environments", settings_pages.Environments.as_view(), name="project-environments"),
-    path(f"{PROJECT}environments/", compare_pages.ComparePage.as_view(), name="environments-compare"),
-    drafting_path(f"{PROJECT}environments/<str:environment>/strategy", default_strategy_page.DefaultStrategyPage, name="default-strategy"),
+    path(f"{PROJECT}environments/", environments.ComparePage.as_view(), name="environments-compare"),
+    drafting_path(f"{PROJECT}environments/<str:environment>/strategy", settings_pages.DefaultStrategyPage, name="default-strategy"),
     path(f"{PROJECT}environments/<str:environment>/approvals", approval_pages.ApprovalsPage.as_view(), name="environment-approvals"),
     path(f"{PROJECT}archive", settings_pages.Archive.as_view(), name="project-archive"),
     path(f"{PROJECT}revive", settings_pages.Revive.as_view(), name="project-revive"),
     path(f"{PROJECT}delete/", deletion.DeleteProjectPage.as_view(), name="project-delete"),
     path(f"{PROJECT}delete/backup", deletion.BackupFile.as_view(), name="project-backup"),
     path(f"{PROJECT}access/", members.ProjectAccessPage.as_view(), name="project-access"),
-    path(f"{PROJECT}access/invite/", invite_page.InvitePage.as_view(), name="project-invite"),
+    path(f"{PROJECT}access/invite/", members.InvitePage.as_view(), name="project-invite"),
     path(f"{PROJECT}access/take", members.RevokeRole.as_view(), name="project-access-revoke"),
     path(f"{PROJECT}applications/", applications.ApplicationsPage.as_view(), name="project-applications"),
     path(f"{PROJECT}connect/", connect.ConnectPage.as_view(), name="connect"),
     path(f"{PROJECT}connect/live", connect.LivePage.as_view(), name="connect-live"),
     path("connect/", connect.ConnectAnywherePage.as_view(), name="connect-anywhere"),
-    path("applications/", overview_page.AllApplicationsPage.as_view(), name="applications"),
-    path("applications/<text:name>/", application.ApplicationPage.as_view(), name="application"),
+    path("applications/", applications.AllApplicationsPage.as_view(), name="applications"),
+    path("applications/<text:name>/", applications.ApplicationPage.as_view(), name="application"),
 
     path(f"{PROJECT}features/new", form_pages.NewFlagPage.as_view(), name="flag-new"),
     drafting_path(f"{PROJECT}features/archive", archive_pages.ArchivePage, name="flags-archive"),
@@ -106,7 +96,7 @@ urlpatterns = [
 
     path("segments/", segments.SegmentsPage.as_view(), name="segments"),
     path("segments/new", segments.SegmentForm.as_view(), name="segment-new"),
-    drafting_path("segments/<str:segment_id>/", segment_edit.EditSegment, name="segment"),
+    drafting_path("segments/<str:segment_id>/", segments.EditSegment, name="segment"),
     path("segments/<str:segment_id>/delete", segments.DeleteSegment.as_view(), name="segment-delete"),
 
     path("context-fields/", context_fields.ContextFieldsPage.as_view(), name="context-fields"),
@@ -133,7 +123,7 @@ urlpatterns = [
     path("tag-types/<str:name>/", tag_types.EditTagType.as_view(), name="tag-type"),
     path("tag-types/<str:name>/delete", tag_types.DeleteTagType.as_view(), name="tag-type-delete"),
 
-    path("access/roles/<int:role_id>/", role_page.RolePage.as_view(), name="role"),
+    path("access/roles/<int:role_id>/", members.RolePage.as_view(), name="role"),
     path("access/people/<int:user_id>/grant/", grant_page.GrantToAccount.as_view(**PEOPLE), name="person-grant"),
     path("access/service-accounts/<int:user_id>/grant/", grant_page.GrantToAccount.as_view(**SERVICE), name="service-account-grant"),
     path("access/groups/<int:group_id>/grant/", grant_page.GrantToGroup.as_view(), name="group-grant"),

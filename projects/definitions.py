@@ -1,16 +1,17 @@
-"""Reads flags from the database as the documents that the evaluation engine takes.
+"""Reads flags from the database as documents for the evaluation engine.
 
-The number of SQL statements does not depend on the number of flags, or on their batches only.
+The number of SQL statements does not depend on the number of flags, or only on the number of batches.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import connection
 
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
-from projects.definition_parts import BATCH, FlagParts, read_flag_parts, read_segments
+from projects.definition_parts import BATCH, FlagParts, from_tables, read_flag_parts, read_segments
 
 K = TypeVar("K")
 
@@ -24,7 +25,7 @@ class Definitions:
 
     @classmethod
     def of(cls, flags: Iterable[FlagDefinition], known: Mapping[int, SegmentDefinition]) -> "Definitions":
-        """These flags, with the segments they use that are known."""
+        """These flags, with those of their segments that are known."""
         listed = list(flags)
         return cls(listed, {key: known[key] for key in sorted(find_used_segments(listed) & known.keys())})
 
@@ -32,7 +33,7 @@ class Definitions:
         return {flag["name"]: flag for flag in self.flags}
 
     def select(self, names: Collection[str]) -> "Definitions":
-        """Those of these flags that are here, with all segments."""
+        """Those of these flags that exist here, with all segments."""
         return Definitions([flag for flag in self.flags if flag["name"] in names], self.segments)
 
 
@@ -45,12 +46,12 @@ def find_parents(flags: Iterable[FlagDefinition]) -> set[str]:
 
 
 def find_unequal(before: Mapping[K, Any], after: Mapping[K, Any]) -> set[K]:
-    """The keys whose values are not the same in both, or that only one has."""
+    """The keys whose values differ, or that only one side has."""
     return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
 def find_unlike_flags(before: Definitions, after: Definitions) -> set[str]:
-    """The flags that are not the same in both, or have a parent or a segment that is not."""
+    """The flags that differ, or have a differing parent or segment."""
     unlike = find_unequal(before.by_name(), after.by_name())
     if segments := find_unequal(before.segments, after.segments):
         unlike |= {flag["name"] for flag in after.flags if segments & find_used_segments([flag])}
@@ -58,7 +59,7 @@ def find_unlike_flags(before: Definitions, after: Definitions) -> set[str]:
 
 
 _FLAGS = """
-SELECT id, name, project_id, impression_data, stale, archived_at IS NOT NULL FROM projects_flag
+SELECT id, name, project_id, impression_data, stale, archived_at IS NOT NULL FROM {{flag}} AS flag
  WHERE {where} ORDER BY name COLLATE "C"
 """
 _IDS = """
@@ -77,30 +78,34 @@ def read_definitions(
     *,
     flags: Iterable[str] | None = None,
     segments: Iterable[int] = (),
+    at: datetime | None = None,
 ) -> Definitions:
-    """The active flags of the projects, as configured in the environment. For BATCH flags at most six SQL statements.
+    """The active flags of the projects, as configured in the environment. At most six SQL statements per BATCH flags.
 
-    Only those named `flags`, if given; with `segments` that they need not use.
+    Only the given `flags`, if any; also reads unused `segments`. ``at``: reads the versions of that moment. If
+    versions may not reach back that far, use ``projects.history.definitions_at``.
     """
     project_ids = list(projects)
     with connection.cursor() as cursor:
         if flags is None:
-            rows = _read_flags(cursor, f"{_IN_PROJECTS} AND {_ACTIVE}", projects=project_ids)
+            rows = _read_flags(cursor, f"{_IN_PROJECTS} AND {_ACTIVE}", at=at, projects=project_ids)
         else:
-            # Not by the project too: a few names are found fastest by their own index.
-            named = _read_flags(cursor, f"{_NAMED} AND {_ACTIVE}", names=list(flags))
+            # Not filtered by project too: the names' own index finds a few names fastest.
+            named = _read_flags(cursor, f"{_NAMED} AND {_ACTIVE}", at=at, names=list(flags))
             rows = [row for row in named if row[_PROJECT] in project_ids]
-        return _read_definitions(cursor, rows, environment, segments)
+        return _read_definitions(cursor, rows, environment, segments, at=at)
 
 
-def read_definition_batches(projects: Iterable[str], environment: str) -> Iterator[Definitions]:
+def read_definition_batches(
+    projects: Iterable[str], environment: str, flags: Collection[str] | None = None
+) -> Iterator[Definitions]:
     """Like ``read_definitions``, at most BATCH flags at once; each segment with the first flags that use it.
 
     Read them in one transaction.
     """
     known: set[int] = set()
     with connection.cursor() as cursor:
-        for ids in read_id_batches(cursor, projects):
+        for ids in read_id_batches(cursor, projects, flags):
             read = _read_definitions(
                 cursor, _read_flags(cursor, _NUMBERED, ids=ids), environment, known=known
             )
@@ -108,29 +113,41 @@ def read_definition_batches(projects: Iterable[str], environment: str) -> Iterat
             yield read
 
 
-def read_id_batches(cursor: Any, projects: Iterable[str]) -> Iterator[list[int]]:
-    """The ids of the projects' active flags in the order of their names, at most BATCH at once."""
-    cursor.execute(_IDS.format(where=f"{_IN_PROJECTS} AND {_ACTIVE}"), {"projects": list(projects)})
+def read_id_batches(
+    cursor: Any, projects: Iterable[str], flags: Collection[str] | None = None
+) -> Iterator[list[int]]:
+    """The ids of the projects' active flags in the order of their names, at most BATCH at once.
+
+    Only the given ``flags``, if any.
+    """
+    where, names = f"{_IN_PROJECTS} AND {_ACTIVE}", None if flags is None else list(flags)
+    if names is not None:
+        where += f" AND {_NAMED}"
+    cursor.execute(_IDS.format(where=where), {"projects": list(projects), "names": names})
     ids = [flag_id for (flag_id,) in cursor.fetchall()]
     for start in range(0, len(ids), BATCH):
         yield ids[start : start + BATCH]
 
 
-def read_all_definitions(environment: str, flags: Iterable[str] | None = None) -> Definitions:
-    """Like ``read_definitions``, of every project. Archived flags are among them; ``archived`` says which."""
+def read_all_definitions(
+    environment: str, flags: Iterable[str] | None = None, at: datetime | None = None
+) -> Definitions:
+    """Like ``read_definitions``, for every project. Includes archived flags; ``archived`` marks them."""
     with connection.cursor() as cursor:
         if flags is None:
-            rows = _read_flags(cursor, "true")
+            rows = _read_flags(cursor, "true", at)
         else:
-            rows = _read_flags(cursor, _NAMED, names=list(flags))
-        read = _read_definitions(cursor, rows, environment)
+            rows = _read_flags(cursor, _NAMED, at, names=list(flags))
+        read = _read_definitions(cursor, rows, environment, at=at)
     for flag, row in zip(read.flags, rows, strict=True):
         flag["archived"] = row[-1]
     return read
 
 
-def _read_flags(cursor: Any, where: str, **parameters: list[Any]) -> list[tuple[Any, ...]]:
-    cursor.execute(_FLAGS.format(where=where), parameters)
+def _read_flags(
+    cursor: Any, where: str, at: datetime | None = None, **parameters: list[Any]
+) -> list[tuple[Any, ...]]:
+    cursor.execute(from_tables(_FLAGS.format(where=where), at), {**parameters, "at": at})
     rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
 
@@ -141,11 +158,12 @@ def _read_definitions(
     environment: str,
     segments: Iterable[int] = (),
     known: Collection[int] = (),
+    at: datetime | None = None,
 ) -> Definitions:
-    """The definitions of these rows of flags. ``segments`` are read even if no flag uses them, ``known`` ones never."""
-    parts = read_flag_parts(cursor, [row[0] for row in rows], environment)
+    """The definitions of these rows of flags. Reads ``segments`` even if unused, but never ``known`` ones."""
+    parts = read_flag_parts(cursor, [row[0] for row in rows], environment, at)
     flags = [_make_definition(row, parts) for row in rows]
-    return Definitions(flags, read_segments(cursor, parts.segments.union(segments).difference(known)))
+    return Definitions(flags, read_segments(cursor, parts.segments.union(segments).difference(known), at))
 
 
 def _make_definition(row: tuple[Any, ...], parts: FlagParts) -> FlagDefinition:

@@ -1,4 +1,4 @@
-"""Pages whose forms can be asked what saving them would change. Each registers with its route."""
+"""Pages whose forms can preview the effect of saving. Each registers with its route."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -22,7 +22,7 @@ class DraftingPage(ConsolePage):
     shown_by: Literal["get", "post"]
 
     def get_edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
-        """Returns what saving the form would change. Raises whatever saving would raise."""
+        """The changes of saving the form. Raises the errors of saving."""
         raise NotImplementedError
 
 
@@ -30,19 +30,19 @@ _pages: dict[str, type[DraftingPage]] = {}  # by the names of their routes
 
 
 def drafting_path(route: str, page: type[DraftingPage], *, name: str) -> URLPattern:
-    """A route, like ``django.urls.path``, of a form that can be asked."""
+    """A route, like ``django.urls.path``, for a form with a preview."""
     _pages[name] = page
     return path(route, page.as_view(), name=name)
 
 
 def describe_refusal(error: AppError) -> list[str]:
-    """Explains why a draft cannot be saved: what is wrong with each of its values, or the rule that it breaks."""
+    """Why a draft cannot be saved: the problem of each value, or the broken rule."""
     problems = error.details if isinstance(error, ValidationError) else ()
     return [problem.message for problem in problems] or [error.message]
 
 
 def open_form(address: str, request: HttpRequest, caller: Caller) -> DraftingPage:
-    """The page at this path, as if the request had been made to it. Raises NotFound if its form cannot be asked."""
+    """The page at this path, as if requested directly. Raises NotFound if its form has no preview."""
     try:
         match = resolve(address)
         page = _pages[match.url_name or ""]()

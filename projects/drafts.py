@@ -1,4 +1,4 @@
-"""Edits that are not saved: what a form would store, for whoever wants to know what that changes."""
+"""Unsaved edits: the values that a form would store, to show their effect."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +12,15 @@ from playground.engine.definitions import (
 )
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, FlagEnvironment
+from projects.states import turn_on, with_strategies
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An edit that is not saved. `changes` replace members of the flag's document, as they would be stored.
+    """An unsaved edit. `changes` replace members of the flag's document, in stored form.
 
-    `default_strategy` is what a flag without an enabled strategy gets when it is turned on. `segments` are constraints
-    by the id of their segment.
+    `default_strategy` is the one that a flag without an enabled strategy gets when it is turned on. `segments` are
+    constraints by the id of their segment.
     """
 
     flag: str = ""
@@ -29,30 +30,29 @@ class Draft:
     segments: Mapping[int, list[ConstraintDefinition]] = field(default_factory=dict)
 
     def used_segments(self) -> Iterator[int]:
-        """The segments that it changes or that its strategies use, also the one that it may add."""
+        """The segments that it changes or its strategies use, including the strategy that it may add."""
         yield from self.segments
         for strategy in self.changes.get("strategies", ()):
             yield from strategy["segments"]
         yield from self.default_strategy.get("segments", ())
 
     def edit(self, document: FlagDefinition) -> FlagDefinition:
-        """The flag as saving the draft would store it: off if it loses its last enabled strategy, and with the default
-        strategy if it is turned on without one. A flag that has none, and gets none, stays as it is."""
+        """The flag after saving the draft: off if it loses its last enabled strategy, and with the default strategy
+        if it is turned on without one. A flag that has none, and gets none, stays unchanged.
+        """
         if document["name"] != self.flag:
             return document
-        edited = self.with_changes(document)
-        if all(strategy.get("disabled") for strategy in edited["strategies"]):
-            if self.changes.get("enabled"):
-                edited["strategies"] = [*edited["strategies"], self.default_strategy]
-            elif "strategies" in self.changes and document["strategies"]:
-                edited["enabled"] = False
-        return edited
+        edited: FlagDefinition = self.with_changes(document)
+        if self.changes.get("enabled"):
+            return turn_on(edited, self.default_strategy)
+        loses_some = "strategies" in self.changes and document["strategies"]
+        return with_strategies(edited, edited["strategies"]) if loses_some else edited
 
     def with_changes(self, document: FlagDefinition) -> Any:
         return {**document, **self.changes}
 
     def apply_to(self, stored: Definitions) -> Definitions:
-        """Stored definitions as they would be."""
+        """Stored definitions with the draft applied."""
         flags = [
             self.edit(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
         ]
@@ -65,7 +65,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ExactDraft(Draft):
-    """Stores exactly what it says, as a revert does."""
+    """Stores its values exactly, like a revert."""
 
     def edit(self, document: FlagDefinition) -> FlagDefinition:
         return self.with_changes(document) if document["name"] == self.flag else document
@@ -81,7 +81,7 @@ class FlagEdit(NamedTuple):
 
 
 class NewFlagEdit(NamedTuple):
-    """A flag that does not exist, as it would be before and after an edit."""
+    """A flag that does not exist, before and after an edit."""
 
     project: str
     environment: str
@@ -96,7 +96,7 @@ def read_strategies(flag: Flag, environment: str) -> list[StrategyDefinition]:
 
 
 def keep_place(document: StrategyDefinition, stored: StrategyDefinition) -> StrategyDefinition:
-    """An edited strategy with what evaluates: its title and place stay as stored."""
+    """An edited strategy in the stored one's place: title and position stay as stored."""
     return document | {"id": stored["id"], "title": stored["title"], "sortOrder": stored["sortOrder"]}
 
 

@@ -197,9 +197,9 @@ def _make_context_field(
 def _collect_used_fields(
     strategies: list[Document], switches: list[Document], segments: list[Document]
 ) -> set[str]:
-    """The context fields that constraints, stickiness (of strategies and variants) and overrides use.
+    """The context fields used by constraints, stickiness (of strategies and variants) and overrides.
 
-    Segments count where the export has their constraints.
+    Segments count if the export has their constraints.
     """
     used = {
         constraint["contextName"]

@@ -1,4 +1,4 @@
-"""Limits on the number and length of what a project may contain, from the settings."""
+"""Limits on the number and length of a project's contents, from the settings."""
 
 from dataclasses import dataclass
 

@@ -23,7 +23,7 @@ def check_scope(
 ) -> None:
     """Requires the root permission or, for a row of a project, the project permission.
 
-    Raises NoAccess, the same for a project that the caller may not read and for one that does not exist.
+    Raises the same NoAccess for an unreadable project and for a missing one.
     """
     if caller.can(everywhere) or (project_id and caller.can(in_project, project=project_id)):
         return
@@ -32,7 +32,7 @@ def check_scope(
 
 
 def lock_scope(*project_ids: str | None) -> None:
-    """Locks projects in id order; None is ignored. Call this before locking rows that belong to them.
+    """Locks projects in id order; ignores None. Call this before locking rows that belong to them.
 
     Raises NotFound for projects that do not exist or are archived.
     """
@@ -69,6 +69,6 @@ def name_is_free(message: str) -> Iterator[None]:
 def find_first_permission(caller: Caller, project_id: str, *permissions: Permission) -> Permission:
     """The first of the permissions that the caller has in the project, or the first of them all.
 
-    The error message names it.
+    The error message then names it.
     """
     return next((p for p in permissions if caller.can(p, project=project_id)), permissions[0])

@@ -15,7 +15,7 @@ def name_problems(
 ) -> Iterator[Problem]:
     """Rules for a name that is used in URLs: letters, digits and ``- . _ ~``, which need no escaping.
 
-    ``reserved``: what URLs have in place of a name.
+    ``reserved``: words that URLs use in place of a name.
     """
     if name in reserved:
         yield Problem(path, f"{name} is reserved and cannot be used")
@@ -31,5 +31,5 @@ def text_problems(value: Any, path: str) -> Iterator[Problem]:
 
 
 def tidy(items: Sequence[dict[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
-    """The objects with only these keys, in this order, which is how they are stored."""
+    """The objects with only these keys, in this order: the stored form."""
     return [{key: item[key] for key in keys if item.get(key) is not None} for item in items]

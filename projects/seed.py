@@ -28,10 +28,10 @@ CONTEXT_FIELDS = (
 
 
 def seed_projects(using: str, apps: Any = global_apps, **kwargs: Any) -> None:
-    """Adds rows that have never existed. Rows that users have changed or deleted are left alone."""
+    """Adds rows that have never existed. Does not touch rows that users have changed or deleted."""
     try:
         models = {name: apps.get_model("projects", name) for name in _MODELS}
-    except LookupError:  # migrated back to before this app existed
+    except LookupError:  # migrated back to a version without this app
         return
     with transaction.atomic(using=using):
         _seed_vocabulary(using, models)

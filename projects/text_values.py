@@ -8,7 +8,7 @@ from playground.engine import coercion as reading
 def format_scalar(value: Any) -> str:
     """A scalar as a string: ``true``, ``5`` (also for 5.0), and "" for null, as in the reference.
 
-    Numbers are converted in the same way as context values, so that equal numbers match whatever their size.
+    Converts numbers like context values, so that equal numbers match whatever their size.
     """
     if isinstance(value, str):
         return value

@@ -11,7 +11,7 @@ from projects.project_scope import check_scope
 
 
 class InProjectViewSet(ViewSet):
-    """A base for URLs below ``projects/<str:project_id>``. A project that the caller cannot read is not found."""
+    """A base for URLs below ``projects/<str:project_id>``. Projects that the caller cannot read count as missing."""
 
     project: Project
 
@@ -23,7 +23,7 @@ class InProjectViewSet(ViewSet):
 class OnFlagViewSet(InProjectViewSet):
     """A base for URLs below ``projects/<str:project_id>/features``.
 
-    Loads the active flag and environment that the URL names.
+    Loads the active flag and environment in the URL.
     """
 
     flag: Flag
@@ -62,8 +62,7 @@ class ScopedViewSet(ViewSet):
 
     @property
     def named_project(self) -> str | None:
-        """The ``project`` of the body, read before the body is validated so that permission errors come
-        first."""
+        """The ``project`` in the body, read before validation so that permission errors come first."""
         body = self.request.data
         named = body.get("project") if isinstance(body, dict) else None
         return named if isinstance(named, str) and named else None

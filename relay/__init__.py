@@ -1,1 +1,1 @@
-"""`flagadmin relay`: serves SDKs near them, from a copy of what a server says. Needs no Django and no database."""
+"""`flagadmin relay`: serves SDKs close to them from a copy of a server's flags. Needs neither Django nor a database."""

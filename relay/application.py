@@ -1,4 +1,4 @@
-"""The RSGI application of a relay: everything that SDKs call."""
+"""The RSGI application of a relay, with all endpoints that SDKs call."""
 
 import asyncio
 import logging
@@ -17,34 +17,40 @@ from flagadmin.core.errors import (
     UnknownError,
     ValidationError,
 )
-from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Headers, Ready
-from flagadmin.core.server.paced_writing import is_large, send_large
-from relay.copy import Copy
-from relay.health import Health
-from relay.http import MAX_BODY, OF_REPORTS, Request, read_path, respond_error, respond_json
-from relay.listening import STREAMING
-from relay.presence import PATH as RELAYS
-from relay.presence import Presence
+from flagadmin.core.server.receiving import BodyReceiver
+from flagadmin.core.server.slow_clients import is_large, send_large
+from flagadmin.core.server.slow_requests import answering
+from relay.copy import STREAMING, Copy
+from relay.health import PATH as RELAYS
+from relay.health import Health, Presence
+from relay.http import (
+    MAX_BODY,
+    OF_REPORTS,
+    Request,
+    prepare,
+    read_path,
+    respond_answer,
+    respond_body,
+    respond_error,
+    respond_json,
+)
 from relay.reports import ID_HEADER, Reports
-from relay.responses import prepare, respond_answer, respond_body
 from relay.streams import Beginning, Streams
 from relay.tokens import BACKEND, FRONTEND, Token, Tokens
-from sdk.cross_origin import make_headers, make_preflight_headers
-from sdk.delta.known_versions import read_known_version, read_version
-from sdk.evaluation.context import make_context
-from sdk.evaluation.prepared import Prepared
+from sdk.delta.history import read_known_version, read_version
+from sdk.evaluation.prepared import Prepared, make_context
 from sdk.evaluation.toggles import answer_toggle, answer_toggles, read_body_context, read_query_context
+from sdk.headers import HEADER, knows_segments, make_headers, make_preflight_headers
 from sdk.ofrep.answers import EVENTS, PARAMETER, answer_flag, answer_flags, event_streams
 from sdk.ofrep.request import read_body
-from sdk.spec_header import HEADER, knows_segments
 
 log = logging.getLogger("flagadmin.relay")
 
 Handler = Callable[[Request], Awaitable[Ready]]
 Opening = Callable[[Request], Awaitable[Beginning]]
 OFREP_FLAGS = "/ofrep/v1/evaluate/flags"
-MAX_BYTES = 100_000_000  # of bodies that are being received, together
+MAX_BYTES = 100_000_000  # of all bodies being received
 _CORS = re.compile(r"/(api/(frontend|proxy)|ofrep)(/|$)")
 _TOGGLE = re.compile(r"/api/(frontend|proxy)/features/")
 
@@ -88,6 +94,13 @@ class Application:
         self._paths = {path for _, path in self._routes}
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        answering.add(client := scope.client)
+        try:
+            await self._respond(scope, protocol)
+        finally:
+            answering.discard(client)
+
+    async def _respond(self, scope: Any, protocol: Any) -> None:
         cors: Headers = []
         path = read_path(scope)
         if _CORS.match(path):
@@ -129,7 +142,7 @@ class Application:
             return respond_error(request.path, UnknownError())
 
     async def _check_known(self, scope: Any) -> None:
-        """Nobody without a token makes the relay receive much."""
+        """Refuses large bodies from clients without a valid token."""
         await self._tokens.find(Request(scope, b"").secret)
 
     def _find_handler(self, request: Request) -> Handler:
@@ -185,7 +198,7 @@ class Application:
         return self._streams.begin_changes(token, read_version(request.headers.get("last-event-id", "")))
 
     async def open_refetches(self, request: Request) -> Beginning:
-        """A browser's EventSource has a ticket instead of a header."""
+        """Opens a stream. A browser's EventSource sends a ticket instead of a header."""
         ticket = request.parameters().get(PARAMETER)
         token = (
             self._tokens.find_ticket(ticket) if ticket else await self._find_token(request, BACKEND, FRONTEND)
@@ -198,7 +211,9 @@ class Application:
     async def _question(
         self, request: Request, read_fields: Callable[[Request], dict[str, Any]], *kinds: str
     ) -> tuple[Prepared, Any, Token]:
-        """The body is read once the token is known: without one, nobody makes the relay parse anything."""
+        """Reads the body only after checking the token, so that clients without one cannot make the relay
+        parse anything.
+        """
         token = await self._find_token(request, *kinds)
         flags = await self._copy.find(token)
         prepared = await prepare(flags)
@@ -216,7 +231,7 @@ class Application:
         return respond_answer(answer_toggles(prepared, context, known))
 
     async def get_toggle(self, request: Request) -> Ready:
-        """One flag, as Unleash Edge has it: off too."""
+        """One flag, even if it is off, as in Unleash Edge."""
         prepared, context, _ = await self._question(request, _read_fields, FRONTEND)
         return respond_answer(answer_toggle(prepared, _TOGGLE.sub("", request.path), context))
 
@@ -234,13 +249,13 @@ class Application:
     # Reports
 
     async def load_intake(self) -> Any:
-        """`relay.intake`, which is loaded once the relay serves: its pydantic would take a third of the start."""
+        """`relay.intake`, loaded once the relay serves: its pydantic would take a third of the start."""
         if self._intake is None:
             self._intake = await asyncio.to_thread(import_module, "relay.intake")
         return self._intake
 
     async def _check_reporter(self, request: Request, kind: str, identifier: str = "") -> tuple[Token, Any]:
-        """The token, and `relay.intake`. A report for which there is no room is not even parsed."""
+        """The token, and `relay.intake`. Refuses a report before parsing it if there is no room."""
         token = await self._find_token(request, kind)
         self._reports.check_room(identifier)
         return token, await self.load_intake()
@@ -280,11 +295,11 @@ class Application:
         return Ready(200, [("content-type", "text/plain")], b"OK")
 
     async def validate(self, request: Request) -> Ready:
-        """Validates tokens: returns what is known of them, and asks about those that are not known here."""
+        """Validates tokens: returns the known ones, and asks the upstream about the others."""
         secrets: list[str] = (await self.load_intake()).read_tokens(request)
         questions = [self._tokens.find(secret) for secret in secrets if self._tokens.get(secret) is None]
         for failure in await asyncio.gather(*questions, return_exceptions=True):
-            # Only the upstream's no means that a token is not valid: a relay behind would drop it.
+            # A token is invalid only if the upstream says so: a relay behind this one would drop it.
             if isinstance(failure, BaseException) and not isinstance(failure, AuthenticationRequired):
                 raise failure
         known = [token for secret in secrets if (token := self._tokens.get(secret))]

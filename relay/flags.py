@@ -1,4 +1,4 @@
-"""The flags of a scope as a relay knows them, and its answers to SDKs."""
+"""The flags of a scope in a relay, and its answers to SDKs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from playground.response.snapshot import ResponseSnapshot, compile_playground
 from relay.reading import Listing, locate_flags, read_changed
 from relay.tokens import Scope
 from relay.upstream import UpstreamFailed
+from sdk.delta.history import History
 from sdk.evaluation.prepared import Prepared
-from sdk.features.body import ChunkedBody
-from sdk.features.chunks import Chunk
+from sdk.features.chunks import Chunk, ChunkedBody, write_text
+from sdk.streaming.scope_streams import NOTHING
 
 VERSIONS = 2**32
-"""SDKs read the versions of deltas as integers below this. Revisions are sums over projects, and may be larger."""
+"""SDKs read delta versions as integers below this. Revisions are sums over projects, and may be larger."""
 
 
 class Body(ChunkedBody):
@@ -85,7 +86,7 @@ class Flags:
         return next(iter(features), None)
 
     def _make_inlined(self, features: Iterable[Document]) -> Document:
-        """Makes the document for SDKs that do not know segments: their constraints stand in the strategies."""
+        """Makes the document for SDKs that do not support segments: puts their constraints into the strategies."""
         known = {segment["id"]: _list_objects(segment.get("constraints")) for segment in self.segments}
         rest = {name: value for name, value in self.document.items() if name != "segments"}
         query = rest.get("query")
@@ -98,10 +99,10 @@ class Flags:
         return self._prepared is not None
 
     def prepare(self, before: Flags | None = None) -> Prepared:
-        """Prepares the evaluation. Compiles the flags the first time: some milliseconds for a hundred of them.
+        """Prepares the evaluation. Compiles the flags the first time, which takes milliseconds for a hundred of them.
 
-        Until then, to be called in a thread, in which others who ask wait. Of the flags `before`, in the same scope,
-        those that have not changed are taken over.
+        Call it in a thread until then; concurrent callers wait in theirs. Reuses unchanged flags of `before`, in the
+        same scope.
         """
         with self._preparing:
             if self._prepared is None:
@@ -114,7 +115,7 @@ class Flags:
 
     @property
     def _mark(self) -> str:
-        """What other flags do not have. An ETag may come again after the upstream's revision has gone back."""
+        """A mark unique to these flags. An ETag may recur after the upstream's revision has gone back."""
         revision = _read_revision(self.document)
         return self.etag if revision in (None, self.version) else f"{self.etag} {self.version}"
 
@@ -122,7 +123,7 @@ class Flags:
     def _compile(self, before: Flags | None) -> ResponseSnapshot:
         segments = {segment["id"]: segment for segment in self.segments}
         earlier = before._compiled if before is not None else None
-        # A compiled segment that has gone would stay.
+        # A deleted compiled segment would stay.
         if before is None or earlier is None or earlier.snapshot.is_worn or before._has_others(segments):
             return compile_playground(
                 [_as_stored(flag) for flag in self.features], segments, environment=self.scope[0]
@@ -141,7 +142,7 @@ class Flags:
         return any(segment["id"] not in segments for segment in self.segments)
 
     def _find_changed(self, before: Flags) -> set[str]:
-        """The names of flags that are others than before, or not in both, or of which a segment is another."""
+        """The names of flags that were changed, added or removed, or that use a changed segment."""
         known_segments = {segment["id"]: segment for segment in before.segments}
         segments = {
             segment["id"] for segment in self.segments if known_segments.get(segment["id"]) != segment
@@ -155,7 +156,7 @@ class Flags:
         return (known.keys() | {flag["name"] for flag in self.features}) - same
 
     def narrowed(self, projects: tuple[str, ...]) -> Flags:
-        """The part that a token of only these projects can read."""
+        """The part that a token for only these projects can read."""
         features = [flag for flag in self.features if flag.get("project") in projects]
         used = {segment for flag in features for segment in _list_segments(flag)}
         document = self.document | {"features": features}
@@ -172,7 +173,7 @@ class Flags:
 def read_flags(
     scope: Scope, content: bytes, etag: str, *, before: Flags | None, fetched_at: float | None = None
 ) -> Flags:
-    """Reads what the upstream answered. Raises UpstreamFailed for anything but a list of flags."""
+    """Parses the upstream's answer. Raises UpstreamFailed for anything but a list of flags."""
     listing = read_changed(content, before.listing) if before and before.listing else None
     try:
         document = listing.document if listing else orjson.loads(content)
@@ -194,7 +195,7 @@ def make_body(document: Document, content: bytes | None = None) -> Body:
 
 
 def _read_version(document: Document, before: Flags | None) -> int:
-    """The upstream's revision if it grows, otherwise one more than before; after the last version, any."""
+    """The upstream's revision if it grows, otherwise the next version; after the last version, any."""
     revision = _read_revision(document)
     least = before.version + 1 if before and before.version + 1 < VERSIONS else 1
     return revision if revision is not None and least <= revision else least
@@ -231,7 +232,7 @@ def _list_ids(value: object) -> list[int]:
 
 
 def _as_stored(flag: Document) -> Document:
-    """As the engine reads flags."""
+    """The flag in the form that the engine reads."""
     return flag | {"impression_data": flag.get("impressionData")}
 
 
@@ -244,3 +245,68 @@ def _add_constraints(flag: Document, segments: Mapping[int, list[Any]]) -> Docum
             constraints += segments.get(segment, [])
         strategies.append(own | {"constraints": constraints})
     return flag | {"strategies": strategies}
+
+
+MAX_KEPT = 20  # answers
+
+
+class Texts:
+    """The flags and segments at one moment, each as JSON."""
+
+    def __init__(self, flags: Flags, earlier: Texts | None = None) -> None:
+        """Reuses the texts of flags that are the same objects as in ``earlier``."""
+        self._documents: dict[str, Document] = {flag["name"]: flag for flag in flags.features}
+        self._flags: dict[str, bytes] = {}
+        for name, flag in self._documents.items():
+            is_same = earlier is not None and earlier._documents.get(name) is flag
+            self._flags[name] = earlier._flags[name] if earlier and is_same else write_text(flag)
+        self._projects = {flag["name"]: str(flag.get("project") or "default") for flag in flags.features}
+        self.segments = dict(sorted((segment["id"], write_text(segment)) for segment in flags.segments))
+
+    @property
+    def flags(self) -> list[tuple[str, bytes]]:
+        return list(self._flags.items())
+
+    def get_flag(self, name: str, project: str) -> bytes | None:
+        return self._flags.get(name)
+
+    def find_changed_flags(self, before: Texts) -> dict[str, str]:
+        projects = before._projects | self._projects
+        names = before._flags.keys() | self._flags.keys()
+        return {name: projects[name] for name in names if before._flags.get(name) != self._flags.get(name)}
+
+    def find_compressed_chunks(self) -> list[Chunk]:
+        return []
+
+
+class Changes:
+    """The history of a scope, with cached answers for many clients."""
+
+    def __init__(self, version: int, texts: Texts) -> None:
+        self._history = History(version, texts)
+        self._answers: dict[int | None, Body] = {}  # changes since a version, by version
+
+    @property
+    def version(self) -> int:
+        return self._history.version
+
+    @property
+    def texts(self) -> Texts:
+        """The latest."""
+        return self._history.content
+
+    def advance(self, version: int, texts: Texts) -> None:
+        """Replaces the texts with those of a later version."""
+        self._history.advance(version, texts)
+        self._answers.clear()
+
+    def events(self, since: int | None) -> Body:
+        """``{"events": [...]}``: the changes since a version, or everything if that version is unknown."""
+        since = since if self._history.knows(since) else None
+        if since not in self._answers:
+            if len(self._answers) >= MAX_KEPT:
+                self._answers.clear()
+            chunks = self._history.events(since) or [Chunk((NOTHING,))]
+            body = self._answers[since] = Body(f'"{self.version}"', chunks)
+            body.join_small()  # lets streams share the whole instead of its many parts
+        return self._answers[since]

@@ -1,7 +1,14 @@
-"""The relay's health: for probes, for Prometheus, and for whoever asks how old its flags are."""
+"""The relay's health: for probes, for Prometheus, for queries about the age of its flags, and for the upstream.
 
+flagadmin has a page of the relays that report to it; Unleash does not ask for reports.
+"""
+
+import asyncio
 import hmac
+import logging
+import random
 import time
+import uuid
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
@@ -14,7 +21,9 @@ from relay.http import Ready, Request, respond_json
 from relay.options import Options
 from relay.reports import Reports
 from relay.storage import Storage
-from relay.tokens import Tokens
+from relay.streams import Streams
+from relay.tokens import BACKEND, Ask, Tokens
+from relay.upstream import UpstreamFailed
 
 _FIGURES = {
     "flagadmin_relay_tokens": "Tokens known.",
@@ -48,7 +57,7 @@ class Health:
         return respond_json(self.describe())
 
     async def get_ready(self, request: Request) -> Ready:
-        """Ready with flags, however old, and without tokens, which clients will bring."""
+        """Ready once it has flags of any age, or no tokens yet, which clients will bring."""
         is_ready = bool(self._copy.scopes or not len(self._tokens))
         return respond_json(self.describe(), 200 if is_ready else 503)
 
@@ -69,7 +78,7 @@ class Health:
         return max(0.0, time.time() - (self._copy.heard_at or self._begun)) if self._copy.fault else 0.0
 
     async def get_metrics(self, request: Request) -> Ready:
-        """404 without a token for it, 401 without that token."""
+        """404 without a metrics token in the settings, 401 without that token in the request."""
         token = self._options.metrics_token
         if not token:
             raise NotFound
@@ -94,3 +103,80 @@ class Health:
             reports.dropped,
             float(bool(self._storage.fault)),
         ]
+
+
+log = logging.getLogger("flagadmin.relay")
+
+PATH = "/api/client/relays"
+FILE = "identity"
+FIRST = 5.0  # seconds after the start, at most
+WITHOUT = 3_600.0  # seconds before an upstream that does not support relays gets another report
+MAX_BEHIND = 999
+MAX_REGION = 100  # characters
+FORGOTTEN = 3_600.0  # seconds after which a silent relay behind this one is no longer reported
+
+Report = dict[str, Any]
+
+
+class Presence:
+    def __init__(
+        self,
+        options: Options,
+        storage: Storage,
+        ask: Ask,
+        tokens: Tokens,
+        health: Health,
+        reports: Reports,
+        streams: Streams,
+    ) -> None:
+        self._options, self._ask, self._tokens = options, ask, tokens
+        self._health, self._reports, self._streams = health, reports, streams
+        self._begun = time.monotonic()
+        self._behind: dict[str, tuple[float, Report]] = {}  # by id: the time and the content of the report
+        self._identity = (storage.read(FILE) or b"").decode(errors="replace")
+        if not self._identity:
+            self._identity = uuid.uuid4().hex
+            storage.write(FILE, self._identity.encode())
+
+    def take(self, reports: list[Report]) -> None:
+        """Takes the reports of relays behind this one, the latest of each."""
+        now = time.monotonic()
+        self._behind = {id_: kept for id_, kept in self._behind.items() if now - kept[0] < FORGOTTEN}
+        for report in reports:
+            at = now - report.pop("secondsAgo", 0)
+            known_at, _ = self._behind.get(report["id"], (at, None))
+            if at >= known_at and (report["id"] in self._behind or len(self._behind) < MAX_BEHIND):
+                self._behind[report["id"]] = at, report
+
+    def describe(self) -> list[Report]:
+        now = time.monotonic()
+        own = {
+            "id": self._identity,
+            "uptimeSeconds": int(now - self._begun),
+            "intervalSeconds": self._options.report,
+            "clients": self._reports.clients,
+            "streams": len(self._streams),
+            **self._health.describe(),
+            "region": self._options.region[:MAX_REGION],
+        }
+        return [own, *(report | {"secondsAgo": now - at} for at, report in self._behind.values())]
+
+    async def keep_telling(self) -> None:
+        """A task that reports after each interval."""
+        await asyncio.sleep(random.uniform(0.0, min(FIRST, self._options.report)))
+        while True:
+            is_known = await self.tell()
+            wait = self._options.report if is_known else WITHOUT
+            await asyncio.sleep(wait * random.uniform(0.9, 1.0))
+
+    async def tell(self) -> bool:
+        """Reports to the upstream. Returns false if the upstream does not support such reports."""
+        token = next((token for token in self._tokens.all() if token.kind == BACKEND), None)
+        if token is None:
+            return True
+        try:
+            answer = await self._ask("POST", PATH, token=token.secret, body={"relays": self.describe()})
+        except UpstreamFailed as error:
+            log.debug("The upstream was not told of this relay: %s", error)
+            return True
+        return answer.status != 404

@@ -1,7 +1,8 @@
-"""Requests and responses of a relay."""
+"""Requests and responses of a relay, and its answers to SDKs."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Mapping
@@ -11,28 +12,30 @@ from urllib.parse import parse_qsl
 import orjson
 
 from flagadmin.core.errors import AppError, AuthenticationRequired, ValidationError
-from flagadmin.core.http.etag_lists import is_listed
 from flagadmin.core.http.json_bodies import Bounds, inflate, read_json
-from flagadmin.core.http.request_headers import choose_address, get_peer, read_secret
+from flagadmin.core.http.request_headers import accepts_gzip, choose_address, get_peer, is_listed, read_secret
 from flagadmin.core.server.loop_routes import Ready
-from sdk.ofrep import errors as ofrep
+from relay.flags import Body, Flags
+from sdk.evaluation.prepared import Answer, Prepared
+from sdk.headers import HEADER
+from sdk.ofrep import request as ofrep
 
 JSON = ("content-type", "application/json")
 MAX_BODY = 4_000_000  # bytes
 MAX_FIELDS = 1_000  # of a query
 BOUNDS = Bounds()
 OF_REPORTS = Bounds(values=1_000_000, containers=100_000)
-"""Nobody else is answered while a body is parsed."""
+"""No request is answered while a body is parsed."""
 
 
 class Request:
     """A request with its whole body."""
 
     is_behind_proxy = False
-    """Whether a proxy of ours adds the client's address to X-Forwarded-For, as the last entry."""
+    """Whether a trusted proxy appends the client's address to X-Forwarded-For."""
 
     def __init__(self, scope: Any, body: bytes) -> None:
-        # To HEAD, the server sends no body.
+        # The server sends no body in reply to HEAD.
         self.method: str = "GET" if scope.method == "HEAD" else scope.method
         self.path = read_path(scope)
         self.query: str = scope.query_string
@@ -44,7 +47,7 @@ class Request:
 
     @property
     def secret(self) -> str:
-        """Raises AuthenticationRequired without one."""
+        """The token. Raises AuthenticationRequired without one."""
         secret = (
             read_secret(self.headers.get("authorization", "")) or self.headers.get("x-api-key", "").strip()
         )
@@ -64,7 +67,7 @@ class Request:
             raise ValidationError(f"The query must have at most {MAX_FIELDS:,} parameters.") from None
 
     def json(self, bounds: Bounds = BOUNDS) -> Any:
-        """Raises ValidationError. No body is an empty object."""
+        """Parses the body. An empty one counts as an empty object. Raises ValidationError."""
         if not self._body:
             return {}
         encoding = self.headers.get("content-encoding", "identity").lower()
@@ -80,14 +83,45 @@ def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | 
 
 
 def read_path(scope: Any) -> str:
-    """The path without slashes that are too many: SDKs whose base URL ends with one send two."""
+    """The path without superfluous slashes: SDKs whose base URL ends with one send two."""
     path: str = scope.path
     return re.sub("/+", "/", path.rstrip("/")) or "/"
 
 
 def respond_error(path: str, error: AppError) -> Ready:
-    """Responds in the format of the API at this path."""
+    """Responds in the error format of the API at this path."""
     identifier = os.urandom(16).hex()
     is_ofrep = path.startswith(ofrep.PREFIX)
     body = ofrep.make_error_body(path, error, identifier) if is_ofrep else error.record(identifier)
     return respond_json(body, error.status, error.headers | {"cache-control": "no-store"})
+
+
+MIN_COMPRESSED = 1_000  # bytes
+
+
+async def prepare(flags: Flags) -> Prepared:
+    return flags.prepare() if flags.is_prepared else await asyncio.to_thread(flags.prepare)
+
+
+async def respond_body(request: Request, body: Body) -> Ready:
+    headers = [
+        ("etag", body.etag),
+        ("cache-control", "no-cache"),
+        ("vary", f"Authorization, Accept-Encoding, {HEADER}"),
+    ]
+    if request.knows(body.etag):
+        return Ready(304, headers)
+    if accepts_gzip(request.headers.get("accept-encoding", "")) and len(body.body) >= MIN_COMPRESSED:
+        content = body.get_bytes(gzipped=True) or await asyncio.to_thread(lambda: body.gzipped)
+        return Ready(200, [JSON, ("content-encoding", "gzip"), *headers], content)
+    return Ready(200, [JSON, *headers], body.body)
+
+
+def respond_answer(answer: Answer | None) -> Ready:
+    assert answer is not None
+    headers = [("cache-control", "no-cache")]
+    if answer.etag:
+        headers.append(("etag", answer.etag))
+    if answer.body is None:
+        return Ready(304, headers)
+    return Ready(200, [JSON, *headers], answer.body)

@@ -1,5 +1,6 @@
-"""Reads what SDKs and relays behind this one say: reports as lines of the journal, tokens, how relays are."""
+"""Reads input from SDKs and relays behind this one: reports as lines of the journal, tokens, states of relays."""
 
+import logging
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +9,8 @@ from relay.http import Request
 from relay.reports import Line, hour_of
 from relay.tokens import FRONTEND, Token
 from sdk import schemas as wire
+
+log = logging.getLogger("flagadmin.relay")
 
 _PLATFORM = tuple(wire.Platform.model_fields)
 
@@ -20,9 +23,13 @@ def read_registration(request: Request, token: Token) -> Line:
 
 def read_metrics(request: Request, token: Token) -> Line:
     """Raises ValidationError."""
-    body = wire.read(wire.Metrics, request.json())
+    body, invalid = wire.read_metrics(request.json())
+    if invalid:
+        log.warning("%s reported invalid counts of %d flags, which are ignored", body.appName, invalid)
     line = _make_line(token, _make_application(request, token, body))
-    line["impactMetrics"] = [_add_label(metric, body.appName) for metric in body.impactMetrics or []]
+    line["impactMetrics"] = [
+        _add_origin(_add_label(metric, body.appName), token) for metric in body.impactMetrics or []
+    ]
     if body.bucket is not None:
         hour = hour_of(body.bucket.stop, now=datetime.now(UTC))
         line["metrics"] = [
@@ -33,7 +40,7 @@ def read_metrics(request: Request, token: Token) -> Line:
 
 
 def read_bulk(data: Any, token: Token) -> tuple[Line, list[Problem]]:
-    """Reads what another relay reports, and what is wrong with its entries. Raises ValidationError."""
+    """Reads another relay's report, and the problems of its entries. Raises ValidationError."""
     lists = wire.read(wire.BulkLists, data)
     applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
     metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
@@ -50,7 +57,7 @@ def read_bulk(data: Any, token: Token) -> tuple[Line, list[Problem]]:
         for each in metrics
         if (each.environment or own) == own
     ]
-    line["impactMetrics"] = lists.impactMetrics or []
+    line["impactMetrics"] = [_keep_origin(metric, token) for metric in lists.impactMetrics or []]
     return line, problems + more
 
 
@@ -60,7 +67,7 @@ def read_relays(request: Request) -> list[Line]:
 
 
 def read_tokens(request: Request) -> list[str]:
-    """Each once. Raises ValidationError."""
+    """The tokens, without duplicates. Raises ValidationError."""
     return list(dict.fromkeys(wire.read(wire.Tokens, request.json()).tokens))
 
 
@@ -93,9 +100,9 @@ def _make_application(
 
 
 def _add_label(metric: Any, application: str) -> Any:
-    """An impact metric with its application among the labels, which the server adds to an SDK's own report.
+    """Adds the application to the labels of an impact metric, as the server does for an SDK's own report.
 
-    Without it where there are as many labels as the upstream takes.
+    Leaves the metric unchanged if it already has the maximum number of labels.
     """
     samples = metric.get("samples") if isinstance(metric, dict) else None
     if not isinstance(samples, list):
@@ -103,8 +110,27 @@ def _add_label(metric: Any, application: str) -> Any:
     return metric | {"samples": [_add_label_to_sample(sample, application) for sample in samples]}
 
 
+def _add_origin(metric: Any, token: Token) -> Any:
+    """Adds the kind and the projects of the SDK's token: the upstream sees only the relay's."""
+    if not isinstance(metric, dict):
+        return metric
+    return metric | {"origin": {"type": token.kind, "projects": list(token.projects)}}
+
+
+def _keep_origin(metric: Any, token: Token) -> Any:
+    """Keeps the origin sent by a relay behind this one, as far as that relay's own token covers it."""
+    origin = metric.get("origin") if isinstance(metric, dict) else None
+    if not isinstance(origin, dict) or not isinstance(origin.get("projects"), list):
+        return _add_origin(metric, token)
+    if token.projects == ("*",):
+        return metric
+    named = {name for name in origin["projects"] if isinstance(name, str)}
+    own = token.projects if "*" in named else sorted(named & {*token.projects})
+    return metric | {"origin": origin | {"projects": list(own)}}
+
+
 def _add_label_to_sample(sample: Any, application: str) -> Any:
-    labels = sample.get("labels", {}) if isinstance(sample, dict) else None
+    labels = sample.get("labels") or {} if isinstance(sample, dict) else None
     if not isinstance(labels, dict) or len(labels) >= wire.MAX_LABELS:
         return sample
     return sample | {"labels": {"appName": application} | labels}
@@ -120,5 +146,5 @@ def _make_metric(
         "timestamp": hour,
         "yes": counts.yes,
         "no": counts.no,
-        "variants": dict(counts.variants or {}),
+        "variants": dict(counts.variants),
     }

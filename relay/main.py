@@ -13,17 +13,16 @@ from granian.constants import HTTPModes, Interfaces
 from granian.server.embed import Server
 
 from flagadmin.core.errors import AppError
+from flagadmin.core.server.event_streams import OTHERS, raise_limit
 from flagadmin.core.server.loop_routes import repeat
 from flagadmin.core.server.memory import settle
-from flagadmin.core.server.open_files import OTHERS, raise_limit
-from flagadmin.core.server.sockets import watch_readers
+from flagadmin.core.server.slow_clients import watch_readers
+from flagadmin.core.server.slow_requests import HTTP1, end_slow_requests
 from relay.application import Application
-from relay.copy import Copy
-from relay.health import Health
+from relay.copy import Copy, Listening
+from relay.health import Health, Presence
 from relay.http import Request
-from relay.listening import Listening
 from relay.options import Options, read_options
-from relay.presence import Presence
 from relay.reports import Reports
 from relay.storage import DirectoryInUse, Storage
 from relay.streams import MAX_STREAMS, Streams
@@ -32,11 +31,11 @@ from relay.upstream import Answer, Upstream, UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
 
-THREADS = 8  # that ask the upstream at the same time
+THREADS = 8  # threads that call the upstream
 BACKLOG = 1_024  # connections that wait to be accepted
-STOP_SECONDS = 12.0  # for requests that have begun: longer than a body may take, shorter than units allow
-SWITCH = 0.0005  # seconds for which a thread may keep the event loop waiting, instead of Python's 5 ms
-CONNECTIONS = 512  # that are served at the same time, beside streams
+STOP_SECONDS = 12.0  # for running requests: longer than a body may take, shorter than systemd units allow
+SWITCH = 0.0005  # seconds for which a thread may delay the event loop, instead of Python's 5 ms
+CONNECTIONS = 512  # served at the same time, in addition to streams
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -70,7 +69,7 @@ class Relay:
         )
 
     def list_tasks(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
-        """What runs beside requests, from the start to the end."""
+        """The tasks that run beside requests, from start to end."""
         options = self._options
         return (
             functools.partial(_learn, self._tokens, options.tokens),
@@ -80,6 +79,7 @@ class Relay:
             self.streams.watch_clock,
             self._presence.keep_telling,
             watch_readers,
+            end_slow_requests,
             functools.partial(_load_rest, self.application),
             Listening(options.upstream, options.upstream_headers, self._tokens, self._copy).run,
         )
@@ -123,9 +123,9 @@ def _serve(options: Options, relay: Relay) -> asyncio.Task[None]:
         address=options.host,
         port=options.port,
         interface=Interfaces.RSGI,
-        # Granian waits for ever for what tells HTTP/1 from HTTP/2; it ends clients of HTTP/1 that send no complete
-        # headers in 30 s.
+        # Granian waits without limit to tell HTTP/1 from HTTP/2.
         http=HTTPModes.http1,
+        http1_settings=HTTP1,
         websockets=False,
         backlog=BACKLOG,
         backpressure=CONNECTIONS + MAX_STREAMS,
@@ -148,7 +148,7 @@ async def _load_rest(application: Application) -> None:
 
 
 async def _learn(tokens: Tokens, secrets: Sequence[str]) -> None:
-    """Asks about the tokens of the command line, until the upstream has answered."""
+    """Asks about the tokens of the command line until the upstream has answered."""
     waiting = [secret for secret in secrets if tokens.get(secret) is None]
     while waiting:
         try:
@@ -163,7 +163,7 @@ async def _learn(tokens: Tokens, secrets: Sequence[str]) -> None:
 
 
 async def _send_last(reports: Reports, seconds: float) -> None:
-    """Sends the last reports. Those that cannot be sent now are sent after the next start."""
+    """Sends the last reports. Reports that cannot be sent now are sent after the next start."""
     try:
         async with asyncio.timeout(seconds):
             await reports.send()

@@ -1,6 +1,6 @@
-"""Reads the flags that have changed in an answer of the upstream, and takes over the others.
+"""Parses the changed flags in an answer of the upstream, and reuses the others.
 
-JSON of megabytes is parsed in one go, in which a relay answers nobody; most changes are of one flag among thousands.
+Parsing megabytes of JSON at once blocks the relay, and most changes affect one flag among thousands.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from flagadmin.core.document import Document
 
 FLAGS = b'"features":['
 COMMA = b","
-MAX_STEP = 65_536  # bytes that are compared at once, which fit into the processor's cache
+MAX_STEP = 65_536  # bytes compared at once, to fit into the processor's cache
 
 
 class Listing(NamedTuple):
-    """An answer, with where in it the list of flags begins, and each of them begins and ends."""
+    """An answer with the start of its list of flags, and the start and end of each flag."""
 
     content: bytes
     document: Document
@@ -33,22 +33,22 @@ class Listing(NamedTuple):
 
     @property
     def mark(self) -> bytes:
-        """What stands after the flags, up to the value of the next member."""
+        """The text after the flags, up to the value of the next member."""
         colon = self.content.find(b":", self.end)
         return self.content[self.end : colon + 1] if colon >= 0 else self.content[self.end :]
 
 
 def locate_flags(content: bytes, document: Document) -> Listing | None:
-    """None unless the flags are written as orjson writes them."""
+    """Locates the flags. None unless they are formatted as by orjson."""
     begin = content.find(FLAGS) + len(FLAGS)
     places = _locate(content, begin, document["features"]) if begin >= len(FLAGS) else None
     return Listing(content, document, begin, *places) if places else None
 
 
 def read_changed(content: bytes, before: Listing) -> Listing | None:
-    """Parses what is not as before. None if the whole must be parsed.
+    """Parses only the changes. None if the whole must be parsed.
 
-    The flags that are parsed, those taken over and the rest are complete JSON each, so together they mean the same.
+    The parsed flags, the reused ones and the rest are each complete JSON, so together they have the same meaning.
     """
     begin, end = before.begin, content.rfind(before.mark, before.begin)
     if end < 0 or not content.startswith(before.content[:begin]):
@@ -88,7 +88,7 @@ def _locate(content: bytes, start: int, features: Iterable[Document]) -> tuple[l
 
 
 def _find_changed(before: Listing, new: bytes, new_end: int) -> tuple[int, int]:
-    """The positions among the flags before between which something has changed. The new flags end at ``new_end``."""
+    """The range of earlier flags within which there are changes. The new flags end at ``new_end``."""
     old, old_end, most = before.content, before.end, min(before.end, new_end)
 
     def is_same(start: int, stop: int) -> bool:
@@ -104,7 +104,7 @@ def _find_changed(before: Listing, new: bytes, new_end: int) -> tuple[int, int]:
 
 
 def _count_common(is_same: Callable[[int, int], bool], most: int) -> int:
-    """The length of what both begin with, or end with. In steps: slices of megabytes would be copies."""
+    """The length of the common beginning or end. Works in steps, because slices of megabytes would be copies."""
     same, step = 0, MAX_STEP
     while step:
         stop = same + step

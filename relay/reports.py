@@ -1,7 +1,7 @@
-"""Adds up what SDKs report, keeps it on disk until the upstream has it, and sends it in bulk.
+"""Adds up SDK reports, keeps them on disk until the upstream has them, and sends them in bulk.
 
-A report is a line of a journal before it is acknowledged. With each interval the journal becomes batches, which are
-named after it and sent until they are acknowledged: a server that knows ids counts each once.
+A report is written to a journal before it is acknowledged. After each interval the journal becomes batches, which are
+named after it and sent until they are acknowledged. A server that supports ids counts each batch once.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from flagadmin.core.bounded_dict import BoundedDict
+from flagadmin.core.caches import BoundedDict
 from flagadmin.core.errors import ServiceUnavailable
 from relay.storage import Storage
 from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Token, Tokens
@@ -27,24 +27,24 @@ log = logging.getLogger("flagadmin.relay")
 
 BULK = "/api/client/metrics/bulk"
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-"""Earlier times of reports are wrong, and count as this one. Not all of them exist in UTC."""
+"""Earlier times of reports are wrong, and count as this one. Some of them do not exist in UTC."""
 ID_HEADER = "Flagadmin-Report-Id"
 JOURNAL, BATCH = "journal-", "batch-"
-MAX_ENTRIES = 2_000  # of a list in one request
+MAX_ENTRIES = 2_000  # per list in one request
 MAX_IMPACT = 200
-# What a server takes of one count, else it refuses all of it. As `sdk.schemas` has them, whose pydantic loads later.
+# A server's limits on one count; above them it refuses the report. The same as in `sdk.schemas`, which loads late.
 MAX_COUNT, MAX_VARIANTS = 2**31 - 1, 1_000
 MAX_IDS = 100_000
-MAX_BATCHES = 5_000  # that wait for the upstream; the oldest are dropped
-MAX_BATCHES_IN_MEMORY = 50  # that could not be written
-# The limit for applications, flags, variants and strategies in a journal: made-up names must not fill the memory.
+MAX_BATCHES = 5_000  # waiting for the upstream; the oldest are dropped
+MAX_BATCHES_IN_MEMORY = 50  # batches that could not be written to disk
+# The limit on applications, flags, variants and strategies in a journal: invented names must not fill the memory.
 MAX_NAMES = 100_000
-MAX_JOURNAL = 100_000_000  # bytes, then it is sent before the interval is over
-BYTES_OF_NAME = 250  # as which an impact metric counts
+MAX_JOURNAL = 100_000_000  # bytes; a larger journal is sent before the interval is over
+BYTES_OF_NAME = 250  # charged for an impact metric
 STORED = frozenset((200, 202))
 LISTS = ("applications", "metrics", "impactMetrics", "seenTokens")
-"""Of what is sent in bulk."""
-SMALL = 10_000  # bytes, which no server takes for too many: if it says so, it makes no sense
+"""The lists in a bulk report."""
+SMALL = 10_000  # bytes; a server that finds fewer too many is at fault
 
 Line = dict[str, Any]
 T = TypeVar("T")
@@ -57,8 +57,8 @@ Use = tuple[str, str, str]
 class Sums:
     """Reports, added up by environment.
 
-    Of flags and their counts there may be MAX_NAMES. They are kept in tuples of strings and numbers, which the garbage
-    collector leaves alone: to go through as many dictionaries takes it 80 ms, in which nobody is answered.
+    There may be MAX_NAMES flags with their counts. They are stored in tuples of strings and numbers, which the garbage
+    collector skips: traversing as many dictionaries would block the relay for 80 ms.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Sums:
         self._impact: dict[str, list[bytes]] = defaultdict(list)  # each metric as JSON
         self._seen: dict[str, set[str]] = defaultdict(set)
         self.names = 0
-        """The number of names held, which is what takes memory."""
+        """The number of stored names, which determines the memory use."""
 
     def add(self, line: Line) -> None:
         environment = line["environment"]
@@ -106,11 +106,11 @@ class Sums:
 
     @property
     def clients(self) -> int:
-        """Instances of applications."""
+        """The number of application instances."""
         return sum(map(len, self._applications.values()))
 
     def bodies(self) -> Iterator[Line]:
-        """Yields what is sent, in parts of a bounded size, each with its environment."""
+        """Yields the contents in parts of a bounded size, each with its environment."""
         for environment, seen in self._seen.items():
             nothing: list[Any] = []
             parts = zip_longest(
@@ -161,31 +161,31 @@ class Reports:
         self._sums = Sums()
         self._journal, self._journal_bytes = uuid.uuid4().hex, 0
         self._is_full = asyncio.Event()
-        self._batches: dict[str, bytes | None] = {}  # by id, the oldest first; None: it is on disk
-        self._arrived: set[str] = set()  # parts, by id, of batches that have not arrived as a whole
-        self._ids: BoundedDict[str, None] = BoundedDict(MAX_IDS)  # of reports of other relays
+        self._batches: dict[str, bytes | None] = {}  # by id, the oldest first; None if it is on disk
+        self._arrived: set[str] = set()  # ids of the arrived parts of batches that have not fully arrived
+        self._ids: BoundedDict[str, None] = BoundedDict(MAX_IDS)  # of other relays' reports
         self.received = self.sent = self.dropped = 0
         self.clients = 0
-        """Instances of applications that reported in the last interval."""
+        """Application instances that reported in the last interval."""
         self._read_stored()
 
     @property
     def waiting(self) -> int:
-        """Batches that the upstream has not acknowledged."""
+        """The number of batches that the upstream has not acknowledged."""
         return len(self._batches)
 
     def check_room(self, identifier: str = "") -> None:
-        """Raises ServiceUnavailable if too much was reported in this interval: SDKs keep what they report until then.
+        """Raises ServiceUnavailable if this interval's reports exceed the limit: SDKs keep theirs until the next one.
 
-        Not for the id of a report that has been counted.
+        Accepts the id of a report that has already been counted.
         """
         if self._sums.names >= MAX_NAMES and identifier not in self._ids:
             raise ServiceUnavailable("Too much is being reported. Try again later.")
 
     def add(self, line: Line) -> None:
-        """Returns once the report survives the end of the process, unless the disk fails. An id counts once.
+        """Adds a report, and returns once it survives the end of the process, unless the disk fails. An id counts once.
 
-        Raises ServiceUnavailable as `check_room` does.
+        Raises ServiceUnavailable like `check_room`.
         """
         identifier = line.get("id")
         if identifier in self._ids:
@@ -210,7 +210,7 @@ class Reports:
                     self._sums.add(line)
                     if line.get("id"):
                         self._ids[line["id"]] = None
-            # If a process was killed while it wrote batches of the journal, some exist already: they are the same.
+            # A process killed while writing batches may have left some of them, with equal contents.
             self._add_batches(self._store(*self._close_journal()))
 
     def _close_journal(self) -> "tuple[str, Sums]":
@@ -221,7 +221,7 @@ class Reports:
         return journal, sums
 
     def _store(self, journal: str, sums: Sums) -> dict[str, bytes | None]:
-        """Makes batches: their contents by id, None if they could be written. In a thread, as both may take a while."""
+        """Makes batches: contents by id, None if they are on disk. Runs in a thread, because both may take a while."""
         batches: dict[str, bytes | None] = {}
         for number, body in enumerate(sums.bodies()):
             content = orjson.dumps(body)
@@ -244,7 +244,7 @@ class Reports:
             self.dropped += 1
 
     def _forget(self, identifier: str) -> None:
-        """Its journal goes with its last batch, if that could not be written."""
+        """Deletes a batch, and with its last batch the journal, if that is still on disk."""
         del self._batches[identifier]
         self._storage.delete(f"{BATCH}{identifier}")
         journal, _, _ = identifier.rpartition("-")
@@ -252,7 +252,7 @@ class Reports:
             self._storage.delete(f"{JOURNAL}{journal}")
 
     async def keep_sending(self) -> None:
-        """A task: sends after each interval."""
+        """A task that sends after each interval."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interval * random.uniform(0.7, 1.0)):
@@ -263,7 +263,7 @@ class Reports:
     async def send(self) -> None:
         """Sends all batches, the oldest first, until one is not acknowledged."""
         storing = asyncio.ensure_future(asyncio.to_thread(self._store, *self._close_journal()))
-        # Even if this is cancelled meanwhile.
+        # Even if this task is cancelled.
         storing.add_done_callback(lambda stored: self._add_batches(stored.result()))
         await asyncio.shield(storing)
         for identifier in list(self._batches):
@@ -276,7 +276,7 @@ class Reports:
     async def _send(self, identifier: str) -> None:
         content = self._batches.get(identifier) or self._storage.read(f"{BATCH}{identifier}") or b""
         body = _read_json(content)
-        if not isinstance(body, dict):  # dropped meanwhile, or nothing that this version wrote
+        if not isinstance(body, dict):  # dropped since then, or not written by this version
             self._batches.pop(identifier, None)
             return
         environment = body.pop("environment")
@@ -294,9 +294,9 @@ class Reports:
         self.sent += 1
 
     async def _post(self, token: Token, identifier: str, body: Line) -> None:
-        """Sends what is too large for the upstream in halves: Unleash takes 100 kB. Raises UpstreamFailed.
+        """Sends a body, in halves if it is too large for the upstream: Unleash accepts 100 kB. Raises UpstreamFailed.
 
-        What has arrived of them is not sent again with the rest.
+        Does not send arrived parts again.
         """
         if identifier in self._arrived:
             return
@@ -307,7 +307,7 @@ class Reports:
         elif answer.status == 413 and len(orjson.dumps(body)) > SMALL:
             log.error("A part of a report is dropped: it is too large for the upstream")
             self.dropped += 1
-        elif answer.status == 400:  # all that is valid has been stored
+        elif answer.status == 400:  # all valid entries have been stored
             log.warning("The upstream refused parts of a report: %s", answer.body[:500])
         elif answer.status not in STORED:
             raise UpstreamFailed(f"The upstream answered {answer.status} to a report.")
@@ -315,7 +315,7 @@ class Reports:
 
 
 def _halve(body: Line) -> list[Line]:
-    """The body in two parts; none if it has a single entry."""
+    """Splits the body in two; empty if it has a single entry."""
     entries = [(name, entry) for name in LISTS for entry in body.get(name, ())]
     middle = len(entries) // 2
     halves = (entries[:middle], entries[middle:]) if middle else ()
@@ -325,7 +325,7 @@ def _halve(body: Line) -> list[Line]:
 
 
 def hour_of(moment: datetime, *, now: datetime) -> str:
-    """Returns the hour in which something was counted. A client's clock that is ahead counts as now."""
+    """The hour of a count. A time far ahead, from a fast client clock, counts as an hour from now."""
     moment = max(EARLIEST, min(moment, now + timedelta(hours=1))).astimezone(UTC)
     return moment.replace(minute=0, second=0, microsecond=0).isoformat().replace("+00:00", "Z")
 

@@ -1,4 +1,4 @@
-"""The directory of what a relay keeps: readable by its owner only, each file written as a whole or not at all."""
+"""The directory of a relay's data: readable only by its owner, with each file written completely or not at all."""
 
 import errno
 import fcntl
@@ -10,11 +10,11 @@ log = logging.getLogger("flagadmin.relay")
 
 
 class DirectoryInUse(Exception):
-    """Another relay has the directory."""
+    """Another relay uses the directory."""
 
 
 class Storage:
-    """Failures to write are logged once and kept in ``fault``: a relay goes on with what it has in memory."""
+    """Logs failures to write once and keeps them in ``fault``: the relay continues with its memory."""
 
     def __init__(self, folder: Path) -> None:
         """Raises OSError, and DirectoryInUse."""
@@ -22,7 +22,7 @@ class Storage:
         folder.chmod(0o700)
         self._folder = folder
         self.fault = ""
-        self._appended, self._descriptor = "", -1  # the file that lines were last added to
+        self._appended, self._descriptor = "", -1  # the last file that lines were added to
         self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,7 +34,7 @@ class Storage:
         os.close(self._lock)
 
     def names(self, prefix: str) -> list[str]:
-        """The files whose names begin so, the oldest first."""
+        """The files with this prefix, the oldest first."""
         files = [path for path in self._folder.glob(f"{prefix}*") if not path.name.endswith(".new")]
         return [path.name for path in sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name))]
 
@@ -48,7 +48,7 @@ class Storage:
             return None
 
     def write(self, name: str, *parts: bytes) -> bool:
-        """Whether they could be written. Until then, readers find the content of before."""
+        """Writes a file. Returns whether that worked. Until then, readers get the old content."""
         path, new = self._folder / name, self._folder / f"{name}.new"
         try:
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -65,7 +65,7 @@ class Storage:
         return True
 
     def append(self, name: str, line: bytes) -> bool:
-        """Adds a line, which survives the end of the process, but not of the machine. Whether it could be written."""
+        """Adds a line, which survives the end of the process, but not of the machine. Returns whether that worked."""
         try:
             if self._appended != name:
                 if self._appended:
@@ -76,7 +76,7 @@ class Storage:
             written = os.write(self._descriptor, line + b"\n")
             if written == len(line) + 1:
                 return True
-            # The next line must not begin within this one.
+            # Keeps the next line from continuing this one.
             os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:

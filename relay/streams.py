@@ -1,4 +1,4 @@
-"""Streams: told what changed, or that something did, and ended when their token is no longer what it was."""
+"""Streams: report changes, or the fact of a change, and end when their token changes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
@@ -15,8 +15,7 @@ from flagadmin.core.server.event_streams import (
 )
 from flagadmin.core.server.loop_routes import Headers, Ready, StreamRequest
 from relay.copy import Copy
-from relay.http import read_path, respond_error
-from relay.responses import prepare
+from relay.http import prepare, read_path, respond_error
 from relay.tokens import Scope, Token, Tokens
 from sdk.ofrep.refetches import Refetches, State, make_state
 from sdk.streaming.scope_streams import CONNECTED, UPDATED, ScopeStreams, Step, tell_changes
@@ -27,7 +26,7 @@ Opened = Callable[[EventStream], Callable[[], None]]
 
 
 class Subscription(NamedTuple):
-    """The request of a stream: the token, as it was, and the version that the client has."""
+    """The request of a stream: the token at that time, and the client's version."""
 
     token: Token
     version: int | None
@@ -65,7 +64,7 @@ class Streams:
     async def serve(
         self, begin: Callable[[], Awaitable[Beginning]], scope: Any, protocol: Any, headers: Headers
     ) -> None:
-        """Sends what ``begin`` returns, or the error that it raises, and keeps the response open."""
+        """Sends the result of ``begin``, or the error that it raises, and keeps the response open."""
 
         async def ask() -> tuple[Ready, Beginning | None]:
             try:
@@ -79,14 +78,14 @@ class Streams:
         await self._open.serve(request, lambda opened, stream: opened(stream))
 
     def begin_changes(self, token: Token, version: int | None) -> Beginning:
-        """Begins to tell SDKs: with everything, or with what has changed since the version."""
+        """Begins a stream to SDKs, with everything or with the changes since the version."""
         changes = self._copy.changes(token.scope)
         assert changes is not None
         parts = make_event_parts(CONNECTED, changes.events(version).parts(), identifier=changes.version)
         return Beginning(partial(self._opened, self._of_sdks, Subscription(token, changes.version)), parts)
 
     def begin_refetches(self, token: Token, version: int | None) -> Beginning:
-        """Begins to tell providers of OpenFeature to ask again, unless the version is still the same."""
+        """Begins a stream that tells OpenFeature providers to refetch, unless the version is the same."""
         return Beginning(partial(self._opened, self._of_providers, Subscription(token, version)))
 
     def _opened(
@@ -101,14 +100,14 @@ class Streams:
         return self._tokens.get(subscription.token.secret) == subscription.token
 
     def _look(self) -> None:
-        """Tokens or flags may have changed."""
+        """Called when tokens or flags may have changed."""
         for streams in (self._of_sdks, self._of_providers):
             streams.end_invalid(self._may_stay)
             streams.bring_all_up_to_date()
 
     async def _find_steps(self, scope: Scope, versions: Collection[int | None]) -> dict[int | None, Step]:
         changes = self._copy.changes(scope)
-        if changes is None:  # nobody may read them any more
+        if changes is None:  # no token can read them any more
             return {}
         latest = changes.version
         return {
@@ -133,5 +132,5 @@ class Streams:
         await self._refetches.watch_clock(self._of_providers)
 
     def end(self) -> None:
-        """Ends all streams: the relay stops."""
+        """Ends all streams, because the relay stops."""
         self._stopping.set()

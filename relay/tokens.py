@@ -1,4 +1,4 @@
-"""The tokens of a relay's clients: learned from those who bring them, confirmed by the upstream, kept on disk."""
+"""The tokens of a relay's clients: learned from the clients, confirmed by the upstream, stored on disk."""
 
 import asyncio
 import hashlib
@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.bounded_dict import BoundedDict
+from flagadmin.core.caches import BoundedDict
 from flagadmin.core.errors import AuthenticationRequired, ServiceUnavailable
 from relay.storage import Storage
 from relay.upstream import Answer, UpstreamFailed
@@ -19,8 +19,10 @@ FILE = "tokens.json"
 MAX_TOKENS = 10_000
 MAX_AT_ONCE = 1_000  # tokens in a question
 MAX_REFUSED = 10_000
-MAX_ASKING = 1_000  # tokens at the same time: whoever makes them up keeps only their own kind waiting
-REFUSED_FOR = 10.0  # seconds for which the upstream's no counts
+MAX_ASKING = (
+    1_000  # token look-ups at the same time; above that, invented tokens delay only other unknown ones
+)
+REFUSED_FOR = 10.0  # seconds for which a refusal of the upstream counts
 BACKEND, FRONTEND = "backend", "frontend"
 KINDS = {"client": BACKEND, "backend": BACKEND, "frontend": FRONTEND, "proxy": FRONTEND}
 _SECRET = re.compile(r"[\x21-\x7e]{8,1000}")
@@ -42,14 +44,14 @@ class Token:
         return self.environment, self.projects
 
     def covers(self, scope: Scope) -> bool:
-        """Whether it can read all that the scope has."""
+        """Whether it can read everything in the scope."""
         environment, projects = scope
         return self.environment == environment and (
             self.projects == ("*",) or set(projects) <= set(self.projects)
         )
 
     def as_document(self) -> dict[str, Any]:
-        """As `/edge/validate` has it."""
+        """The token in the form of `/edge/validate`."""
         kind = "client" if self.kind == BACKEND else self.kind
         return {
             "token": self.secret,
@@ -66,17 +68,17 @@ class Tokens:
     """All methods are called in the event loop."""
 
     def __init__(self, storage: Storage, ask: Ask, *, covering: Sequence[str] = ()) -> None:
-        """Only tokens are served that one of the `covering` ones covers, if there are such."""
+        """If there are `covering` tokens, only tokens within their scopes are served."""
         self._storage = storage
         self._ask = ask
         self._covering = covering
         self._known: dict[str, Token] = {}
-        self._tickets: dict[str, str] = {}  # secrets by ticket, empty until they are looked for
-        self._refused: BoundedDict[str, float] = BoundedDict(MAX_REFUSED)  # by secret until when
+        self._tickets: dict[str, str] = {}  # secrets by ticket, filled on first use
+        self._refused: BoundedDict[str, float] = BoundedDict(MAX_REFUSED)  # by secret: the end of the refusal
         self._asking: dict[str, asyncio.Task[None]] = {}
         self.when_known: Callable[[Token], Awaitable[None]] | None = None
         self.when_asked: Callable[[UpstreamFailed | None], object] = lambda failure: None
-        """Called after each question to the upstream, with what went wrong."""
+        """Called after each question to the upstream, with its failure, if any."""
         for document in _read_documents(storage.read(FILE)):
             if token := _read_token(document):
                 self._known[token.secret] = token
@@ -92,7 +94,7 @@ class Tokens:
         return self._known.get(secret)
 
     def ticket_of(self, token: Token) -> str:
-        """Returns what a browser opens a stream with: the same at all relays, and it opens only that stream."""
+        """The ticket with which a browser opens a stream: the same at all relays, and valid only for that stream."""
         return hashlib.blake2b(token.secret.encode(), key=b"ofrep events", digest_size=16).hexdigest()
 
     def find_ticket(self, ticket: str) -> Token:
@@ -105,8 +107,9 @@ class Tokens:
         return token
 
     async def find(self, secret: str) -> Token:
-        """Raises AuthenticationRequired if the upstream does not know it, ServiceUnavailable if it could not be
-        asked."""
+        """Finds a token. Raises AuthenticationRequired if the upstream does not know it, ServiceUnavailable if it
+        could not be asked.
+        """
         token = self._known.get(secret)
         if token is None:
             token = await self._learn(secret)
@@ -143,7 +146,7 @@ class Tokens:
             await self.ask_about(secrets[first : first + MAX_AT_ONCE])
 
     async def ask_about(self, secrets: Sequence[str]) -> None:
-        """Takes over what the upstream says of them. Raises UpstreamFailed; then everything stays as it is."""
+        """Adopts the upstream's answer about these tokens. Raises UpstreamFailed and then changes nothing."""
         try:
             valid = await self._find_valid(secrets)
         except UpstreamFailed as error:
@@ -161,7 +164,7 @@ class Tokens:
         return _read_valid(answer, secrets)
 
     async def _try(self, secret: str) -> Token | None:
-        """For servers without `/edge/validate`, tries whether the token, which says its scope, can read flags."""
+        """For servers without `/edge/validate`: reads the scope from the token, and tries whether it can read flags."""
         answer = await self._ask("GET", "/api/client/features", token=secret)
         if answer.status in (401, 403):
             return None
@@ -214,7 +217,7 @@ def _read_documents(content: bytes | None) -> list[Any]:
 
 
 def _read_token(document: Any) -> Token | None:
-    """None for what is no token of an SDK."""
+    """None if it is not an SDK token."""
     if not isinstance(document, dict):
         return None
     secret, kind, environment = (document.get(name) for name in ("token", "type", "environment"))

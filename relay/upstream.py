@@ -1,4 +1,4 @@
-"""Asks the server that a relay stands before. It may be slow, broken or hostile: time and size are bounded."""
+"""Calls the upstream server. It may be slow, broken or hostile, so time and size are bounded."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from urllib3.exceptions import HTTPError
 from flagadmin import __version__
 
 MAX_BYTES = 100_000_000
-MAX_FACTOR = 6  # of the timeout: for a whole answer
+MAX_FACTOR = 6  # multiples of the timeout, for a whole answer
 STEP = 65_536  # bytes
 
 Headers = Sequence[tuple[str, str]]
 
 
 class UpstreamFailed(Exception):
-    """The upstream did not answer, or what it answered makes no sense. The text says why."""
+    """The upstream did not answer, or sent an invalid answer. The text gives the reason."""
 
 
 class Answer(NamedTuple):
@@ -61,7 +61,7 @@ class Upstream:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Raises UpstreamFailed. Redirects are answers like others: they are not followed."""
+        """Makes a request. Raises UpstreamFailed. Does not follow redirects, which count as answers."""
         sent = {**self._own, **(headers or {})}
         if token:
             sent["Authorization"] = token

@@ -6,8 +6,12 @@ from releases.requests.api import ChangeRequestViewSet, ChangeViewSet
 from releases.requests.environment_api import EnvironmentChangeRequestViewSet
 from releases.requests.playground_api import ChangeRequestPlaygroundViewSet
 from releases.requests.search_api import ChangeRequestSearchViewSet
-from releases.safeguards.api import FlagSafeguardViewSet, SafeguardViewSet
-from releases.safeguards.charts_api import FlagMetricChartViewSet, MetricChartViewSet
+from releases.safeguards.api import (
+    FlagMetricChartViewSet,
+    FlagSafeguardViewSet,
+    MetricChartViewSet,
+    SafeguardViewSet,
+)
 from releases.templates import api as templates
 
 PROJECT = "projects/<str:project_id>"

@@ -9,20 +9,31 @@ class ReleasesConfig(AppConfig):
     def ready(self) -> None:
         from flagadmin.core import change_checks
         from flagadmin.core.server import background_tasks
+        from groups.groups import approvals
         from playground.comparison import future
-        from projects.used_by import planned
+        from playground.saved_contexts.actions import check_watched
+        from projects.flags import arrivals
+        from projects.used_by import queries
         from releases.changes import flags, segments  # noqa: F401 - register kinds of changes
+        from releases.context_watch import check_saved_context
         from releases.forecast import forecast
-        from releases.gate import guard
+        from releases.gate import check_known, guard
+        from releases.kept_names import check_arrivals
         from releases.plans import changes as of_plans  # noqa: F401
         from releases.plans import due as plans
+        from releases.requests import approvers
         from releases.safeguards import changes as of_safeguards  # noqa: F401
         from releases.schedules import due
         from releases.used_by import find_planned, find_segments_ahead
 
         change_checks.register(guard)
+        change_checks.check_known.provide(check_known)
+        approvals.find_approvals.provide(approvers.find_approvals)
+        approvals.find_without_approvers.provide(approvers.find_without_approvers)
+        arrivals.check_arrivals.provide(check_arrivals)
+        check_watched.provide(check_saved_context)
         future.forecast.provide(forecast)
-        planned.find_planned.provide(find_planned)
-        planned.find_segments_ahead.provide(find_segments_ahead)
+        queries.find_planned.provide(find_planned)
+        queries.find_segments_ahead.provide(find_segments_ahead)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)
         background_tasks.run_every(plans.INTERVAL, plans.look_at_due, everywhere=True)

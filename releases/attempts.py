@@ -1,4 +1,4 @@
-"""Attempts changes for background tasks of releases, and handles those that cannot be made now."""
+"""Attempts changes for background tasks of releases, and handles those that are currently impossible."""
 
 import logging
 import threading
@@ -14,14 +14,14 @@ from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.statements import execute, fetch_rows
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, is_schema_incomplete
 from flagadmin.core.errors import AppError, MaintenanceMode
-from flagadmin.core.installation.maintenance import check_writable
+from flagadmin.core.installation.state import check_writable
 
 log = logging.getLogger("flagadmin.releases")
 
 LOCK_WAIT = "1s"
 AT_ONCE = 200
 SOON = timedelta(seconds=1)
-"""Until what another change holds up is looked at again."""
+"""The delay before a change blocked by another one is retried."""
 _CLAIM = """
 UPDATE {table} SET look_at = %s WHERE id IN (
        SELECT id FROM {table} WHERE {condition} AND look_at <= %s
@@ -30,9 +30,9 @@ UPDATE {table} SET look_at = %s WHERE id IN (
 
 
 def claim_due(table: str, look_every: timedelta, condition: str = "true") -> Iterator[list[str]]:
-    """Yields the ids of rows that are due to be looked at, some at once. Nobody else looks at them so soon.
+    """Yields the ids of due rows, some at a time, and keeps other servers from looking at them soon.
 
-    It ends: rows that become due meanwhile, even those it has yielded, are left for the next time.
+    It ends: rows that become due in the meantime, even yielded ones, are left for the next time.
     """
     claim = _CLAIM.format(table=table, condition=condition)
     keys, begun = [""] * AT_ONCE, timezone.now()
@@ -43,24 +43,24 @@ def claim_due(table: str, look_every: timedelta, condition: str = "true") -> Ite
 
 
 class Attempts:
-    """Those of one look. It waits once for a project that another change holds up, and leaves the rest of it."""
+    """The attempts of one look. It waits once for a project that another change blocks, and skips the rest of it."""
 
     def __init__(self) -> None:
         self.projects_held_up: set[str] = set()
         self.left: list[Any] = []
-        """The keys of what is left for the next look."""
+        """The keys left for the next look."""
 
     def attempt(
         self, key: Any, project: str, act: Callable[[], None], note_failure: Callable[[str], None]
     ) -> None:
-        """Raises as `attempt`."""
+        """Raises the same errors as `attempt`."""
         if project in self.projects_held_up or not attempt(act, note_failure):
             self.projects_held_up.add(project)
             self.left.append(key)
 
 
 def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> bool:
-    """Notes what cannot be done, with its reason. False if another change holds it up.
+    """Records a failure with its reason. Returns false if another change blocks it.
 
     Raises MaintenanceMode, and the errors of a database that is absent or lacks tables.
     """
@@ -86,14 +86,14 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> boo
 
 
 def wait_briefly_for_locks() -> None:
-    """Limits the waiting for locks in this transaction. Raises MaintenanceMode."""
+    """Limits the wait for locks in this transaction. Raises MaintenanceMode."""
     check_writable()
     execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
 
 
 @contextmanager
 def waiting_for_database(what: str, outage: threading.Event) -> Iterator[None]:
-    """Ends what is done while the database is away, which is logged once, and in maintenance mode."""
+    """Ends the work while the database is away, which is logged once, and in maintenance mode."""
     try:
         yield
     except MaintenanceMode:

@@ -7,7 +7,6 @@ from releases.plans.steps_page import InStepsPage
 from releases.requests import pages
 from releases.requests.request_page import RequestPage
 from releases.safeguards import pages as safeguards
-from releases.templates import edit_pages as edit
 from releases.templates import pages as templates
 from releases.templates.strategy_page import MilestoneStrategyPage
 
@@ -50,12 +49,12 @@ urlpatterns = [
     path(TEMPLATES, templates.TemplatesPage.as_view(), name="release-templates"),
     path(f"{TEMPLATES}new/", templates.NewTemplatePage.as_view(), name="release-template-new"),
     path(TEMPLATE, templates.TemplatePage.as_view(), name="release-template"),
-    path(f"{TEMPLATE}remove", edit.RemoveTemplate.as_view(), name="release-template-remove"),
-    path(f"{TEMPLATE}archive", edit.ArchiveTemplate.as_view(), name="release-template-archive"),
-    path(f"{TEMPLATE}details", edit.SetDetails.as_view(), name="release-template-details"),
-    path(f"{TEMPLATE}milestones/new", edit.AddMilestone.as_view(), name="milestone-new"),
-    path(MILESTONE, edit.SetMilestone.as_view(), name="milestone"),
-    path(f"{MILESTONE}/remove/", edit.RemoveMilestone.as_view(), name="milestone-remove"),
+    path(f"{TEMPLATE}remove", templates.RemoveTemplate.as_view(), name="release-template-remove"),
+    path(f"{TEMPLATE}archive", templates.ArchiveTemplate.as_view(), name="release-template-archive"),
+    path(f"{TEMPLATE}details", templates.SetDetails.as_view(), name="release-template-details"),
+    path(f"{TEMPLATE}milestones/new", templates.AddMilestone.as_view(), name="milestone-new"),
+    path(MILESTONE, templates.SetMilestone.as_view(), name="milestone"),
+    path(f"{MILESTONE}/remove/", templates.RemoveMilestone.as_view(), name="milestone-remove"),
     path(f"{MILESTONE}/strategies/new", MilestoneStrategyPage.as_view(), name="milestone-strategy-new"),
     path(
         f"{MILESTONE}/strategies/<str:strategy_id>",

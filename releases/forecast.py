@@ -1,4 +1,4 @@
-"""Predicts what scheduled requests will have changed by a moment ahead, in the order in which they are applied."""
+"""Predicts the effect of scheduled requests up to a future moment, in order of application."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -15,6 +15,7 @@ from playground.comparison.who_changes import find_differing
 from playground.engine.definitions import SegmentDefinition
 from playground.saved_contexts.effects import find_effects
 from projects.definitions import Definitions
+from projects.fingerprint import Fingerprint
 from projects.history.definitions_at import Changed
 from projects.models import Project, ProjectEnvironment
 from releases.models import ChangeRequest, Schedule
@@ -25,6 +26,7 @@ from releases.requests.conflicts import (
     is_made_from,
     is_of_deleted_flag,
 )
+from releases.requests.drift import take_request_fingerprint
 from releases.requests.impact import (
     Document,
     make_change,
@@ -39,7 +41,7 @@ Segments = dict[int, SegmentDefinition]
 
 
 def forecast(projects: Collection[str], environment: str, at: datetime) -> Forecast:
-    """The stored flags with all that is scheduled until then. A few queries for each change."""
+    """The stored flags with everything scheduled until then. A few queries for each change."""
     schedules = list(_pending(projects, environment, at))
     ahead = _Ahead(environment, [schedule.request for schedule in schedules])
     notes = [ahead.apply(schedule) for schedule in schedules]
@@ -58,7 +60,7 @@ def _pending(projects: Collection[str], environment: str, at: datetime) -> Itera
 
 
 class _Ahead:
-    """The flags near the requests, as stored and as changed: states of projects, which share their segments."""
+    """The flags near the requests, stored and changed: states of projects, which share their segments."""
 
     def __init__(self, environment: str, requests: Iterable[ChangeRequest]) -> None:
         self.environment = environment
@@ -94,7 +96,7 @@ class _Ahead:
         return f"{which} is applied on {when}."
 
     def _find_conflict(self, request: ChangeRequest) -> str:
-        """As applying it finds it, with what is there then."""
+        """The conflict that applying it would find in the state at that time."""
         for change in request.changes.all():
             try:
                 if not is_of_deleted_flag(request, change) and is_made_from(
@@ -107,12 +109,14 @@ class _Ahead:
         return ""
 
     def _make(self, schedule: Schedule) -> str:
-        """Returns why the request would be suspended. Raises ValidationError, Conflict."""
+        """Returns the reason for suspending the request. Raises ValidationError, Conflict."""
         project = schedule.request.project_id
         after = self.states[project].copy()
-        for number, change in enumerate(schedule.request.changes.all(), 1):
+        changes = list(schedule.request.changes.all())
+        for number, change in enumerate(changes, 1):
             make_change(after, change, number)
-        if obstacle := self._find_drift(schedule):
+        fingerprint = take_request_fingerprint(schedule.request, changes, after)
+        if obstacle := self._find_drift(schedule, fingerprint):
             return obstacle
         self._check_expectations(project, after)
         self._keep(project, after)
@@ -121,15 +125,15 @@ class _Ahead:
     def _is_touched(self, project: str) -> bool:
         return project in self.changed_projects or self.segments != self.stored_segments
 
-    def _find_drift(self, schedule: Schedule) -> str:
+    def _find_drift(self, schedule: Schedule, fingerprint: Fingerprint) -> str:
         try:
             impact = self._measure(schedule)
         except ValidationError:
             impact = None
-        return explain_refusal(schedule.request, impact)
+        return explain_refusal(schedule.request, impact, fingerprint)
 
     def _measure(self, schedule: Schedule) -> Document:
-        """What it will do to users. Counts nobody again if it is the first that changes anything."""
+        """Measures its effect on users. Reuses the last measurement if no earlier request changes anything."""
         request = schedule.request
         if not self._is_touched(request.project_id):
             return measure_impact(request, now=schedule.at).document
@@ -141,7 +145,7 @@ class _Ahead:
         return measure_difference(self.environment, *states, now=schedule.at).document()
 
     def _check_expectations(self, project: str, after: Predicted) -> None:
-        """Raises Conflict if the project refuses what this would break."""
+        """Raises Conflict if the project refuses the broken expectations."""
         if project not in self.refusing:
             return
         states = self.states[project].definitions(), after.definitions()
@@ -165,7 +169,7 @@ class _Ahead:
 
 
 def _read_states(requests: Iterable[ChangeRequest]) -> dict[str, Predicted]:
-    """Reads everything that the requests of each project touch, if it has their environment."""
+    """Reads everything that the requests touch in each project that has their environment."""
     by_project: dict[str, list[ChangeRequest]] = defaultdict(list)
     for request in requests:
         by_project[request.project_id].append(request)

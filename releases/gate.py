@@ -1,28 +1,42 @@
-"""Refuses changes of what an environment answers, where it takes them by change request only.
+"""Refuses changes of an environment's results if it only accepts them in change requests.
 
-Registered with `flagadmin.core.change_checks`, which calls it before a project changes and once it has changed. What
-counts is the effect, whichever operation has it: a title, a tag or a flag that is off changes no answer. Tags by which
-approvals are counted are guarded too (`tag_watch.py`).
+Registered with `flagadmin.core.change_checks`, which calls it before and after a project changes. Only the effect
+counts, whatever the operation: a title, a tag or a disabled flag changes no result. Tags that affect the number of
+approvals are guarded too (`tag_watch.py`).
 
-A form that asks for a later time is refused the same way, in any environment, and becomes a scheduled request.
+A form that asks for a later time is refused in the same way, in any environment, and becomes a scheduled request.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import read_transaction_time, record_all
 from flagadmin.core.change_checks import Refusal, Watch
-from flagadmin.core.change_options import get_change_options
+from flagadmin.core.change_options import (
+    find_applied_environment,
+    get_change_options,
+    get_comment,
+    is_applied_to,
+)
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import AppError
+from flagadmin.core.installation.state import check_writable
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
+from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment
+from projects.projects.required_comments import requires_comment
 from projects.revision import read_revisions
-from releases.applying import find_applied_environment, is_applied_to
+from projects.states import permissions
+from releases.changes import KINDS
 from releases.derive import ProposedChange, derive_changes, find_differing, find_users
 from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, NeedsSkip, make_skip_event
 from releases.models import ReleasePlan, Safeguard
+from releases.predicted import Predicted
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 from releases.tag_watch import Deciding, TagWatch, find_deciding
 
@@ -30,7 +44,7 @@ BROUGHT = "The flag brings a release plan or safeguards, which change it automat
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:
-    """Returns a watch on the project's guarded environments, if there are any."""
+    """A watch on the project's guarded environments, if there are any."""
     links = ProjectEnvironment.objects.needing_requests().filter(project=project_id)
     policies = links.order_by("environment_id").values_list(
         "environment_id", "approval_rules", "required_approvals"
@@ -48,17 +62,19 @@ def guard(project_id: str) -> Callable[[], Refusal | None]:
 
 
 class GateWatch(Watch):
-    """Reads what guarded environments answer for the flags that are about to change, and again once they have.
+    """Reads guarded environments' results for the flags before and after a change.
 
-    Whatever changes flags has locked them by their names, or the whole project (`projects.access`).
+    The change has locked the flags by their names, or the whole project (`projects.access`).
     """
 
     def __init__(self, project_id: str, deciding: Mapping[str, Deciding]) -> None:
-        """``deciding``: the tags that count in each guarded environment."""
+        """``deciding``: the tags that matter in each guarded environment."""
         self.project_id = project_id
         self.tags = TagWatch(project_id, deciding)
         self.revision: Mapping[str, int] | None = None
-        """The revisions read first: if still the same, nothing has changed, and the project need not be read again."""
+        """The revisions read first. If they are the same later, nothing has changed, and the project need
+        not be read again.
+        """
         self.before = {name: Definitions([], {}) for name in deciding}
         self.applied = find_applied_environment(project_id)
         self.flags: set[str] | None = set()
@@ -76,7 +92,7 @@ class GateWatch(Watch):
         self.flags = None if fresh is None else self.flags | fresh
 
     def _join(self, read: Definitions, more: Definitions) -> Definitions:
-        """Joins definitions. Those read before may have changed by now: they stay."""
+        """Joins definitions. Keeps those read before, because they may have changed by now."""
         known = self.flags or set()
         flags = [*read.flags, *(flag for flag in more.flags if flag["name"] not in known)]
         return Definitions(flags, more.segments | read.segments)
@@ -96,7 +112,7 @@ class GateWatch(Watch):
 
 
 def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Refusal]:
-    """Refuses in any case: what cannot be made later is not made now either."""
+    """Always refuses: a change that cannot be postponed is not made now either."""
     links = ProjectEnvironment.objects.filter(project=project_id)
     own = set(links.values_list("environment_id", flat=True))
     names = [name for name in Environment.objects.names() if name in own]
@@ -121,13 +137,60 @@ def _compare(
     applied: str = "",
 ) -> NeedsChangeRequest | None:
     after = read_definitions([project_id], environment, flags=names)
+    return _refuse(project_id, environment, before, after, recorded, applied=applied)
+
+
+def check_known(
+    caller: Caller,
+    action: str,
+    payload: Any,
+    project_id: str,
+    name: str,
+    environment: str,
+    expected: Expected = None,
+) -> None:
+    """Raises NeedsChangeRequest before anything is written. A change that fails otherwise reports that itself."""
+    place = {"project": project_id, "environment": environment}
+    links = ProjectEnvironment.objects.needing_requests().filter(**place).select_related("project")
+    is_attempted = is_applied_to(project_id, environment) or may_skip(project_id, environment)
+    if is_attempted or get_change_options().is_postponed or (link := links.first()) is None:
+        return
+    if not get_comment() and requires_comment([project_id], [environment]):
+        return
+    with consistent_reads():
+        state = Predicted(link, read_definitions([project_id], environment, flags=[name]))
+        try:
+            if expected is not None:
+                check_expected(expected, KINDS[action].read(state.target(name), payload))
+            made = list(KINDS[action].list_changes(state, name, payload))
+            state.change(name, *made)
+        except AppError:
+            return
+    [before], [after] = state.start.flags, state.definitions().flags
+    has_room = len(after["strategies"]) <= max(len(before["strategies"]), Limits.from_settings().strategies)
+    if has_room and all(caller.can(permission, **place) for permission in permissions(made)):
+        refusal = _refuse(project_id, environment, state.start, state.definitions(), set())
+        if refusal is not None:
+            check_writable()
+            raise refusal
+
+
+def _refuse(
+    project_id: str,
+    environment: str,
+    before: Definitions,
+    after: Definitions,
+    recorded: set[tuple[str, str]],
+    *,
+    applied: str = "",
+) -> NeedsChangeRequest | None:
     flags, segments = find_differing(before, after)
     entered = {flag["name"] for flag in after.flags} - {flag["name"] for flag in before.flags}
     brought = _find_brought(project_id, environment, entered) if entered else []
     if not flags and not segments and not brought:
         return None
     changed = sorted({*flags, *brought, *(find_users(after, segments) if segments else ())})
-    if not _is_skipped(project_id, environment, changed, recorded):
+    if not is_skipped(project_id, environment, changed, recorded):
         if brought:
             return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
@@ -145,20 +208,24 @@ def _compare(
     return None
 
 
-def _is_skipped(
+def is_skipped(
     project_id: str, environment: str, flags: Sequence[str], recorded: set[tuple[str, str]]
 ) -> bool:
-    """Whether the caller wants to change these flags without a request, and may: it is recorded then, once for each.
-
-    ``recorded``: the environments and flags for which this change has recorded it.
-    """
-    caller: Caller | None = get_change_options().skip_by
-    if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
+    """Whether the caller wants to skip requests for these flags, and may: each skip is recorded."""
+    if not may_skip(project_id, environment):
         return False
     fresh = [name for name in flags if (environment, name) not in recorded]
     recorded.update((environment, name) for name in fresh)
-    record_all([make_skip_event(project_id, environment, name) for name in fresh], actor=caller)
+    record_all(
+        [make_skip_event(project_id, environment, name) for name in fresh], actor=get_change_options().skip_by
+    )
     return True
+
+
+def may_skip(project_id: str, environment: str) -> bool:
+    """Whether the caller wants to make the change without a request, and may."""
+    caller: Caller | None = get_change_options().skip_by
+    return caller is not None and caller.can(SKIP, project=project_id, environment=environment)
 
 
 def _refuse_tags(
@@ -168,7 +235,7 @@ def _refuse_tags(
     recorded: set[tuple[str, str]],
 ) -> NeedsSkip | None:
     flags = sorted({flag for flag, _ in retagged})
-    if _is_skipped(project_id, environment, flags, recorded):
+    if is_skipped(project_id, environment, flags, recorded):
         return None
     effect = (
         f"This would add or remove tags that approval rules of {environment} in project {project_id} depend on "

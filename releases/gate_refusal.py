@@ -1,4 +1,4 @@
-"""The error for changes that need a change request, and the actions that its page offers."""
+"""The error for changes that need a change request, and the actions offered on its page."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,18 +16,18 @@ SKIP = Permission.SKIP_CHANGE_REQUEST
 
 
 def make_skip_event(project: str, environment: str, flag: str) -> Event:
-    """Makes the event of a change made without the change request that it needs."""
+    """The event of a change made without its required change request."""
     return Event(
         type=EventType.CHANGE_REQUEST_SKIPPED, project=project, environment=environment, feature=flag
     )
 
 
 class Gated(NamedTuple):
-    """A change that needs a change request. ``changes`` is None if no request can do it.
+    """A change that needs a change request. ``changes`` is None if no request can make it.
 
-    ``applied``: where the change is approved, by a request of another environment than the gated one. ``effect``: what
-    it does, if it is not to change an answer at once. ``replaces_strategies``: as `add_changes` takes it. ``removes``:
-    whether a flag that is on would be gone, deleted or moved away.
+    ``applied``: the place where the change is approved, by a request of another environment. ``effect``: its effect,
+    if it does not change a result at once. ``replaces_strategies``: passed to `add_changes`. ``removes``: whether an
+    enabled flag would disappear, by deletion or a move.
     """
 
     project: str
@@ -41,7 +41,7 @@ class Gated(NamedTuple):
 
 
 class NeedsChangeRequest(Refusal):
-    """A change of what an environment answers, which needs a change request there."""
+    """A change of an environment's results, which needs a change request there."""
 
     title = "This needs a change request"
     template_name = "releases/needs_request.html"
@@ -66,7 +66,7 @@ class NeedsChangeRequest(Refusal):
         )
 
     def _way_on(self, named: str) -> str:
-        """Explains how to apply a request that changes another environment too."""
+        """Explains how to apply a request that also changes another environment."""
         gated = self.gated
         if not gated.applied:
             return ""
@@ -87,7 +87,7 @@ class NeedsChangeRequest(Refusal):
 
     @property
     def no_request(self) -> str:
-        """Explains what to do instead if no request can make the change, "" if one can or the message has said so."""
+        """The alternative if no request can make the change; "" if one can, or if the message already explains it."""
         if self.gated.changes is not None or self.gated.applied or self.gated.effect:
             return ""
         if self.gated.removes:
@@ -105,7 +105,7 @@ class NeedsChangeRequest(Refusal):
         return can
 
     def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        """Follows the button of the form, which may give the request a title and a note."""
+        """Follows the chosen button of the form, which may give the request a title and a note."""
         project, environment, changes = self.gated.project, self.gated.environment, self.gated.changes
         if changes is None:
             return None
@@ -121,7 +121,7 @@ class NeedsChangeRequest(Refusal):
 
 
 class NeedsSkip(NeedsChangeRequest):
-    """A change that no request can make. ``effect`` says why, and who can."""
+    """A change that no request can make. ``effect`` explains why, and who can make it."""
 
     title = "This needs the permission to skip change requests"
 

@@ -1,4 +1,4 @@
-"""Watches the tags by which rules count approvals, so that nobody escapes a rule by tagging."""
+"""Watches tags that affect the number of approvals, so that tagging does not bypass a rule."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,32 +7,41 @@ from projects.models import FlagTag, Project
 from projects.projects.approval_rules import TOUCHES_TAG
 
 Tagged = tuple[str, str]
-"""A flag, and a tag of its as `type:value`."""
+"""A flag, and one of its tags as `type:value`."""
 
 
 class Deciding(NamedTuple):
-    """Tags that lower the number of approvals that something could need: one by going, one by coming."""
+    """Tags that may lower the number of required approvals: by removal, or by addition."""
 
     going: set[str]
     coming: set[str]
 
 
 def find_deciding(rules: Sequence[Mapping[str, Any]], otherwise: int) -> Deciding:
-    """Compares what each rule about a tag asks for with what may hold instead: a later rule, or ``otherwise``."""
+    """The tags of rules that require more or fewer approvals than the alternatives."""
     deciding = Deciding(set(), set())
-    for number, rule in enumerate(rules, 1):
+    for rule, goes, comes in compare_rules(rules, otherwise):
         if rule["condition"] == TOUCHES_TAG:
-            needed = rule["requiredApprovals"]
-            instead = [*(later["requiredApprovals"] for later in rules[number:]), otherwise]
-            if needed > min(instead):
-                deciding.going.add(rule["tag"])
-            if needed < max(instead):
-                deciding.coming.add(rule["tag"])
+            deciding.going.update([rule["tag"]] if goes else [])
+            deciding.coming.update([rule["tag"]] if comes else [])
     return deciding
 
 
+def compare_rules(
+    rules: Sequence[Mapping[str, Any]], otherwise: int
+) -> Iterator[tuple[Mapping[str, Any], bool, bool]]:
+    """Yields each rule with whether fewer approvals could be needed once it stops, or starts, to match.
+
+    The alternative is a later rule, or ``otherwise``.
+    """
+    for number, rule in enumerate(rules, 1):
+        needed = rule["requiredApprovals"]
+        instead = [*(later["requiredApprovals"] for later in rules[number:]), otherwise]
+        yield rule, needed > min(instead), needed < max(instead)
+
+
 class TagWatch:
-    """Reads the deciding tags of flags that are about to change, and again once they have."""
+    """Reads the deciding tags of flags before and after a change."""
 
     def __init__(self, project_id: str, deciding: Mapping[str, Deciding]) -> None:
         """``deciding``: by environment."""
@@ -43,7 +52,7 @@ class TagWatch:
         """The flags that have been read; None: all of the project."""
 
     def look_at(self, flags: Collection[str] | None) -> None:
-        """Called before these flags change; None: before anything may."""
+        """Called before these flags change; with None, before anything may change."""
         if not self.deciding or self.names is None:
             return
         known = self.names
@@ -51,7 +60,7 @@ class TagWatch:
         self.names = None if flags is None else known.union(flags)
 
     def find_retagged(self) -> dict[str, list[Tagged]]:
-        """The flags with tags that have come or gone and lower what they need, by environment."""
+        """The flags with added or removed tags that lower the requirement, by environment."""
         if not self.deciding:
             return {}
         after = self._read(self.names)

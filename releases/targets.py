@@ -1,4 +1,4 @@
-"""The targets of a request's changes, and what is stored there."""
+"""The targets of a request's changes, and their stored state."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,13 +23,13 @@ from releases.plans.queries import find_by_key
 from releases.plans.snapshots import PlanSnapshot, read_snapshots
 
 ANYBODY = Caller(rights=EVERYTHING)
-"""Reads what a change is about, whoever asks."""
+"""Reads the targets of changes for any caller."""
 
 
 class Flags(Protocol):
-    """Flags that changes can change in an environment of a project: as stored, or as other changes will leave them.
+    """Flags that changes can modify in an environment of a project: stored, or after other changes.
 
-    Flags are active ones, by their names. Each raises NotFound.
+    They are active flags, by name. Each method raises NotFound.
     """
 
     def flag(self, name: str) -> FlagDefinition: ...
@@ -42,7 +42,7 @@ class Flags(Protocol):
 
 
 class StoredFlags:
-    """As they are stored: flags are read once for all changes of them."""
+    """Stored flags, read once for all their changes."""
 
     def __init__(self, project: str, environment: str, names: Collection[str]) -> None:
         self._project, self._environment, self._names = project, environment, names
@@ -54,13 +54,15 @@ class StoredFlags:
 
     @cached_property
     def deleted_at(self) -> dict[str, datetime]:
-        """When flags of these names were last deleted. Those that are there now are others."""
+        """When flags with these names were last deleted. Present flags with these names are others."""
         deletions = AuditEvent.objects.filter(type=EventType.FEATURE_DELETED, feature__in=self._names)
         return dict(deletions.values_list("feature").annotate(Max("created_at")))
 
     def flag(self, name: str) -> FlagDefinition:
         if name not in self.by_name:
-            access_flag(ANYBODY, self._project, name, archived=False)  # says why, unless it has come since
+            access_flag(
+                ANYBODY, self._project, name, archived=False
+            )  # gives the reason, unless it exists by now
             raise NotFound(f"Flag {name} has just been changed. Try again.")
         return self.by_name[name]
 
@@ -77,7 +79,7 @@ class StoredFlags:
 
 
 def read_flag_safeguards(project_id: str, flag: str, environment: str) -> list[Safeguard]:
-    """Reads the safeguards of the flag itself: not of its release plan."""
+    """The safeguards of the flag itself, without its release plan's."""
     return list(Safeguard.objects.filter(flag__project=project_id, flag__name=flag, environment=environment))
 
 
@@ -129,5 +131,5 @@ class Target:
 
     @property
     def path(self) -> FlagPath:
-        """As actions take it."""
+        """The path for actions."""
         return FlagPath(self.project, self.feature, self.environment)

@@ -1,4 +1,4 @@
-"""The sdk app: what applications call, with its answers from memory, its streams and the watcher that tells them."""
+"""The sdk app: the APIs that applications call, with answers from memory, streams and the watcher."""
 
 import re
 from datetime import timedelta
@@ -18,9 +18,9 @@ class SdkConfig(AppConfig):
         from sdk.evaluation.shortcuts import add_shortcuts
         from sdk.ofrep.answers import EVENTS
         from sdk.ofrep.change_events import change_events, watch_clock
-        from sdk.ofrep.errors import PREFIX, make_error_body
+        from sdk.ofrep.request import PREFIX, make_error_body
         from sdk.poll_shortcuts import delta_answers, features_answers
-        from sdk.reports.once import forget_reports
+        from sdk.reports.batcher import forget_reports
         from sdk.streaming.sdk_streams import sdk_streams
         from sdk.watcher.token_streams import streams
         from sdk.watcher.watcher import watcher

@@ -1,18 +1,24 @@
-"""The base class of the views that SDKs call."""
+"""The base classes of the views that SDKs call, also from other origins, and responses to contexts."""
 
 from typing import Any
 
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
 
 from flagadmin.core.errors import AuthenticationRequired, NoAccess
 from flagadmin.core.http.request_bodies import FreedBodies
+from flagadmin.core.http.responses import not_modified
+from flagadmin.core.installation.state import read_frontend_origins
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller, read_credential
 from groups.models import ApiToken
 from projects.connect.refusals import refusals
+from sdk.evaluation.prepared import Answer
+from sdk.headers import METHODS, make_headers, make_preflight_headers
 
 
 class NotesRefusals(APIView):
-    """Notes what is refused for its token, for whoever connects an SDK."""
+    """Records refusals of the request's token, to help people connect an SDK."""
 
     def handle_exception(self, exc: Exception) -> Any:
         if isinstance(exc, AuthenticationRequired | NoAccess):
@@ -36,10 +42,41 @@ def get_token(request: ApiRequest) -> ApiToken:
 
 
 def projects_of(token: ApiToken) -> list[str] | None:
-    """The projects that a token gives access to, None for all."""
+    """The projects that a token can read; None for all."""
     return None if token.all_projects else list(token.scopes.values_list("project_id", flat=True))
 
 
 def get_environment(request: ApiRequest) -> str:
-    """The environment of the token, whatever the body says."""
+    """The environment of the token, regardless of the body."""
     return str(get_token(request).environment_id)
+
+
+class CorsView(NotesRefusals, FreedBodies, APIView):
+    """Answers preflight requests, which browsers send without a token, with ``cors_methods``."""
+
+    cors_methods = METHODS
+
+    def check_permissions(self, request: Any) -> None:
+        if request.method != "OPTIONS":
+            super().check_permissions(request)
+
+    @extend_schema(exclude=True)
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        requested = request.headers.get("Access-Control-Request-Headers", "")
+        return HttpResponse(status=204, headers=make_preflight_headers(requested, self.cors_methods))
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        origin, allowed = request.headers.get("Origin", ""), read_frontend_origins()
+        for name, value in make_headers(origin, allowed).items():
+            answer[name] = value
+        return answer
+
+
+def respond(answer: Answer | None) -> HttpResponse:
+    """Responds. Views always have an answer, because they may evaluate."""
+    assert answer is not None
+    if answer.body is None:
+        return not_modified(answer.etag)
+    headers = {"ETag": answer.etag} if answer.etag else {}
+    return HttpResponse(answer.body, content_type="application/json", headers=headers)

@@ -1,6 +1,7 @@
-"""POST /edge/validate: tells an edge proxy which of its tokens are valid."""
+"""The APIs for edge proxies and relays: validation of tokens, and reports of relays."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -10,9 +11,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.core.http.request_bodies import FreedBodies
+from groups.authentication import ApiRequest
 from groups.models import ApiToken
 from groups.tokens import hash_secret
+from projects.models import Relay
+from projects.relays.reports import store_relays
 from sdk import schemas as wire
+from sdk.base import ClientView, get_token
+from sdk.reports.api import ACCEPTED
 
 SECRET = "default:development.<56 hexadecimal digits>"
 EXAMPLE = {
@@ -67,3 +73,57 @@ def _make_document(secret: str, token: ApiToken) -> dict[str, Any]:
         "projects": ["*"] if token.all_projects else sorted(s.project_id for s in token.scopes.all()),
         "environment": token.environment_id or "*",
     }
+
+
+EXAMPLE_OF_RELAYS = {
+    "relays": [
+        {
+            "id": "5f0c1e0d2a7b4c55",
+            "region": "eu",
+            "version": "1.3.0",
+            "uptimeSeconds": 86400,
+            "intervalSeconds": 60,
+            "flagsAgeSeconds": 3,
+            "tokens": 12,
+            "clients": 40,
+            "streams": 3,
+            "batchesWaiting": 0,
+            "faults": [],
+        }
+    ]
+}
+
+
+class RelaysView(ClientView):
+    @extend_schema(
+        operation_id="reportRelays",
+        request=wire.RelayReports,
+        responses={202: ACCEPTED},
+        examples=[OpenApiExample("A relay", value=EXAMPLE_OF_RELAYS, request_only=True)],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Report how a relay is, and those behind it. The last report of each is kept."""
+        body = wire.read(wire.RelayReports, request.data)
+        now = timezone.now()
+        token = get_token(request).pk
+        store_relays([_make_relay(report, token, now) for report in body.relays])
+        return Response(status=202)
+
+
+def _make_relay(report: wire.RelayReport, token: int, now: datetime) -> Relay:
+    heard_at = now - timedelta(seconds=report.secondsAgo)
+    return Relay(
+        identifier=report.id,
+        token_id=token,
+        region=report.region,
+        version=report.version,
+        started_at=heard_at - timedelta(seconds=report.uptimeSeconds),
+        heard_at=heard_at,
+        interval=report.intervalSeconds,
+        flags_age=report.flagsAgeSeconds,
+        tokens=report.tokens,
+        clients=report.clients,
+        streams=report.streams,
+        batches_waiting=report.batchesWaiting,
+        faults=report.faults,
+    )

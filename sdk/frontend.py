@@ -8,24 +8,20 @@ from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from flagadmin.core.http.client_address import get_client_address
+from flagadmin.core.http.request_metrics import get_client_address
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller
 from playground.engine.context import TOP_LEVEL
 from playground.openapi import EvaluationContext
 from playground.snapshot_cache import load_snapshot_at
 from projects.applications.usage_report import InstanceKey, UsageReport
 from sdk import schemas as wire
-from sdk.base import get_environment, get_token
-from sdk.cors import CorsView
-from sdk.evaluation.context import make_context
-from sdk.evaluation.prepared import prepare
-from sdk.evaluation.responses import respond
+from sdk.base import CorsView, get_environment, get_token, respond
+from sdk.evaluation.prepared import make_context, prepare
 from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context
 from sdk.poll_shortcuts import Origin, mark_origin
+from sdk.reports.api import make_instance, read_metrics_report
 from sdk.reports.batcher import report_batcher
-from sdk.reports.metrics import read_metrics_report
-from sdk.reports.register import make_instance
-from sdk.watcher.scopes import token_scope
+from sdk.watcher.watcher import token_scope
 
 EXAMPLE = {
     "toggles": [
@@ -109,7 +105,7 @@ class FrontendTogglesView(FrontendView):
 
 
 def evaluate_toggles(request: ApiRequest, fields: dict[str, Any]) -> HttpResponse:
-    """Environment and projects are the key's, whatever a context says."""
+    """Environment and projects are the token's, regardless of the context."""
     token = get_token(request)
     scope = token_scope(token, using=DEFAULT_DB_ALIAS)
     context = make_context(
@@ -150,14 +146,12 @@ class FrontendMetricsView(FrontendView):
     )
     def post(self, request: ApiRequest) -> HttpResponse:
         """Store what a frontend SDK counted since its last report."""
-        body = wire.read(wire.Metrics, request.data)
-        instance = make_instance(body, request, sdk_type="frontend")
-        report = read_metrics_report(body, get_environment(request), instance)
+        report = read_metrics_report(request, sdk_type="frontend")
         report_batcher.submit(report, token=get_token(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
 
-# The same where the frontend API was before it was named so: SDKs still ask there.
+# The same under the frontend API's earlier name, which some SDKs still use.
 
 
 @extend_schema(exclude=True)

@@ -1,7 +1,7 @@
-"""Answers polls in the event loop, as Django answered them, while their token and its projects are unchanged.
+"""Repeats Django's answers to polls in the event loop, while their token and its projects are unchanged.
 
-A view marks a response that rests on nothing else in the database with what it was made from. While the database
-cannot be reached, the state of before counts for a while (`flagadmin/core/db/outages.py`).
+A view marks a response with its origin if it depends on nothing else in the database. While the database cannot be
+reached, the earlier state counts for a while (`flagadmin/core/db/outages.py`).
 """
 
 import math
@@ -17,7 +17,7 @@ from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.server.loop_routes import Ready
 from flagadmin.core.server.ready_answers import Basis, ReadyAnswers
 from sdk.features.assembly import FeaturesAnswer
-from sdk.spec_header import HEADER
+from sdk.headers import HEADER
 from sdk.token_scope import TokenScope
 from sdk.watcher.state import State
 from sdk.watcher.watcher import Watcher, watcher
@@ -34,12 +34,12 @@ class Origin:
 
 
 def mark_origin(response: HttpResponse, origin: Origin) -> None:
-    """Lets the event loop give this response again. It must depend on nothing more in the database."""
+    """Lets the event loop repeat this response. It must depend on nothing else in the database."""
     response.origin = origin  # type: ignore[attr-defined]
 
 
 def known_state(watcher: Watcher) -> State | None:
-    """The state if it is certain; while the database cannot be reached, for a while what was read last."""
+    """The state if it is certain; during an outage of the database, the last state for a while."""
     state = watcher.state
     return watcher.latest if state is None and reach.is_lost and reach.get_age() is not None else state
 
@@ -47,7 +47,7 @@ def known_state(watcher: Watcher) -> State | None:
 class PollAnswers(ReadyAnswers):
     """The shortcut of a path that backend tokens poll."""
 
-    max_answers = 4_000  # some kilobytes each, without the bodies, which the features cache holds
+    max_answers = 4_000  # some kilobytes each, without the bodies, which are in the features cache
 
     def __init__(self, watcher: Watcher, reads: tuple[str, ...]) -> None:
         super().__init__(reads, caller="backend")
@@ -68,7 +68,7 @@ class PollAnswers(ReadyAnswers):
             return None
         token_id = origin.token
         token, fingerprint = before.tokens.get(token_id), before.fingerprint(token_id)
-        # Django may have read a newer state than this one, which then holds no longer with the next read.
+        # Django may have read a newer state than this one; the answer then expires with the next read.
         if token is None or before.scope_of(token) != origin.scope:
             return None
         expires_at = token.expires_at.timestamp() if token.expires_at else math.inf
@@ -84,7 +84,7 @@ class PollAnswers(ReadyAnswers):
 
 
 def _body(sent: Ready, answer: FeaturesAnswer | None) -> Callable[[], bytes | None]:
-    """Returns the body as long as the features cache holds it. A 304 has none."""
+    """The body while the features cache holds it. A 304 has none."""
     if answer is None:
         return lambda: b""
     kept, gzipped = weakref.ref(answer), ("Content-Encoding", "gzip") in sent.headers

@@ -1,6 +1,6 @@
 """The request bodies of SDKs. Unknown keys are accepted and ignored."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Annotated, Any, TypeVar
@@ -16,17 +16,27 @@ MAX_WORD_LENGTH = 255  # characters
 MAX_TOKENS = 1000
 MAX_ENTRIES = 10_000  # in a bulk list, or flags in a report
 MAX_VARIANTS = 1000
-MAX_LABELS = 20  # of a sample of an impact metric
+MAX_LABELS = 20  # per sample of an impact metric
+
+
+def empty_as(empty: Callable[[], Any]) -> BeforeValidator:
+    """Reads null, [] and {} as ``empty()``: Go writes null for an empty map, PHP an array."""
+    return BeforeValidator(lambda value: empty() if value in (None, [], {}) else value)
+
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
 Word = Annotated[str | None, Field(max_length=MAX_WORD_LENGTH)]
-StrategyNames = Annotated[list[Annotated[str, Field(max_length=MAX_WORD_LENGTH)]], Field(max_length=1000)]
+StrategyNames = Annotated[
+    list[Annotated[str, Field(max_length=MAX_WORD_LENGTH)]], Field(max_length=1000), empty_as(list)
+]
 Secret = Annotated[str, Field(max_length=1000)]
-SeenTokens = Annotated[list[Secret], Field(max_length=MAX_TOKENS)]
-ImpactMetrics = Annotated[list[Any], Field(max_length=200)]
-CountNumber = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+SeenTokens = Annotated[list[Secret], Field(max_length=MAX_TOKENS), empty_as(list)]
+ImpactMetrics = Annotated[list[Any], Field(max_length=200), empty_as(list)]
+CountNumber = Annotated[
+    int, Field(ge=0, le=MAX_COUNT), BeforeValidator(lambda value: 0 if value is None else value)
+]
 VariantName = Annotated[str, Field(max_length=MAX_WORD_LENGTH)]
-VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MAX_VARIANTS)]
+VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MAX_VARIANTS), empty_as(dict)]
 
 
 def _add_zone(moment: datetime) -> datetime:
@@ -49,7 +59,7 @@ class Body(BaseModel):
 
 
 class Platform(Body):
-    """The SDK's versions and platform, which every body states."""
+    """The SDK's versions and platform, part of every body."""
 
     sdkVersion: Word = None
     platformName: Word = None
@@ -83,7 +93,9 @@ class Bucket(Body):
 
     start: Moment
     stop: Moment
-    toggles: dict[str, ToggleCount] = Field(description="Counts by flag name.", max_length=MAX_ENTRIES)
+    toggles: Annotated[dict[str, Annotated[ToggleCount, empty_as(dict)]], empty_as(dict)] = Field(
+        description="Counts by flag name.", max_length=MAX_ENTRIES
+    )
 
 
 class Metrics(Platform):
@@ -91,7 +103,7 @@ class Metrics(Platform):
 
     appName: Name = Field(description="Application name, as in the SDK's configuration.")
     instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
-    bucket: Bucket | None = None
+    bucket: Annotated[Bucket | None, empty_as(type(None))] = None
     impactMetrics: ImpactMetrics | None = Field(None, description="Counters, gauges and histograms.")
 
 
@@ -114,14 +126,14 @@ class BulkMetric(Body):
     timestamp: Moment
     yes: CountNumber = 0
     no: CountNumber = 0
-    variants: VariantCounts | None = None
+    variants: VariantCounts = Field(default_factory=dict)
 
 
 class BulkMetrics(Body):
     """The metrics that an edge proxy has collected."""
 
-    applications: list[BulkApplication] = Field(max_length=MAX_ENTRIES)
-    metrics: list[BulkMetric] = Field(max_length=MAX_ENTRIES)
+    applications: Annotated[list[BulkApplication], empty_as(list)] = Field(max_length=MAX_ENTRIES)
+    metrics: Annotated[list[BulkMetric], empty_as(list)] = Field(max_length=MAX_ENTRIES)
     seenTokens: SeenTokens | None = Field(None, description="Tokens used at the proxy since its last report.")
     impactMetrics: ImpactMetrics | None = Field(None, description="Counters, gauges and histograms.")
 
@@ -129,8 +141,8 @@ class BulkMetrics(Body):
 class BulkLists(Body):
     """The lists of a /metrics/bulk body. Their entries are validated one by one."""
 
-    applications: list[Any] = Field(max_length=MAX_ENTRIES)
-    metrics: list[Any] = Field(max_length=MAX_ENTRIES)
+    applications: Annotated[list[Any], empty_as(list)] = Field(max_length=MAX_ENTRIES)
+    metrics: Annotated[list[Any], empty_as(list)] = Field(max_length=MAX_ENTRIES)
     seenTokens: SeenTokens | None = None
     impactMetrics: ImpactMetrics | None = None
 
@@ -180,7 +192,7 @@ class ValidTokens(Body):
 
 
 def read_sdk_header(headers: Mapping[str, str]) -> str:
-    """The SDK's name and version in the headers, whose names are case-insensitive or in small letters."""
+    """The SDK's name and version in the headers, which are case-insensitive or in lower case."""
     header = headers.get("unleash-sdk") or headers.get("x-unleash-sdk") or ""
     return header if len(header) <= MAX_WORD_LENGTH and header.isprintable() else ""
 
@@ -205,6 +217,26 @@ def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], li
         except PydanticError as error:
             wrong += problems(error, f"{path}[{index}]")
     return good, wrong
+
+
+def read_metrics(data: Any) -> tuple[Metrics, int]:
+    """The report without its invalid flags, and their number.
+
+    After a refusal, a client sends the same counts again with its next ones. So a report is accepted in part if it
+    has a valid flag and no other problems. Raises ValidationError for all others, with every problem.
+    """
+    try:
+        return Metrics.model_validate(data), 0
+    except PydanticError as error:
+        places = {detail["loc"][:3] for detail in error.errors(include_url=False, include_context=False)}
+        flags = {place[2] for place in places if place[:2] == ("bucket", "toggles") and len(place) == 3}
+        if len(flags) < len(places) or not (valid := _leave_out(data["bucket"]["toggles"], flags)):
+            raise ValidationError.of(problems(error)) from None
+    return Metrics.model_validate(data | {"bucket": data["bucket"] | {"toggles": valid}}), len(flags)
+
+
+def _leave_out(toggles: dict[str, Any], flags: set[int | str]) -> dict[str, Any]:
+    return {name: counts for name, counts in toggles.items() if name not in flags}
 
 
 def problems(error: PydanticError, path: str = "") -> list[Problem]:

@@ -2,9 +2,9 @@
 
 from django.urls import include, path
 
-from flagadmin.core.http import converters  # noqa: F401 - <text:key>
+from flagadmin.core.http import routers  # noqa: F401 - <text:key>
 from sdk.delta.api import DeltaView
-from sdk.edge import ValidateTokensView
+from sdk.edge import RelaysView, ValidateTokensView
 from sdk.features.api import FeaturesView, FeatureView
 from sdk.frontend import (
     FrontendMetricsView,
@@ -15,10 +15,7 @@ from sdk.frontend import (
     ProxyTogglesView,
 )
 from sdk.ofrep.api import EventsView, FlagsView, FlagView
-from sdk.relays import RelaysView
-from sdk.reports.impact_metrics_api import ImpactMetricsView
-from sdk.reports.metrics import BulkMetricsView, MetricsView
-from sdk.reports.register import RegisterView
+from sdk.reports.api import BulkMetricsView, ImpactMetricsView, MetricsView, RegisterView
 from sdk.streaming.api import StreamingView
 
 client = [

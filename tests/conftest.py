@@ -8,31 +8,37 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.support import examples  # noqa: F401 - registers the profile
+from tests.support import costs, examples, forked  # noqa: F401 - examples registers the profile
 from tests.support.cast import api, browse, callers, people, shop, standing_clock
+from tests.support.costs import pytest_sessionfinish, pytest_terminal_summary
+from tests.support.forked import pytest_runtestloop
 from tests.support.installations import install
 from tests.support.metrics import counted
 from tests.support.moments import with_own_moment
-from tests.support.order import servers_first
+from tests.support.preloading import MANY, preload
 from tests.support.sdk import sdk
+from tests.support.served import running_server, served
 
-__all__ = ["api", "browse", "callers", "counted", "install", "people", "sdk", "shop", "standing_clock"]
+__all__ = [
+    "api", "browse", "callers", "counted", "install", "people", "pytest_runtestloop", "pytest_sessionfinish",
+    "pytest_terminal_summary", "running_server", "sdk", "served", "shop", "standing_clock",
+]  # fmt: skip
 
 
 settings.load_profile("repeatable")
 gc.disable()  # until everything is imported
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    if workers > 1:
-        items[:] = servers_first(items, workers)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    forked.add_options(parser)
+    costs.add_options(parser)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What has been imported stays: without this, the garbage collector would look through it again and again."""
+    if session.config.getoption("forks") and len(session.items) >= MANY:
+        preload()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

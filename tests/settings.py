@@ -24,7 +24,7 @@ IMPORT_PROCESS_BYTES = 1_000_000_000
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]
 
-# Static files are served from the source; tests/serving/test_static_files.py collects them.
+# Static files are served from the source; tests/flagadmin/core/server/test_static_files.py collects them.
 STATIC_ROOT = None
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_USE_FINDERS = True

@@ -69,8 +69,8 @@ def list_events() -> list[str]:
     ]
     return [
         "# Events\n",
-        "For those who read the audit log or `GET /api/admin/events`. Each change writes one event in its",
-        "transaction: its `type`, who did it, when, and the data before and after. The console shows a sentence.\n",
+        "The audit log and `GET /api/admin/events` have these events. Each change writes one event in its transaction,",
+        "with its `type`, the person, the time, and the data before and after. The console shows a sentence.\n",
         *table(("Type", "Sentence"), rows),
     ]
 
@@ -88,8 +88,8 @@ def list_permissions() -> list[str]:
     ]
     return [
         "# Roles and permissions\n",
-        "For admins who decide who may do what. A person has one root role, and roles in projects; what they may",
-        "do is the sum. An Admin may do everything. Under *Access*, *Roles*, you can define further roles.\n",
+        "A person has one root role and roles in projects, and the permissions of all of them together. An Admin has",
+        "every permission. Under *Access*, *Roles*, you can define further roles.\n",
         "## Built-in roles\n",
         *table(("Role", "Kind", ""), roles),
         "## Permissions\n",
@@ -103,8 +103,8 @@ def list_commands() -> list[str]:
 
     lines = [
         "# Commands\n",
-        "For operators. Run them as `.venv/bin/python manage.py COMMAND` in a checkout, or `flagadmin COMMAND` where",
-        "it is installed as a package. `flagadmin help COMMAND` shows the same.\n",
+        "Run these commands as `.venv/bin/python manage.py COMMAND` in a checkout, or as `flagadmin COMMAND` if you",
+        "installed the package. `flagadmin help COMMAND` shows the same descriptions.\n",
     ]
     for group, names in GROUPS.items():
         lines.append(f"## {group}\n")

@@ -13,6 +13,7 @@ import "./js/keys.js";
 import "./js/palette.js";
 import "./js/excluding.js";
 import "./js/ticking.js";
+import "./js/time.js";
 import "./js/forms.js";
 import "./js/unsaved.js";
 import "./js/live_filters.js";

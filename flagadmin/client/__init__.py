@@ -1,3 +1,3 @@
-"""Commands that work with a server from another machine, such as CI's: they need no database and no Django."""
+"""Commands that work with a server from another machine, such as CI. They need neither a database nor Django."""
 
 NAMES = ("pull", "plan", "apply", "stale", "references")

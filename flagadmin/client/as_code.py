@@ -14,7 +14,7 @@ from flagadmin.client.report import drop_controls, write_junit, write_markdown, 
 from flagadmin.client.server import Server, connect
 
 CHANGES = 2
-"""The exit status of a plan that has something to do."""
+"""The exit status of a plan with changes."""
 NOTHING: dict[str, Any] = {
     "changes": [],
     "changeRequests": [],
@@ -114,7 +114,7 @@ def _write_all(folder: Folder, stored: Stored, suffix: str) -> dict[str, int]:
 
 
 def _free_path(folder: Folder, kind: str, name: str, stored: Stored, suffix: str) -> Path:
-    """Names of segments and fields can have any character, and file systems may not tell capital letters apart."""
+    """A free path: segment and field names may have any character, and file systems may ignore case."""
     safe = (
         "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "-" for c in name).lstrip(".")[:100]
         or "-"
@@ -173,7 +173,7 @@ def apply(options: Namespace) -> int:
 
 def _compare(server: Server, options: Namespace) -> Differences:
     folder = open_folder(options.directory)
-    with ThreadPoolExecutor(1) as thread:  # the server takes about as long as the files
+    with ThreadPoolExecutor(1) as thread:  # the server takes about as long as reading the files
         stored = thread.submit(read_stored, server, folder.projects, shared=folder.is_shared)
         read_files(folder)
     return find_differences(

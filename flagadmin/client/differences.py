@@ -1,4 +1,4 @@
-"""Compares files with the server: only what differs is sent, planned and applied."""
+"""Compares files with the server: only differences are sent, planned and applied."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Stored:
 
 
 def read_stored(server: Server, projects: list[str], *, shared: bool) -> Stored:
-    """Reads what the server has. Without ``shared``, only segments and context fields that belong to the projects."""
+    """Reads the server's documents. Without ``shared``, only segments and context fields of the projects."""
     answer = server.get(URL, [("project", project) for project in projects])
     documents = {("flag", entry["flag"]["name"]): entry["flag"] for entry in answer["flags"]}
     for kind in ("segment", "context-field"):
@@ -37,7 +37,7 @@ def read_stored(server: Server, projects: list[str], *, shared: bool) -> Stored:
 
 @dataclass
 class Differences:
-    """``files`` are those whose contents are sent, by list. ``missing`` are flags that have no file."""
+    """``files`` are the files to send, by list. ``missing`` are flags without a file."""
 
     folder: Folder
     files: dict[str, list[File]]
@@ -60,7 +60,7 @@ class Differences:
         return body | ({"skipChangeRequests": True} if self.skips_requests else {})
 
     def post(self, server: Server, what: str, **more: Any) -> Document:
-        """Raises BadFiles if the server says what is wrong with files."""
+        """Sends the files. Raises BadFiles if the server reports problems with them."""
         headers = {"X-Comment": self.comment.encode().decode("latin-1")} if self.comment else {}
         try:
             return server.post(f"{URL}/{what}", self.body() | more, headers=headers)
@@ -81,7 +81,7 @@ class Differences:
 
 
 def find_differences(folder: Folder, stored: Stored, **options: Any) -> Differences:
-    """Raises BadFiles."""
+    """Compares the files with the stored documents. Raises BadFiles."""
     files: dict[str, list[File]] = {key: [] for key in LISTS.values()}
     for file in folder.files.values():
         if file.kind != "flag" and not folder.is_shared and not file.document.get("project"):
@@ -99,7 +99,7 @@ def find_differences(folder: Folder, stored: Stored, **options: Any) -> Differen
 
 
 def _says_the_same(file: File, stored: Document) -> bool:
-    """Environments that a file leaves out are not its business."""
+    """Whether file and document are equal, except for environments that the file leaves out."""
     if file.document == stored:
         return True
     environments = file.document.get("environments")

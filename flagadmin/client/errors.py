@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """``line`` is 0 if it is of the file as a whole."""
+    """``line`` is 0 if the problem concerns the whole file."""
 
     file: Path
     line: int
@@ -19,7 +19,7 @@ class Problem:
 
 
 class ClientError(Exception):
-    """The command cannot go on. The message says why, and never the token."""
+    """The command cannot continue. The message gives the reason, and never contains the token."""
 
 
 class BadFiles(ClientError):
@@ -29,7 +29,7 @@ class BadFiles(ClientError):
 
 
 class Refused(ClientError):
-    """The server answers with an error record."""
+    """The server answered with an error record."""
 
     def __init__(self, status: int, message: str, details: list[dict[str, str]]) -> None:
         super().__init__(message)

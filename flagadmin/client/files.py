@@ -1,4 +1,4 @@
-"""Reads the files of flags as code, and finds the line of whatever is wrong with one of them."""
+"""Reads the files of flags as code, and finds the line of each problem."""
 
 import io
 import json
@@ -11,9 +11,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import yaml
 from yaml12 import parse_yaml
 
 from flagadmin.client.errors import BadFiles, Problem
+from flagadmin.client.yaml_bounds import TooLarge, check_yaml
 
 Document = dict[str, Any]
 SETTINGS = "flagadmin"
@@ -21,6 +23,8 @@ FOLDERS = {"flag": "flags", "segment": "segments", "context-field": "context-fie
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_FILE = 1_000_000  # bytes
 MAX_FILES = 100_000
+MAX_VALUES = 100_000
+MAX_DEPTH = 100
 _PLACE = re.compile(r"(?:YAML parse error: )?(.*) at byte \d+ line (\d+) column \d+", re.DOTALL)
 _KEY = re.compile(r"^([ -]*)([\w.\"'-]+):(?:\s|$)")
 _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
@@ -28,7 +32,7 @@ _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 @dataclass(slots=True)
 class File:
-    """`kind` is a key of `FOLDERS`. `project` is that of a flag's folder."""
+    """`kind` is a key of `FOLDERS`. `project` is the project of a flag's folder."""
 
     path: Path
     kind: str
@@ -46,7 +50,7 @@ class File:
 
 @dataclass
 class Folder:
-    """The contents of a folder: the projects that flagadmin.yaml names, and all files by kind and name."""
+    """The contents of a folder: the projects named in flagadmin.yaml, and all files by kind and name."""
 
     root: Path
     projects: list[str] = field(default_factory=list)
@@ -55,7 +59,7 @@ class Folder:
 
 
 def open_folder(root: Path, *, may_be_new: bool = False) -> Folder:
-    """A folder with its settings, whose files are not read yet. Raises BadFiles."""
+    """A folder with its settings, before its files are read. Raises BadFiles."""
     folder = Folder(root)
     if path := _find_settings(root):
         _read_settings(path, folder)
@@ -65,7 +69,7 @@ def open_folder(root: Path, *, may_be_new: bool = False) -> Folder:
 
 
 def read_files(folder: Folder) -> None:
-    """Raises BadFiles with everything that is wrong with any of the files."""
+    """Reads all files. Raises BadFiles with the problems of all of them."""
     problems: list[Problem] = []
     for kind, path in _find_files(folder):
         file, wrong = _read_file(path, kind)
@@ -112,7 +116,7 @@ def _find_files(folder: Folder) -> Iterator[tuple[str, Path]]:
 
 
 def _list_projects(folder: Path, projects: list[str]) -> list[str]:
-    """The folders of projects. One that begins with a dot is another program's, unless it is named as a project."""
+    """The folders of projects. A folder with a leading dot belongs to another program, unless it is a named project."""
     return [
         entry.path
         for entry in _list(folder)
@@ -145,21 +149,66 @@ def parse(path: Path) -> Document:
         if path.stat().st_size > MAX_FILE:
             raise BadFiles([Problem(path, 0, f"has more than {MAX_FILE:,} bytes")])
         text = read_text(path)
-        document: Any = json.loads(text) if path.suffix == ".json" else parse_yaml(text)
+        document: Any = _parse_json(path, text) if path.suffix == ".json" else _parse_yaml(path, text)
     except json.JSONDecodeError as error:
         raise BadFiles([Problem(path, error.lineno, error.msg)]) from None
     except UnicodeDecodeError:
         raise BadFiles([Problem(path, 0, "is not UTF-8")]) from None
     except OSError as error:
         raise BadFiles([Problem(path, 0, error.strerror or "cannot be read")]) from None
-    except ValueError as error:
-        match = _PLACE.fullmatch(str(error))
-        raise BadFiles(
-            [Problem(path, int(match[2]), match[1]) if match else Problem(path, 1, str(error))]
-        ) from None
+    except RecursionError:
+        raise BadFiles([_too_deep(path)]) from None
     if not isinstance(document, dict):
         raise BadFiles([Problem(path, 1, "must be a mapping of keys to values")])
+    if _is_too_deep(document):
+        raise BadFiles([_too_deep(path)])
     return document
+
+
+def _parse_json(path: Path, text: str) -> Any:
+    """Parses JSON. Raises BadFiles for a duplicate key."""
+
+    def make(pairs: list[tuple[str, Any]]) -> Document:
+        document = dict(pairs)
+        if len(document) < len(pairs):
+            load_with_comments(
+                path, text.expandtabs()
+            )  # raises with the line, unless it cannot read the file
+            raise BadFiles([Problem(path, 1, "has a key twice in one object")])
+        return document
+
+    return json.loads(text, object_pairs_hook=make)
+
+
+def _parse_yaml(path: Path, text: str) -> Any:
+    """Parses YAML. Measures a file with aliases first, because the parser copies each target. Raises BadFiles."""
+    try:
+        if "*" in text and "&" in text:
+            check_yaml(text, values=MAX_VALUES, depth=MAX_DEPTH)
+        return parse_yaml(text)
+    except TooLarge as error:
+        raise BadFiles([Problem(path, error.line, str(error))]) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise BadFiles([Problem(path, line, error.problem or "is not valid YAML")]) from None
+    except ValueError as error:
+        match = _PLACE.fullmatch(str(error))
+        problem = Problem(path, int(match[2]), match[1]) if match else Problem(path, 1, str(error))
+        raise BadFiles([problem]) from None
+
+
+def _is_too_deep(document: Document) -> bool:
+    level: list[Any] = [document]
+    for _ in range(MAX_DEPTH):
+        level = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]
+        level = [value for value in level if isinstance(value, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _too_deep(path: Path) -> Problem:
+    return Problem(path, 0, f"must be nested at most {MAX_DEPTH} levels deep")
 
 
 def read_text(path: Path) -> str:
@@ -167,14 +216,14 @@ def read_text(path: Path) -> str:
 
 
 def check_keys(path: Path) -> None:
-    """Raises BadFiles if a key is there twice, of which `parse` takes the last."""
+    """Raises BadFiles for a duplicate key, of which `parse` takes the last."""
     text = read_text(path)
     if path.suffix != ".json" and _may_repeat_keys(text):
         load_with_comments(path, text)
 
 
 def _may_repeat_keys(text: str) -> bool:
-    """Whether a key may be there twice. It may be wrong about text in quotes."""
+    """Whether a key may occur twice. Text in quotes can cause a false positive."""
     above: list[tuple[int, set[str]]] = []
     for line in text.splitlines():
         if (match := _KEY.match(line)) is None:
@@ -193,8 +242,8 @@ def _may_repeat_keys(text: str) -> bool:
 
 
 def make_round_trip_parser() -> Any:
-    """A parser that keeps comments, quotes and the order of keys. It takes two hundred times as long as the other."""
-    from ruamel.yaml import YAML  # slow to import, and seldom needed
+    """A parser that keeps comments, quotes and the order of keys. It is two hundred times slower than the other one."""
+    from ruamel.yaml import YAML  # slow to import and rarely needed
 
     yaml = YAML()
     yaml.preserve_quotes = True
@@ -204,7 +253,7 @@ def make_round_trip_parser() -> Any:
 
 
 def load_with_comments(path: Path, text: str) -> Any:
-    """Raises BadFiles, also for a key that is there twice."""
+    """Parses YAML with comments. Raises BadFiles, also for a duplicate key."""
     from ruamel.yaml.error import MarkedYAMLError
 
     try:
@@ -216,7 +265,7 @@ def load_with_comments(path: Path, text: str) -> Any:
 
 
 def find_line(path: Path, location: str) -> int:
-    """The line of a member such as ``environments.production.strategies[0].name``, or of the nearest one above it."""
+    """The line of a member such as ``environments.production.strategies[0].name``, or of its nearest parent."""
     try:
         node = load_with_comments(path, read_text(path))
     except (BadFiles, OSError):

@@ -51,7 +51,7 @@ COMMANDS = {
 
 class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Argparse exits with 2, which says that a plan has changes."""
+        """Exits with another status than argparse's 2, which means that a plan has changes."""
         self.print_usage(sys.stderr)
         self.exit(FAILED, f"{self.prog}: {message}\n")
 

@@ -1,4 +1,4 @@
-"""Writes what is stored into files. Unchanged parts of a file stay as somebody wrote them, with comments."""
+"""Writes stored documents into files. Unchanged parts of a file keep their form and comments."""
 
 import io
 import json
@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from yaml12 import format_yaml
-
 from flagadmin.client.files import Document, load_with_comments, make_round_trip_parser, read_text
+from flagadmin.client.quoting import format_document, quote_for_comments
 
 KEPT_IF_FALSE = ("enabled",)
 SCHEMAS = ".schemas"
 
 
 def simplify(value: Any) -> Any:
-    """Reduces a value to what it says, however it is spelled: texts for numbers, and nothing that is empty."""
+    """Reduces a value to its meaning, regardless of spelling: numbers become texts, and empty members disappear."""
     if isinstance(value, Mapping):
         members = {key: simplify(member) for key, member in value.items()}
         return {
@@ -42,7 +41,7 @@ def write_new(path: Path, document: Document, kind: str) -> None:
     else:
         above = "../" * (2 if kind == "flag" else 0 if kind == "flagadmin" else 1)
         schema = f"# yaml-language-server: $schema={above}{SCHEMAS}/{kind}.json\n"
-        text = f"{schema}{format_yaml(document)}\n"
+        text = f"{schema}{format_document(document)}\n"
     write(path, text)
 
 
@@ -59,7 +58,7 @@ def rewrite(path: Path, document: Document) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """All of it or nothing: whoever is interrupted finds the file as it was."""
+    """Writes all or nothing: an interruption leaves the file unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
     try:
@@ -87,11 +86,11 @@ def _merge(node: Any, document: Mapping[str, Any]) -> None:
         elif isinstance(node.get(key), list) and isinstance(value, list):
             _merge_list(node[key], value)
         else:
-            node[key] = value
+            node[key] = quote_for_comments(value)
 
 
 def _delete(node: Any, key: str) -> None:
-    """A comment on lines of its own stands before the next key, and the parser keeps it with the key above."""
+    """Deletes a key. The parser attaches a comment above the next key to this one, so the comment moves."""
     keys = list(node)
     index = keys.index(key)
     tokens = node.ca.items.pop(key, None)
@@ -109,7 +108,7 @@ def _delete(node: Any, key: str) -> None:
 
 
 def _merge_list(node: Any, values: list[Any]) -> None:
-    """Items that stay keep their comments; others take the place of those that go."""
+    """Items that stay keep their comments; new items take the places of removed ones."""
     left = list(node)
     merged = []
     for value in values:
@@ -117,7 +116,7 @@ def _merge_list(node: Any, values: list[Any]) -> None:
         if old is None:
             old = next((item for item in left if _is_about_the_same(item, value)), None)
         if old is None:
-            merged.append(value)
+            merged.append(quote_for_comments(value))
             continue
         left.remove(old)
         if isinstance(old, dict) and not is_same(old, value):

@@ -13,11 +13,11 @@ from flagadmin.client.report import drop_controls
 from flagadmin.client.server import connect
 
 URL = "/api/admin/code-references"
-MAX_FILE = 1_000_000  # bytes; what is larger was made by a program
+MAX_FILE = 1_000_000  # bytes; a larger file is machine-made
 MAX_FILES = 1_000_000
-MAX_PLACES = 1_000  # of a flag
+MAX_PLACES = 1_000  # per flag
 MAX_PATH = 500
-HEAD = 8_192  # bytes in which a binary file has a NUL
+HEAD = 8_192  # bytes within which a binary file has a NUL
 IGNORED = (".git", ".hg", ".svn", "node_modules", ".venv", "__pycache__")
 _WORD = re.compile(rb"[\w.~-]+")
 Places = dict[str, list[dict[str, str | int]]]
@@ -58,7 +58,7 @@ def report_references(options: Namespace) -> int:
 
 
 def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
-    """The places of each flag that is there, and how many files were read. A place is a line."""
+    """The places of each flag found, and the number of files read. A place is a line."""
     names_by_bytes = {name.encode(): name for name in names}
     places: Places = {}
     files = 0
@@ -78,7 +78,7 @@ def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
 
 
 def _find_names(line: bytes, names_by_bytes: dict[bytes, str]) -> set[str]:
-    """Names that stand alone, or between dots: `checkout-redesign` is not in `old-checkout-redesign`."""
+    """Names that stand alone or between dots: `old-checkout-redesign` does not contain `checkout-redesign`."""
     names = set()
     for word in _WORD.findall(line):
         for part in (word, word.strip(b"."), *word.split(b".")):
@@ -88,7 +88,7 @@ def _find_names(line: bytes, names_by_bytes: dict[bytes, str]) -> set[str]:
 
 
 def list_files(root: Path) -> Iterator[Path]:
-    """All files but those that .gitignore files of the tree name, and those of version control. Links are left out."""
+    """All files except those ignored by .gitignore files in the tree, and those of version control. Skips links."""
     yield from _walk(root, [])
 
 
@@ -112,7 +112,7 @@ def _walk(folder: Path, above: list[tuple[Path, GitIgnoreSpec]]) -> Iterator[Pat
 
 
 def _is_ignored(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
-    """As in Git: the nearest .gitignore that says something about the path decides."""
+    """As in Git, the nearest .gitignore with a rule for the path decides."""
     for folder, spec in reversed(rules):
         ignored = spec.check_file(f"{path.relative_to(folder).as_posix()}{'/' if is_folder else ''}").include
         if ignored is not None:
@@ -121,7 +121,7 @@ def _is_ignored(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, is_folde
 
 
 def _read(path: Path) -> bytes:
-    """Empty for what is no text, or too large, or cannot be read."""
+    """Reads a file; empty if it is not text, too large or unreadable."""
     try:
         if path.stat().st_size > MAX_FILE:
             return b""

@@ -1,5 +1,6 @@
-"""Plans as text, as Markdown for pull requests, and as JUnit's XML. Names and values are data: what could be read as
-markup or moves a terminal's cursor is replaced."""
+"""Plans as text, as Markdown for pull requests, and as JUnit's XML. Names and values are data: characters that could
+act as markup or move a terminal's cursor are replaced.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +10,7 @@ from flagadmin.client.errors import Problem
 from flagadmin.client.files import Document
 
 SIGNS = {"create": "+", "change": "~", "archive": "-"}
-# As `playground.comparison.compare.Change` says it, which the client does not load.
+# The same texts as in `playground.comparison.compare.Change`, which the client does not load.
 KINDS = {
     "offToOn": "off → on",
     "onToOff": "on → off",
@@ -60,12 +61,13 @@ def describe_who_changes(entry: Document) -> str:
     saved = f"; saved contexts that change: {', '.join(contexts)}" if contexts else ""
     if entry["compared"] < entry["differing"]:
         saved += f" (of the first {entry['compared']:,} flags of {entry['differing']:,})"
-    broken = entry["brokenExpectations"]
+    broken, unmeasured = entry["brokenExpectations"], entry.get("unmeasured") or ()
     return (
         changed
         + (f": {kinds}" if kinds else "")
         + saved
         + (f"; {broken} expectations break" if broken else "")
+        + (f"; cannot be measured: {unmeasured[0]}" if unmeasured else "")
     )
 
 
@@ -123,7 +125,7 @@ def write_markdown(answer: Document, missing: Sequence[tuple[str, str]]) -> Iter
 
 
 def write_junit(answer: Document | None, problems: Iterable[Problem]) -> str:
-    """Each change is a failure, so that a plan on a schedule shows drift; each problem of a file is an error."""
+    """Each change is a failure, so that a scheduled plan shows drift; each problem of a file is an error."""
     suite = ElementTree.Element("testsuite", name="flags as code")
     failures, errors = 0, 0
     for line in (answer or {}).get("changes", ()):

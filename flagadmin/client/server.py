@@ -1,4 +1,4 @@
-"""Asks the server. Time and size are bounded, redirects refused; proxies and certificates are the environment's."""
+"""Calls the server with bounded time and size. No redirects; takes proxies and certificates from the environment."""
 
 import os
 import time
@@ -19,7 +19,7 @@ CHUNK = 65_536
 
 
 class TokenAuth(AuthBase):
-    """Replaces what requests would find in ``~/.netrc``."""
+    """Prevents requests from using credentials of ``~/.netrc``."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -30,7 +30,7 @@ class TokenAuth(AuthBase):
 
 
 class Server:
-    """Its methods raise ClientError."""
+    """The server's API. The methods raise ClientError."""
 
     def __init__(self, address: str, token: str) -> None:
         self.address = _check_address(address)

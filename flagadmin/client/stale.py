@@ -1,4 +1,4 @@
-"""flagadmin stale: flags that can go, each with the proof."""
+"""flagadmin stale: flags that can be removed, each with its proof."""
 
 import json
 from argparse import ArgumentParser, Namespace

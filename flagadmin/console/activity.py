@@ -1,20 +1,20 @@
-"""The activity page (/activity/): who changed what, newest first, one entry for each change."""
+"""The activity pages: who changed what, newest first, one entry for each change."""
 
 from collections.abc import Sequence
 from datetime import date
 from itertools import groupby
 from typing import Any
 
-from flagadmin.core.audit.kinds import KINDS, list_types
+from flagadmin.core.audit.events import KINDS, list_types
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.ids import is_id
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, find_zone, read_zone
-from flagadmin.core.lists.filter_chips import free_chips, set_chips
-from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing
+from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, free_chips, set_chips
 from groups.console import ListPage
+from projects.console import InProjectPage
 from projects.history.change_links import make_comparison_url, with_versions
 from projects.history.changes import (
     MAX_EVENTS,
@@ -24,18 +24,19 @@ from projects.history.changes import (
     change_page,
     make_event_rows,
 )
-from projects.history.queries import EventFilter, narrow_events, readable_events
+from projects.history.queries import EventFilter, in_present_projects, narrow_events, readable_events
 from projects.models import Environment, Project
+from projects.projects.head import make_project_head
 from projects.reverts.offers import add_reverts
 
 PER_PAGE = 40
 MAX_COUNTED = 10_000
-CURSOR, CHANGE = "before", "change"  # URL parameters: where the page begins, and the one change shown
+CURSOR, CHANGE = "before", "change"  # URL parameters: the cursor of the page, and a single change to show
 Day = tuple[tuple[str, str], list[GroupedChange]]
 
 
 class ActivityPage(ListPage):
-    """The changes that match the filters and the dates of the URL. A project's page narrows ``rows``."""
+    """The changes that match the filters and dates in the URL. A project's page narrows ``rows``."""
 
     template_name = "console/activity.html"
     title = "Activity"
@@ -63,7 +64,7 @@ class ActivityPage(ListPage):
         )
 
     def get_rows(self, values: dict[str, str]) -> AuditEvents:
-        """The readable events that match; those of one change if the URL names one of its events."""
+        """The matching events that the caller may read; if the URL names an event, only those of its change."""
         if event_id := self.request.GET.get(CHANGE):
             event = readable_events(self.caller).filter(pk=_read_number(CHANGE, event_id)).first()
             return change_of(event, caller=self.caller) if event else AuditEvent.objects.none()
@@ -172,3 +173,17 @@ def _read_number(name: str, text: str) -> int:
     if not is_id(text):
         raise ValidationError.at(name, f"must be a number, not {text[:100]}")
     return int(text)
+
+
+class ProjectActivityPage(InProjectPage, ActivityPage):
+    csv_name = "{project_id}-activity"
+
+    def get_filters(self) -> Sequence[Filter]:
+        return [field for field in super().get_filters() if field.name != "project"]
+
+    def get_rows(self, values: dict[str, str]) -> AuditEvents:
+        return in_present_projects(super().get_rows(values | {"project": self.project.pk}))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        head = make_project_head(self.project, "project-activity", caller=self.caller)
+        return super().get_context_data(**head, parent="projects/base.html", **kwargs)

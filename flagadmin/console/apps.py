@@ -14,7 +14,7 @@ class ConsoleConfig(AppConfig):
 
 
 async def prepare_openapi_document() -> None:
-    # Imported late: commands need no document.
+    # Imported late: commands do not need the document.
     from flagadmin.console.api_docs import document
 
     await document.prepare_openapi_document()

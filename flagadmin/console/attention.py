@@ -1,8 +1,8 @@
 """The start page's "Needs attention": failing expectations, suspended schedules, stale flags, waiting
 imports, expiring tokens, outdated SDKs.
 
-Each source is a function that yields at most MAX_COUNT items from a bounded number of queries, of what the caller
-may read. Flags of several projects are one item, and so are applications. A new source is a function in ``_SOURCES``.
+Each source is a function that yields at most MAX_COUNT items that the caller may read, with a bounded number of
+queries. Flags of several projects form one item; so do applications. Add a new source as a function in ``_SOURCES``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from hashlib import sha256
 from urllib.parse import urlencode
 
 import orjson
-from django.db.models import F, Max, Q, QuerySet
+from django.db.models import Count, F, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -23,35 +23,42 @@ from flagadmin.core.templatetags.moments import SOON
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import ApiToken
+from groups.permissions import Permission
 from importer.models import ImportRun
 from importer.pages.history import describe_counts
 from importer.runs import find_visible_runs
+from integrations.addons.queries import find_readable, name_of
+from integrations.models import Delivery
+from integrations.signals.holders import list_deaf_safeguards
+from integrations.signals.queries import list_suspended_rules
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
 from projects.applications.missing_flags import list_missing_flags
 from projects.applications.queries import list_outdated_applications
-from projects.console import application_url
+from projects.console import application_url, flag_url
 from projects.flags.lists.cells import FlagCells, read_flag_cells
 from projects.flags.lists.queries import count_stale_flags
 from projects.models import Flag
 from projects.tokens.access import describe_scope, find_visible_tokens, list_scope_projects
 from releases.requests.waiting import suspended
+from releases.safeguards.queries import get_safeguard_path
 
 RED, AMBER, GRAY = "red", "amber", "gray"
 _ORDER = (RED, AMBER, GRAY)
 MAX_ITEMS = 5
 MAX_NAMED_FLAGS = 2
-MAX_EXPECTATIONS = 1_000  # of those that are checked for the start page
+MAX_EXPECTATIONS = 1_000  # expectations checked for the start page
 VERY_SOON = timedelta(days=2)
-QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
+QUIET = timedelta(days=7)  # a flag not evaluated for this long is reported as such
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One thing to look at. ``action`` is the label of a link to ``url``.
+    """An item that needs attention. ``action`` is the label of a link to ``url``.
 
-    ``kind``: "expectation", "schedule", "stale", "overdue", "import", "token", "missing" or "sdk".
-    ``level``: "red" for what fails, "amber" for what will, "gray" for what can wait.
-    ``project``: the id of the only project that it concerns, "" if there are several or none.
+    ``kind``: "expectation", "schedule", "signal", "stale", "overdue", "import", "delivery", "token", "missing" or
+    "sdk".
+    ``level``: "red" if something fails, "amber" if it will fail, "gray" if it can wait.
+    ``project``: the id of the only project concerned; "" if there are several or none.
     """
 
     kind: str
@@ -65,19 +72,19 @@ class Attention:
 
     @property
     def key(self) -> str:
-        """The key that a dismissal is kept by: the item comes back when what it is ``about`` changes."""
+        """The key under which a dismissal is stored: the item reappears when ``about`` changes."""
         return sha256(orjson.dumps([self.kind, self.about])).hexdigest()[:16]
 
 
 def list_attention(caller: Caller) -> list[Attention]:
-    """The items, the most urgent first. About fifteen queries whatever the amount of data."""
+    """The items, the most urgent first. About fifteen queries regardless of the amount of data."""
     now = timezone.now()
     items = [item for source in _SOURCES for item in source(caller, now)]
     return sorted(items, key=lambda item: _ORDER.index(item.level))
 
 
 def _find_only_project(projects: Iterable[str]) -> str:
-    """The one project that all of these are, else ""."""
+    """The project if all are the same, else ""."""
     different = set(projects)
     return different.pop() if len(different) == 1 else ""
 
@@ -136,7 +143,7 @@ def _make_reason(cells: FlagCells, changed_at: datetime, now: datetime) -> str:
     if now - last_evaluated >= QUIET:
         return f"{name} has not been evaluated for {_format_days(now - last_evaluated)}"
     production = [cell for cell in cells.cells if cell.production]
-    if production and all(cell.share == 100 and not cell.conditional for cell in production):
+    if production and all(cell.share == 100 for cell in production):
         return f"{name} has been at 100 % for {_format_days(now - changed_at)}"
     return f"{name} is marked as stale"
 
@@ -178,7 +185,7 @@ def _describe_not_met(result: Checked) -> str:
 
 
 def _list_imports(caller: Caller, now: datetime) -> Iterator[Attention]:
-    """The caller's own pending imports; nobody else may confirm them."""
+    """The caller's own pending imports, which no other user may confirm."""
     runs = find_visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
     for run in runs.annotate(problems=F("preview__problemCount"), refusal=F("preview__refusal"))[:MAX_ITEMS]:
         blocked = bool(run.problems or run.refusal)
@@ -196,7 +203,7 @@ def _list_imports(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 
 def _list_schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
-    """Change requests that were not applied at their time."""
+    """Change requests that were not applied on schedule."""
     for request in suspended(caller).order_by("-schedule__at")[:MAX_ITEMS]:
         yield Attention(
             "schedule",
@@ -207,6 +214,37 @@ def _list_schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
             reverse("change-request", args=[request.project_id, request.pk]),
             about=[request.pk, request.schedule.pk],
             project=request.project_id,
+        )
+
+
+def _list_suspended_rules(caller: Caller, now: datetime) -> Iterator[Attention]:
+    """Rules of signals, such as kill switches, that another user has suspended by renewing the token."""
+    for rule in list_suspended_rules(caller).order_by("-suspended_at")[:MAX_ITEMS]:
+        yield Attention(
+            "signal",
+            RED,
+            f"Rule {rule.name} of {rule.source.name} does nothing",
+            f"{rule.suspended_by} replaced the token. Its author or an admin must save the rule again",
+            "Show source",
+            reverse("signal-source", args=[rule.source_id]),
+            about=[rule.pk, rule.suspended_at],
+            project=rule.project,
+        )
+
+
+def _list_deaf_safeguards(caller: Caller, now: datetime) -> Iterator[Attention]:
+    """Safeguards that wait for an alert which no source may tell them."""
+    for safeguard in list_deaf_safeguards(caller)[:MAX_ITEMS]:
+        project, flag, environment = get_safeguard_path(safeguard)
+        yield Attention(
+            "signal",
+            RED,
+            f"Safeguard {safeguard} of {flag} hears no alert",
+            f"{environment} · It needs a source of signals of kind Alertmanager whose token an admin has made",
+            "Show flag",
+            flag_url(project, flag),
+            about=[safeguard.pk],
+            project=project,
         )
 
 
@@ -246,6 +284,30 @@ def _format_ago(time: timedelta) -> str:
     return f"{pluralize(time.days, 'day')} ago" if time.days else "in the last 24 hours"
 
 
+def _list_failed_deliveries(caller: Caller, now: datetime) -> Iterator[Attention]:
+    """Integrations whose last delivery failed."""
+    if not caller.can(Permission.ADMIN):
+        return
+    failed = Q(deliveries__state=Delivery.State.FAILED, deliveries__sent_at__gte=now - QUIET)
+    counted = find_readable(caller).filter(enabled=True).annotate(failed=Count("deliveries", filter=failed))
+    for integration in counted.filter(failed__gt=0).order_by("pk")[:MAX_ITEMS]:
+        name, last = (
+            name_of(integration),
+            integration.deliveries.filter(state=Delivery.State.FAILED).latest("sent_at"),
+        )
+        yield Attention(
+            "delivery",
+            RED,
+            f"{pluralize(integration.failed, 'delivery', 'deliveries')} of {name} failed",
+            f"{integration.description}: {last.state_details}"
+            if integration.description
+            else last.state_details,
+            "Show deliveries",
+            f"{reverse('deliveries', args=[integration.pk])}?state={Delivery.State.FAILED}",
+            about=[integration.pk, integration.failed, str(last.sent_at)],
+        )
+
+
 # Applications -----------------------------------------------------------------------------------------------
 
 
@@ -269,7 +331,7 @@ def _list_old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 
 def _list_missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
-    """Flags that applications ask for though they do not exist."""
+    """Flags that applications request but that do not exist."""
     missing = list_missing_flags(caller)
     if not missing:
         return
@@ -289,7 +351,10 @@ def _list_missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
 _SOURCES: tuple[Callable[[Caller, datetime], Iterator[Attention]], ...] = (
     _list_expectations,
     _list_schedules,
+    _list_suspended_rules,
+    _list_deaf_safeguards,
     _list_imports,
+    _list_failed_deliveries,
     _list_tokens,
     _list_stale_flags,
     _list_missing_flags,

@@ -23,7 +23,7 @@ THEMES = ("light", "dark")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page listed in the navigation, for visitors who hold at least one of the permissions in ``needs`` anywhere."""
+    """A page in the navigation, for visitors with at least one of the permissions in ``needs`` anywhere."""
 
     label: str
     url: str
@@ -32,11 +32,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A navigation entry. If it has several pages, they are listed below it."""
+    """A navigation entry. Lists its pages below it if it has several."""
 
     label: str
     pages: tuple[Page, ...]
-    more_prefixes: tuple[str, ...] = ()  # URL prefixes that belong to the section, besides those of its pages
+    more_prefixes: tuple[str, ...] = ()  # further URL prefixes of the section, besides its pages
 
     def has(self, path: str) -> bool:
         return path.startswith((*self.more_prefixes, *(page.url for page in self.pages)))
@@ -77,6 +77,8 @@ def list_sections() -> tuple[Section, ...]:
                 Page("Side by side", reverse("playground-compare")),
                 Page("Who changes", reverse("who-changes")),
                 Page("Many users", reverse("users")),
+                Page("Who had it", reverse("assignments")),
+                Page("Which change did this", reverse("incidents")),
                 Page("Saved contexts", reverse("saved-contexts")),
                 Page("Expectations", reverse("expectations")),
             ),
@@ -145,7 +147,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 
 
 def list_sections_of(visitor: Caller) -> Iterator[tuple[Section, str]]:
-    """The sections that the visitor may open, each with the URL of its first page that they may open."""
+    """The sections that the visitor may open, each with the URL of its first accessible page."""
     for section in list_sections():
         if pages := list_pages(section, visitor):
             yield section, pages[0].url

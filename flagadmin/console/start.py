@@ -1,35 +1,48 @@
-"""The start page, and the choice of a theme."""
+"""The start page: first steps of an empty installation, inbox, favorites; and the choice of a theme."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
 from flagadmin.console.attention import Attention, list_attention
-from flagadmin.console.first_steps import find_first_steps
-from flagadmin.console.inbox import read_inbox, read_running_plans
 from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.document import Document
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from groups.console import ActionPage, ConsolePage, not_allowed
 from groups.permissions import Permission
+from playground.pages.changes import format_share
+from projects.applications.documents import find_readable_applications
+from projects.applications.sdk_versions import format_sdk
 from projects.console import flag_url, project_url
 from projects.flags.insights.evaluations import read_installation_usage
 from projects.flags.lists.cells import Cell, read_flag_cells
 from projects.flags.lists.rows import Toggle
 from projects.history.changes import change_page
 from projects.history.queries import readable_events
-from projects.models import FavoriteProject, Flag, Project
+from projects.models import ApplicationInstance, Environment, FavoriteProject, Flag, FlagEnvironment, Project
 from projects.projects.queries import annotate_flag_counts
+from releases.models import ChangeRequest
+from releases.plans.queries import running_plans
+from releases.plans.view import PlanView
+from releases.requests.conflicts import find_conflicts, name_request
+from releases.requests.impact import measure_impact
+from releases.requests.lapses import find_lapses
+from releases.requests.queries import visible_requests
+from releases.requests.waiting import read_drafts, scheduled_next, waiting_for
 
 MAX_PROJECTS, MAX_CHANGES, MAX_FAVORITES, MAX_CHOICES = 10, 8, 8, 20
-OPEN_ATTENTION = 5  # more of it unfolds
+OPEN_ATTENTION = 5  # items shown before the list unfolds
 DISMISSED, MAX_DISMISSED = "dismissed", 100  # in the session
 NO_CHANGES = [
     event.value
@@ -90,7 +103,7 @@ class StartPage(ConsolePage):
         )
 
     def creatable(self, projects: Sequence[Project]) -> list[tuple[str, str]]:
-        """The name of each shown project in which the caller may create flags, and the URL for it."""
+        """The shown projects in which the caller may create flags: names and URLs."""
         return [
             (project.name, project_url(project.pk, "flag-new"))
             for project in projects
@@ -111,11 +124,11 @@ class Dismiss(ActionPage):
         return ""
 
     def tell(self, done: str) -> None:
-        """The page says it."""
+        """Adds no message: the page shows the result."""
 
 
 def group_by_project(items: Sequence[Attention]) -> list[tuple[str, list[Attention]]]:
-    """The items of each project, by its name, that of the most urgent one first; last what concerns several or none."""
+    """The items by project name, starting with the most urgent; items of several projects or none come last."""
     names = dict(Project.objects.filter(pk__in={item.project for item in items}).values_list("pk", "name"))
     groups: dict[str, list[Attention]] = {}
     for item in items:
@@ -157,7 +170,7 @@ def toggle(flag: Flag, cell: Cell, caller: Caller) -> Toggle:
     return Toggle(cell.environment, cell.enabled, not may_toggle, asks=True)
 
 
-@csrf_exempt  # it only stores a color, and the form is also on pages without a session
+@csrf_exempt  # stores only a color, and the form is also on pages without a session
 def keep_theme(request: HttpRequest) -> HttpResponse:
     """Stores the theme in a cookie and redirects to the previous page. Raises MethodNotAllowed."""
     if request.method != "POST":
@@ -172,3 +185,128 @@ def keep_theme(request: HttpRequest) -> HttpResponse:
     elif theme == "system":
         response.delete_cookie("theme", samesite="Lax")
     return response
+
+
+MAX_WAITING, MAX_DRAFTS, MAX_SCHEDULED, MAX_RUNNING = 5, 5, 5, 5
+
+
+class Waiting(NamedTuple):
+    """A request with the contents of its row. ``share``: the users who change, "" if unknown. ``conflicts``: the number
+    of changes that no longer fit. Both are of now if someone waits for a decision; else ``share`` is the last one.
+    """
+
+    request: ChangeRequest
+    url: str
+    title: str
+    change_count: int
+    share: str
+    approvals: int
+    conflicts: int = 0
+
+
+def read_inbox(caller: Caller) -> dict[str, Any]:
+    """Reads the start page's data.
+
+    About ten queries, one or two for each environment with requests in review, and 20 for each request shown as waiting
+    for the caller.
+    """
+    waiting = waiting_for(caller, visible_requests(caller))
+    drafts = read_drafts(caller)
+    return {
+        "waiting": [
+            _compare_with_now(row)
+            for row in _make_rows(waiting.select_related("project", "author")[:MAX_WAITING])
+        ],
+        "waiting_count": waiting.count(),
+        "drafts": _make_rows(drafts.select_related("project", "author")[:MAX_DRAFTS]),
+        "scheduled": _make_rows(
+            scheduled_next(caller).select_related("project", "author", "schedule")[:MAX_SCHEDULED]
+        ),
+    }
+
+
+def read_running_plans(caller: Caller) -> list[PlanView]:
+    """Reads the plans, paused ones first, then those with the earliest next step. Two queries."""
+    plans = running_plans(caller).select_related("flag__project", "active").prefetch_related("milestones")
+    return [PlanView(plan, caller) for plan in plans.order_by("state", "look_at", "pk")[:MAX_RUNNING]]
+
+
+def _make_rows(requests: Iterable[ChangeRequest]) -> list[Waiting]:
+    requests = list(requests)
+    lapses = find_lapses(requests)
+    return [_make_row(request, lapses) for request in requests]
+
+
+def _make_row(request: ChangeRequest, lapses: Container[int]) -> Waiting:
+    changes, impact = list(request.changes.all()), request.impact
+    return Waiting(
+        request,
+        reverse("change-request", args=[request.project_id, request.pk]),
+        name_request(request),
+        len(changes),
+        _format_impact(impact),
+        sum(review.approved and review.pk not in lapses for review in request.reviews.all()),
+    )
+
+
+def _compare_with_now(row: Waiting) -> Waiting:
+    """Compares a request with the present, as its own page does. About 20 queries.
+
+    Measures users, up to a second, only if no process has seen the same states and nobody has reviewed them.
+    """
+    request, changes = row.request, list(row.request.changes.all())
+    share = ""
+    with suppress(ValidationError):
+        share = _format_impact(measure_impact(request, now=timezone.now()).document)
+    return row._replace(share=share, conflicts=sum(map(bool, find_conflicts(request, changes))))
+
+
+def _format_impact(impact: Document | None) -> str:
+    return format_share(impact["changed"], impact["users"]) if impact else ""
+
+
+FEW_FLAGS = 5  # an installation with more flags needs no first steps
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSteps:
+    """``instance``: the SDK seen last, with its application."""
+
+    instance: ApplicationInstance | None
+    flag: Flag | None
+    is_rolled_out: bool
+
+    @property
+    def done(self) -> Sequence[bool]:
+        return (self.instance is not None, self.flag is not None, self.is_rolled_out)
+
+    @property
+    def current(self) -> int:
+        """The number of the first open step; 4 if all are done."""
+        return next((number for number, is_done in enumerate(self.done, start=1) if not is_done), 4)
+
+    @property
+    def number_done(self) -> int:
+        return sum(self.done)
+
+    @property
+    def sdk(self) -> str:
+        return format_sdk(self.instance.sdk_version) if self.instance else ""
+
+
+def find_first_steps(caller: Caller, flags: QuerySet[Flag]) -> FirstSteps | None:
+    """Finds the first steps that are done with these flags; None if there is nothing left to show. At most four
+    queries.
+    """
+    if len(listed := list(flags.order_by("created_at")[:FEW_FLAGS])) == FEW_FLAGS:
+        return None
+    applications = find_readable_applications(caller).values("pk")
+    instances = ApplicationInstance.objects.filter(application_id__in=applications)
+    production = Environment.objects.filter(type=Environment.PRODUCTION).values("name")
+    in_production = FlagEnvironment.objects.filter(flag__in=listed, environment__in=production, enabled=True)
+    steps = FirstSteps(
+        instances.select_related("application").order_by("-seen_at").first(),
+        listed[0] if listed else None,
+        in_production.exists(),
+    )
+    return steps if steps.current <= 3 else None

@@ -1,4 +1,4 @@
-"""The style guide: every component of the console with its HTML. There only with DEBUG."""
+"""The style guide: every component of the console with its HTML. Available only with DEBUG."""
 
 from datetime import timedelta
 from typing import Any

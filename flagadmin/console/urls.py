@@ -1,10 +1,9 @@
-"""URLs of the console pages in this package. Each app has a `console_urls.py` for its own."""
+"""URLs of the console pages in this package. Each app has a `console_urls.py` of its own."""
 
 from django.conf import settings
 from django.urls import path
 
-from flagadmin.console.activity import ActivityPage
-from flagadmin.console.project_activity import ProjectActivityPage
+from flagadmin.console.activity import ActivityPage, ProjectActivityPage
 from flagadmin.console.search.page import SearchPage
 from flagadmin.console.start import Dismiss, StartPage, keep_theme
 from flagadmin.console.styleguide import StyleGuidePage

@@ -1,4 +1,4 @@
-"""The core app: what all other apps use. It has template tags and no models, and knows no flag."""
+"""The core app, which all other apps use. It has template tags but no models, and does not know about flags."""
 
 from django.apps import AppConfig
 from django.conf import settings

@@ -1,6 +1,6 @@
-"""How changes are made, beside what they change.
+"""How changes are made: options that apply to a change as a whole.
 
-Said once, where a request, a command or a task begins (`changing`), and read where it matters.
+The start of a request, command or task sets them (`changing`); code reads them where it needs them.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,23 +15,27 @@ from flagadmin.core.errors import Problem
 @dataclass(frozen=True)
 class ChangeOptions:
     comment: str | Callable[[], str] = ""
-    """Why: all audit events keep it. A function is called when there is an event to record."""
+    """The reason, stored in all audit events. A function is called when there is an event to record."""
     override_by: Any = None
-    """The caller who makes changes that break expectations, if they may. None: these are refused."""
+    """The caller who makes changes that break expectations, if permitted. None: such changes are refused."""
     skip_by: Any = None
-    """The caller who makes changes at once that need a change request, if they may. None: these are refused."""
+    """The caller who skips change requests, if permitted. None: changes that need one are refused."""
     approved_in: tuple[str, str] = ("", "")
-    """The project and the environment whose approved changes are made: they need no other change request."""
+    """The project and environment whose approved changes are applied. They need no other change request."""
+    approved_by: int | None = None
+    """The change request that is applied."""
     is_postponed: bool = False
-    """The changes are to be made later: a check refuses them, with `Refusal.settle` saying how."""
+    """The changes are for later: a check refuses them, and `Refusal.settle` schedules them."""
     keeps_unreadable: bool = False
-    """Values that SDKs cannot read are stored. Otherwise they are refused."""
+    """Whether values that SDKs cannot read are stored. Otherwise they are refused."""
     unreadable: list[Problem] | None = None
-    """A list to which these values are added, whether they are stored or not."""
-    ignores_legal_values: bool = False
-    """Constraints may have any value: what comes from elsewhere may be older than the limits of its fields."""
+    """A list that collects these values, whether they are stored or not."""
+    comes_from_elsewhere: bool = False
+    """The data comes from another server: constraints may have values that are not valid here, and percentages stay
+    unchanged.
+    """
     ignores_maintenance: bool = False
-    """For logins that create or update accounts, and for the startup of a server."""
+    """For logins that create or update accounts, and for the start of a server."""
 
 
 _DEFAULTS = ChangeOptions()
@@ -43,16 +47,26 @@ def get_change_options() -> ChangeOptions:
 
 
 def get_comment() -> str:
-    """Raises CommentRefused, ValidationError, if it is still to be read from a request."""
+    """The comment. Raises CommentRefused, ValidationError, if it has yet to be read from a request."""
     comment = _options.get().comment
     return comment if isinstance(comment, str) else comment()
 
 
 @contextmanager
 def changing(**options: Any) -> Iterator[None]:
-    """Sets these options for all that is changed meanwhile. The others stay as they are."""
+    """Sets these options for all changes made inside. The other options stay as they are."""
     token = _options.set(replace(_options.get(), **options))
     try:
         yield
     finally:
         _options.reset(token)
+
+
+def is_applied_to(project_id: str, environment: str) -> bool:
+    return find_applied_environment(project_id) == environment
+
+
+def find_applied_environment(project_id: str) -> str:
+    """The environment of the project in which approved changes are being made, "" if it is none."""
+    project, environment = get_change_options().approved_in
+    return environment if project == project_id else ""

@@ -1,4 +1,4 @@
-"""Encrypts what is stored with a key derived from SECRET_KEY; decrypts what its fallbacks encrypted, too."""
+"""Encrypts stored secrets with a key derived from SECRET_KEY. Also decrypts with the fallback keys."""
 
 from base64 import urlsafe_b64encode
 
@@ -8,7 +8,7 @@ from django.utils.crypto import salted_hmac
 
 
 def make_fernet(purpose: str) -> MultiFernet:
-    """One for each ``purpose``, so that no secret can be put in the place of another."""
+    """Makes a cipher for each ``purpose``, so that no secret can be put in the place of another."""
     keys = (
         salted_hmac(purpose, "", secret=key, algorithm="sha256").digest()
         for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

@@ -47,7 +47,7 @@ def integer(name: str, default: int, *, at_least: int = 0) -> int:
 
 
 def choice(name: str, default: str, *others: str) -> str:
-    """One of these words."""
+    """One of the allowed words."""
     value = text(name, default).lower()
     if value not in (default, *others):
         raise ImproperlyConfigured(f"{name} must be {', '.join(others)} or {default}, not {value!r}.")

@@ -32,7 +32,7 @@ class Problem:
 
 
 def join_path(path: str, part: str | int) -> str:
-    """``data`` and ``features`` are ``data.features``, that and 3 ``data.features[3]``."""
+    """Joins ``data`` and ``features`` to ``data.features``, and that and 3 to ``data.features[3]``."""
     if isinstance(part, int):
         return f"{path}[{part}]"
     return f"{path}.{part}" if path else part
@@ -131,7 +131,7 @@ class NoAccess(AppError):
 
     @classmethod
     def of_kind(cls, kind: str, accepted: Iterable[str]) -> "NoAccess":
-        """For a token of this kind, where only others are accepted."""
+        """The error for a token of this kind where only other kinds are accepted."""
         article = "an" if kind[0] in "aeiou" else "a"
         kinds = " or ".join(sorted(accepted))
         return cls(f"This is {article} {kind} token; this endpoint accepts {kinds} tokens only.")
@@ -176,13 +176,16 @@ class Conflict(AppError):
 
 
 class EditConflict(Conflict):
-    """409: the object has changed since the caller read it. ``current`` is its current document."""
+    """409: the object has changed since the caller read it. ``current`` is its current document.
+
+    ``words``: the message of this error, None for the default one.
+    """
 
     default_message = "This has changed since you opened this page. Nothing was saved."
 
     def __init__(self, current: Any, message: str | None = None) -> None:
         super().__init__(message)
-        self.current = current
+        self.current, self.words = current, message
 
 
 class PreconditionFailed(AppError):
@@ -215,7 +218,7 @@ class UnknownError(AppError):
 
 
 class BadGateway(AppError):
-    """502: the identity provider answered with something that is not valid."""
+    """502: the identity provider sent an invalid answer."""
 
     status = 502
     name = "BadGateway"
@@ -228,13 +231,20 @@ class ServiceUnavailable(AppError):
     default_headers = {"Retry-After": "5"}
 
 
+class Busy(ServiceUnavailable):
+    """503: no connection to the database was free in time, although it answers."""
+
+    default_message = "flagadmin is busy: all of its database connections are in use. Try again in a moment."
+    default_headers = {"Retry-After": "1"}
+
+
 class MaintenanceMode(ServiceUnavailable):
     default_message = "Maintenance mode is on: nothing can be changed until an admin ends it."
     default_headers = {"Retry-After": "60"}
 
 
 class NotConfirmed(ServiceUnavailable):
-    """503: a change that was made, but that the synchronous standby did not confirm in time."""
+    """503: the change was made, but the synchronous standby did not confirm it in time."""
 
     default_message = (
         "The standby of the database did not confirm this in time. The change is saved on the primary, but would be"
@@ -279,7 +289,7 @@ def _limit_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def collect_errors(*checks: Callable[[], object]) -> list[AppError]:
-    """The errors that these checks raise, to show why an operation is not possible without trying it."""
+    """The errors that these checks raise. Shows why an operation is not possible without trying it."""
     errors = []
     for check in checks:
         try:

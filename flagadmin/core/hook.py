@@ -1,4 +1,4 @@
-"""Functions that an app above provides for those below, which may not import it."""
+"""Functions that an app above provides for apps below, which may not import it."""
 
 from collections.abc import Callable
 from typing import Generic, ParamSpec, TypeVar
@@ -8,7 +8,7 @@ R = TypeVar("R")
 
 
 class Hook(Generic[P, R]):
-    """A function that an app above provides in ``AppConfig.ready``. Until then, it is the default."""
+    """A function that an app above provides in ``AppConfig.ready``. Until then, the default applies."""
 
     def __init__(self, default: Callable[P, R]) -> None:
         self._function = default

@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 
 
 class FreedContexts(DjangoTemplates):
-    """Django leaves each context in a reference cycle: with a list of a hundred thousand objects, that is 50 MB until
-    the garbage collector finds it.
+    """Frees contexts after rendering. Django leaves each in a reference cycle: with a list of a hundred thousand
+    objects, that is 50 MB until the garbage collector finds it.
     """
 
     def get_template(self, template_name: str) -> "FreedContextTemplate":

@@ -1,4 +1,4 @@
-"""Texts in sentences: numbers of things, lists of names, and what is too long to be shown whole."""
+"""Texts in sentences: numbers of things, lists of names, and shortened texts."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -13,7 +13,7 @@ def pluralize(number: int, one: str, many: str = "") -> str:
 
 
 def join_words(words: Iterable[str], *, comma: str = "") -> str:
-    """``a``, ``a and b``, ``a, b and c``. ``comma``: what stands before the "and" of three or more."""
+    """``a``, ``a and b``, ``a, b and c``. ``comma``: the text before the "and" of three or more."""
     words = list(words)
     if len(words) < 3:
         return " and ".join(words)

@@ -1,4 +1,4 @@
-"""Lets the demo's data have a past."""
+"""Dates the demo's changes in the past."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +13,9 @@ from flagadmin.core.http.logs import request_id
 
 @contextmanager
 def at(moment: datetime, request: str = "") -> Iterator[None]:
-    """Makes actions within it happen at that moment, as one change.
+    """Makes actions inside happen at that moment, as one change.
 
-    Only in a transaction, and for a process that does nothing else.
+    Use it only in a transaction, in a process that does nothing else.
     """
     real, token = timezone.now, request_id.set(request or f"demo-{moment:%Y%m%d%H%M%S}")
     setattr(timezone, "now", lambda: moment)  # noqa: B010 - mypy forbids the assignment

@@ -1,6 +1,6 @@
-"""The demo's integration, which is switched off and has sent something, and its monitoring, which has sent a signal.
+"""The demo's integration, switched off after some deliveries, and its monitoring source, which has sent a signal.
 
-Nothing is asked: the receiver would be on this machine, and nobody listens there.
+Nothing is sent: the receiver would be on this machine, where nothing listens.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ WEBHOOK: dict[str, Any] = {
     "onlyIfUsersChange": False,
 }
 SENT = 3
-"""The latest of its events, the last of which could not be sent."""
+"""The number of its latest events. Delivery of the last one failed."""
 REFUSED = "Webhook request failed: Connection refused."
 MATCH = {"labels.alertname": "CheckoutErrors"}
 RULES: list[dict[str, Any]] = [
@@ -67,7 +67,7 @@ ALERT: dict[str, Any] = {
 
 
 def add_connections(now: datetime, admin: User) -> None:
-    """Once, and only if there are none."""
+    """Adds them once, if there are none."""
     if Integration.objects.exists() or SignalSource.objects.exists():
         return
     caller = Caller(user=admin)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flagadmin.core.document import Document
+from playground.engine.operators import OPERATORS
 
 
 def when(context_name: str, operator: str, *values: str, **extra: Any) -> Document:
-    """A constraint. Some operators read ``value``, the others ``values``; this sets the right one."""
-    several = operator in ("IN", "NOT_IN", "STR_CONTAINS", "STR_STARTS_WITH", "STR_ENDS_WITH", "IN_CIDR")
+    """A constraint. Some operators read ``value``, others ``values``; this sets the right one."""
+    several = OPERATORS[operator].takes == "values"
     compared = {"values": list(values)} if several else {"value": values[0], "values": []}
     return {"contextName": context_name, "operator": operator, **compared, **extra}
 

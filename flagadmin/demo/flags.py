@@ -1,7 +1,7 @@
 """The demo's flags. They use every strategy, operator and reason at least once.
 
-For user 42 in production, there is one flag for each reason: off because of its bucket, a segment or its
-parent, undecided until an SDK evaluates it, and on with a variant.
+For user 42 in production, each reason has a flag: off because of its bucket, a segment or its parent, undecided until
+an SDK evaluates it, and on with a variant.
 """
 
 from collections.abc import Iterator
@@ -377,7 +377,7 @@ VISITOR = {"userId": "42", "plan": "pro", "appVersion": "4.5.1", "country": "NO"
 
 
 def tried_in_development() -> Iterator[DemoFlag]:
-    """The checkout's flags for the import that awaits review: one is new and two differ, the others are the same."""
+    """The checkout's flags for the import that awaits review: one is new, two differ, the others are unchanged."""
     changes: dict[str, DemoEnvironment] = {
         "apple-pay": on(
             everyone(

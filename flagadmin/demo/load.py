@@ -1,6 +1,6 @@
-"""Loads the demo data, most of it through the actions and the import. Running it again does not change existing data.
+"""Loads the demo data, mostly through the actions and the import. A second run changes no existing data.
 
-Grants, favorites and past usage are written directly.
+Writes grants, favorites and past usage directly.
 """
 
 import secrets
@@ -27,15 +27,18 @@ from flagadmin.demo.flags import (
     STRATEGY_TYPES,
     tried_in_development,
 )
-from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVORITE_FLAGS, FAVORITE_PROJECT, GROUPS
+from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVORITE_FLAGS, FAVORITE_PROJECT, GROUPS, REVIEWERS
 from flagadmin.demo.plans import add_plans
 from flagadmin.demo.usage import report_usage
 from groups.access import Caller
 from groups.groups.actions import NewGroup, create_group
 from groups.login.passwords import change_password
 from groups.models import ApiToken, Grant, Group, Role, User
+from groups.models.roles import HeldPermission
 from groups.people.actions import NewAccount, create_account
 from groups.people.personal_tokens import create_personal_token
+from groups.permissions import Permission
+from groups.roles.actions import create_role
 from importer.apply.execute import import_body as run_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
@@ -60,7 +63,7 @@ from projects.tokens.actions import NewToken, create_token
 
 KEY_NAME = "demo"
 KEY_LIFETIME = timedelta(days=30)
-DEFAULT = "default"  # the project that every installation has
+DEFAULT = "default"  # the initial project of every installation
 BEGAN = timedelta(days=210)
 SAVED = timedelta(days=20)  # after the first imports
 EXPIRING = "web-shop in production"
@@ -68,9 +71,9 @@ EXPIRING = "web-shop in production"
 
 @transactional
 def load_demo() -> User:
-    """Creates whatever demo data is missing, or nothing if it fails. Returns the demo's admin.
+    """Creates all missing demo data, or nothing if it fails. Returns the demo's admin.
 
-    The first time, its changes are spread over the weeks before now.
+    The first run spreads its changes over the past weeks.
     """
     now = timezone.now()
     caller, is_new = Caller.system(), not Project.objects.filter(id__in=PROJECTS).exclude(id=DEFAULT).exists()
@@ -81,6 +84,7 @@ def load_demo() -> User:
             if not Project.objects.filter(id=project_id).exists():
                 create_project({"id": project_id, "name": name, "description": description}, caller=caller)
         _make_groups(caller)
+        _make_reviewers(caller)
         _make_tokens(now, caller)
     if is_new:
         _make_first_imports(now)
@@ -102,7 +106,7 @@ def load_demo() -> User:
 
 
 def set_first_password(admin: User) -> str | None:
-    """Sets and returns a password, if the demo's admin has none and passwords are on. Otherwise returns None."""
+    """Sets and returns a password if the demo's admin has none and passwords are enabled. Otherwise returns None."""
     if admin.has_usable_password() or not settings.PASSWORD_LOGIN:
         return None
     password = secrets.token_urlsafe(12)
@@ -111,7 +115,7 @@ def set_first_password(admin: User) -> str | None:
 
 
 def create_key(admin: User, now: datetime) -> str:
-    """Creates an API token for the demo's admin. Earlier ones stay valid until they expire."""
+    """Creates an API token for the demo's admin. Earlier tokens stay valid until they expire."""
     name = f"{KEY_NAME} {now:%Y-%m-%d %H:%M:%S.%f}"
     _, secret = create_personal_token(admin, name=name, expires_at=now + KEY_LIFETIME, caller=Caller.system())
     return secret
@@ -158,7 +162,7 @@ def _make_saved_contexts(caller: Caller) -> None:
 
 
 def _make_first_imports(now: datetime) -> None:
-    """Each project's flags as they were at first, one import for each environment."""
+    """Imports each project's original flags, one import for each environment."""
     pipeline = story.make_caller(User.objects.get(username=story.IMPORTER))
     for number, (project, flags) in enumerate(
         sorted(FLAGS.items(), key=lambda item: -story.get_time_since_import(item[0]))
@@ -219,6 +223,18 @@ def _make_groups(caller: Caller) -> None:
         )
         for role, project in group.grants:
             Grant.objects.create(role=Role.objects.get(name=role), project_id=project, group=created)
+
+
+def _make_reviewers(caller: Caller) -> None:
+    name, description, project, people = REVIEWERS
+    if Role.objects.filter(name=name).exists():
+        return
+    permission = HeldPermission(Permission.APPROVE_CHANGE_REQUEST.value, "production")
+    role = create_role(
+        name, description=description, type=Role.Type.CUSTOM, permissions=[permission], caller=caller
+    )
+    for user in User.objects.filter(username__in=people):
+        Grant.objects.create(role=role, project_id=project, user=user)
 
 
 def _make_tokens(now: datetime, caller: Caller) -> None:

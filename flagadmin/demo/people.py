@@ -37,6 +37,9 @@ GROUPS = [
     ),
 ]
 
+REVIEWERS = "Reviewer", "Approves changes of production.", "checkout", ("aisha", "maria")
+"""A role that may approve change requests, its project, and the people who hold it there."""
+
 OWNERS = [
     ("checkout", "checkout-redesign", "group", "Checkout team"),
     ("checkout", "one-click-pay", "group", "Checkout team"),

@@ -1,4 +1,4 @@
-"""The demo's release plans: one that runs, and one that its safeguard has paused."""
+"""The demo's release plans: a running one, and one paused by its safeguard."""
 
 import math
 from collections.abc import Iterator
@@ -14,9 +14,7 @@ from releases.models import ReleasePlan, ReleaseTemplate
 from releases.plans.access import FlagPath
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import Steps, add_steps
-from releases.safeguards.actions import set_safeguard
-from releases.safeguards.chart_actions import set_chart
-from releases.safeguards.flag_actions import set_flag_safeguard
+from releases.safeguards.actions import set_chart, set_flag_safeguard, set_safeguard
 from releases.safeguards.serializers import SafeguardBody
 from releases.templates.actions import create_template
 
@@ -28,7 +26,7 @@ WHY = "Failed payments above 0.05: 0.0594 now."
 
 
 def add_plans(now: datetime, caller: Caller) -> None:
-    """Adds the plans once. The flags' results stay as they are: each plan is at the share that its flag has."""
+    """Adds the plans once. The flags' results do not change: each plan is at its flag's current percentage."""
     if ReleasePlan.objects.exists() or ReleaseTemplate.objects.exists():
         return
     with at(now - 30 * DAY, "demo-template"):
@@ -44,7 +42,7 @@ def add_plans(now: datetime, caller: Caller) -> None:
 
 
 def _add_charts(place: FlagPath, moment: datetime, caller: Caller) -> None:
-    """A chart of the flag, a safeguard of the flag itself, and a chart for everybody."""
+    """Adds a chart of the flag, a safeguard of the flag, and a chart for everyone."""
     chart = {"title": "Failed payments", "yAxisMin": "zero", "labelSelectors": {}}
     chart |= {"metricName": _name_metric(place), "aggregationMode": "avg", "timeRange": "day"}
     with at(moment, f"demo-charts-{place.feature}"), changing(skip_by=Caller.system()):
@@ -95,7 +93,7 @@ def _name_metric(place: FlagPath) -> str:
 
 
 def _make_points(place: FlagPath, begin: datetime, now: datetime) -> Iterator[ImpactPoint]:
-    """A gauge every ten minutes. That of the paused plan rises in the last hours."""
+    """A gauge value every ten minutes. The paused plan's values rise in the last hours."""
     labels = orjson.dumps({"appName": "web-shop", "environment": "production"}).decode()
     minutes = int((now - begin).total_seconds() // 60)
     start = begin.replace(second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""The demo has change requests: production of the checkout takes them by what they do, and has some in each state."""
+"""The demo's change requests: the checkout's production requires them, depending on the change; one in each state."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ RULES = [
     {"condition": "onlyTurnsOff", "requiredApprovals": 0},
     {"condition": "changesUsers", "percent": 5, "requiredApprovals": 2},
 ]
-"""No approval for turning off, two beyond 5 % of users, one for the rest."""
+"""No approval for turning off, two beyond 5 % of users, one for everything else."""
 State = ChangeRequest.State
 Who = Callable[[str], Caller]
 
@@ -58,7 +58,7 @@ def _roll_out(flag: str, percent: int | str) -> ProposedChange:
 
 
 def _save(flag: str, percent: int | str, caller: Caller) -> None:
-    """Saves without a request."""
+    """Saves without a change request."""
     values = _roll_out(flag, percent).payload
     with changing(skip_by=caller):
         members = {"parameters": values["parameters"]}

@@ -32,7 +32,7 @@ from projects.strategies.actions import update_strategy
 IMPORTER = "ci-pipeline"
 PORTAL = "legacy-portal"
 
-# Flags as the first import brought them, where people changed something since.
+# Flags in their first imported form, for the flags that people have changed since.
 _EARLIER: dict[str, DemoEnvironment] = {
     "checkout-redesign": on(rollout(5)),
     "one-click-pay": on(rollout(50)),
@@ -78,12 +78,12 @@ def list_second_import() -> list[DemoFlag]:
 
 
 def get_time_since_import(project: str) -> timedelta:
-    """Returns how long before now the project's flags were imported first."""
+    """Returns the time since the first import of the project's flags."""
     return timedelta(days=200) if project == PORTAL else timedelta(days=37, hours=3)
 
 
 def make_earlier(flag: DemoFlag) -> DemoFlag:
-    """The flag as it was imported first."""
+    """The flag in its first imported form."""
     changed: Document = {"production": _EARLIER.get(flag.name, flag.production)}
     if flag.name == _TRIED_IN_NORWAY:
         changed["development"] = flag.production
@@ -95,7 +95,7 @@ def make_earlier(flag: DemoFlag) -> DemoFlag:
 
 
 class Step(NamedTuple):
-    """``ago``: how long before now ``person`` did this."""
+    """``ago``: the time since ``person`` did this."""
 
     ago: timedelta
     person: str
@@ -103,12 +103,12 @@ class Step(NamedTuple):
 
 
 def make_caller(user: User) -> Caller:
-    """Somebody who may do anything, such as what they no longer may."""
+    """A caller with all permissions, also for actions that the person may no longer perform."""
     return Caller(user=user, rights=EVERYTHING)
 
 
 def tell(now: datetime, import_storefront: Callable[[Caller], object]) -> None:
-    """Does every step as its person, at its time."""
+    """Performs every step as its person, at its time."""
     users = User.objects.in_bulk(field_name="username")
     for ago, person, act in sorted(_list_steps(import_storefront), key=lambda step: -step.ago):
         with at(now - ago):

@@ -7,21 +7,21 @@ from zlib import crc32
 from flagadmin.core.document import Document
 from flagadmin.demo.flags import FLAGS
 from flagadmin.demo.people import USAGE, DemoUsage
+from projects.applications.cleanup import refresh_totals
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
-from projects.applications.usage_sums import refresh_totals
 from projects.models import Flag, FlagLastSeen, UsageDay, UsageHour
 
 HOURS, DAYS = 26, 30
-# Calls by hour of the day (UTC), in per cent of the busiest.
+# Calls by hour of the day (UTC), in percent of the busiest hour.
 _BY_HOUR = (22, 16, 12, 10, 9, 12, 21, 38, 58, 74, 83, 88, 92, 89, 86, 90, 95, 100, 98, 87, 72, 56, 42, 30)
-_CALLS = 400  # of an instance in the busiest hour
+_CALLS = 400  # per instance in the busiest hour
 _FLAGS = {flag.name: flag for flags in FLAGS.values() for flag in flags}
 _LONG_AGO = {("small-cart-hint", "production"): timedelta(days=41)}
 
 
 def report_usage(now: datetime) -> None:
-    """Brings the instances online. Hours and days without numbers get theirs."""
+    """Brings the instances online, and adds numbers for the hours and days without any."""
     report = _make_online_report(now)
     known = set(UsageHour.objects.order_by().values_list("hour", flat=True).distinct())
     for use in USAGE:
@@ -65,7 +65,7 @@ def _add_hour(report: UsageReport, use: DemoUsage, hour: datetime, now: datetime
 
 
 def _list_days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
-    """The days before those that the hours cover."""
+    """The days before the period that the hours cover."""
     sums: dict[tuple[str, str, datetime], int] = {}
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     for use in USAGE:
@@ -95,7 +95,7 @@ def _count_calls(use: DemoUsage, flag: str, at: datetime) -> int:
 
 
 def _count(flag: str, environment: str, calls: int) -> Count:
-    """Counts how many of the calls were on, and the variants they got."""
+    """Counts how many of the calls were on, and their variants."""
     state = getattr(_FLAGS[flag], environment)
     if not state.enabled:
         return Count(no=calls)
@@ -115,7 +115,7 @@ def _read_share(strategy: Document) -> int:
 
 
 def _split(variants: list[Document], calls: int) -> dict[str, int]:
-    """Splits by weight, a little off, as measured numbers are."""
+    """Splits calls by weight, slightly off, as measured numbers are."""
     total = sum(variant["weight"] for variant in variants)
     return {
         variant["name"]: round(calls * variant["weight"] / total * (98 + 4 * (index % 2)) / 100)

@@ -1,4 +1,4 @@
-"""Shows the commands of `flagadmin.client` among Django's, for help and reference. `flagadmin.command` runs them."""
+"""Lists the commands of `flagadmin.client` with Django's, for help and reference. `flagadmin.command` runs them."""
 
 from typing import Any
 

@@ -1,15 +1,17 @@
-"""Base classes for the Django admin site ("Raw records"): for looking everything up and fixing data.
+"""Base classes for the Django admin site ("Raw records"), which shows all data and fixes it.
 
-A ``ModelAdmin`` here does not save or delete rows itself. Its ``create``, ``change`` and ``remove`` call
-actions, so that locks, rules, permissions, audit events and revisions are the same as in the API. An operation
-whose attribute is None is not offered.
+A ``ModelAdmin`` here does not save or delete rows itself. Its ``create``, ``change`` and ``remove`` call actions, so
+that locks, rules, permissions, audit events and revisions are the same as in the API. It does not offer an operation
+whose attribute is None.
 
-* ``SubjectAdmin`` (``subjects.py``): rows of a subject whose actions are all called alike, which most are.
-* ``ActionModelAdmin`` and ``ActionInline``: rows whose actions are called in their own way.
+* ``SubjectAdmin``: rows whose actions follow the usual signatures, as most do.
+* ``ActionModelAdmin`` and ``ActionInline``: rows whose actions have other signatures.
 * ``ReadOnlyModelAdmin``: rows that are only shown. ``admin.site.register(Model, ReadOnlyModelAdmin, …)`` suffices.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -23,7 +25,7 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.save_anyway import ask_what_to_do, changing_as_asked
+from flagadmin.core.change_checks.override import ask_what_to_do, changing_as_asked
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, get_rejected_form
 from flagadmin.core.errors import AppError, Problem, ValidationError, collect_errors
@@ -31,18 +33,19 @@ from flagadmin.core.templatetags.moments import exact
 from groups.access import Caller
 from groups.admin_site.forms import (
     ActionModelForm,
+    BoundedFormAdmin,
     DateTimePicker,
     PrettyJsonField,
+    find_long_fields,
     list_sentences,
     validate_body,
 )
-from groups.admin_site.sizes import BoundedFormAdmin, find_long_fields
 from groups.authentication import get_caller
 
 MAX_NEW_ROWS = 50  # rows per inline formset
 MAX_WARNINGS = 5
 Step = tuple[Callable[..., object], Any]
-"""What creates, changes or removes a row, and the row."""
+"""A function that creates, changes or removes a row, and the row."""
 
 
 class AdminActions:
@@ -71,7 +74,7 @@ class AdminActions:
             setattr(obj, name, validate_body(body, getattr(obj, name), name, many=True))
 
     def values(self, obj: Any, names: Collection[str]) -> dict[str, Any]:
-        """The values of these fields, as actions take them: by column, ``project_id`` for ``project``."""
+        """The values of these fields as actions take them: by column, such as ``project_id`` for ``project``."""
         fields = [field for field in obj._meta.concrete_fields if field.name in names]
         return {field.attname: getattr(obj, field.attname) for field in fields}
 
@@ -80,11 +83,11 @@ class AdminActions:
         if field is not None and db_field.name in self.extra_help_texts:
             field.help_text = self.extra_help_texts[db_field.name]
         if isinstance(db_field, TextField) and db_field.null:
-            field.empty_value = None  # as Django has it for a CharField
+            field.empty_value = None  # Django's value for a CharField
         return field
 
     def may_change(self, obj: Any) -> bool:
-        """Whether changes of this row are offered. For an inline, it is the row that the page shows."""
+        """Whether this row can be changed here. For an inline, the row is the one shown on the page."""
         return True
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -256,7 +259,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
 
 def make_time_column(model: type[Model], name: Any) -> Any:
-    """A column of times as on the other pages, in the browser's zone; any other column as it is."""
+    """A column of times in the browser's zone, as on the other pages; leaves other columns unchanged."""
     field = next((field for field in model._meta.concrete_fields if field.name == name), None)
     if not isinstance(field, DateTimeField):
         return name
@@ -271,7 +274,7 @@ def make_time_column(model: type[Model], name: Any) -> Any:
 
 
 class BoundedInlineFormSet(BaseInlineFormSet):
-    """A formset with an upper limit on its rows, whatever number the submitted form claims to contain."""
+    """A formset with an upper limit on its rows, whatever number the submitted form claims."""
 
     page: ClassVar[Any] = None
 
@@ -284,13 +287,13 @@ class ActionInline(AdminActions, admin.StackedInline):
     """An inline whose rows are created, changed and deleted through their own actions."""
 
     extra = 0
-    offered: ClassVar[tuple[type[Model], ...]] = ()  # models whose rows other fields than its own offer
+    offered: ClassVar[tuple[type[Model], ...]] = ()  # models whose rows are also edited in other fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) and self.may_change(obj)
 
     def order(self, steps: Iterable[Step]) -> Iterable[Step]:
-        """The steps that save the rows, in the order in which they are made."""
+        """Orders the steps that save the rows."""
         return steps
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
@@ -329,3 +332,43 @@ def make_bulk_action(
     run.__name__ = name
     # "view" rather than "change": archived flags cannot be changed but can be revived.
     return admin.action(description=description, permissions=["view"])(run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The actions of a subject. Actions on one row take its primary key; new and changed values are given by column."""
+
+    create: Callable[..., Model] | None = None
+    update: Callable[..., object]
+    delete: Callable[..., object]
+    lock: Callable[[Caller, Any], object]
+    check: Callable[[Any], object] | None = None
+    deletion_checks: tuple[Callable[[Any], object], ...] = ()
+
+
+class SubjectAdmin(ActionModelAdmin):
+    """Creates, changes and deletes rows through the actions of their subject."""
+
+    subject: ClassVar[Subject]
+
+    def lock(self, obj: Any, caller: Caller) -> object:
+        return self.subject.lock(caller, obj.pk)
+
+    def check_values(self, obj: Any, form: forms.ModelForm) -> None:
+        super().check_values(obj, form)
+        if self.subject.check is not None:
+            self.subject.check(obj)
+
+    def create(self, obj: Any, form: Any, caller: Caller) -> Any:
+        assert self.subject.create is not None
+        return self.subject.create(self.values(obj, form.cleaned_data), caller=caller)
+
+    def change(self, obj: Any, form: Any, caller: Caller) -> None:
+        if changes := self.values(obj, form.changed_data):
+            self.subject.update(obj.pk, changes, caller=caller)
+
+    def remove(self, obj: Any, form: Any, caller: Caller) -> None:
+        self.subject.delete(obj.pk, caller=caller)
+
+    def deletion_checks(self, obj: Any, caller: Caller) -> Iterable[Callable[[], object]]:
+        return [partial(check, obj) for check in self.subject.deletion_checks]

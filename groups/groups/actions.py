@@ -1,6 +1,7 @@
 """Actions on groups: create, update, change members, delete. They require the Admin role."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict
@@ -11,6 +12,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
@@ -21,8 +23,15 @@ from flagadmin.core.errors import (
     collect_errors,
 )
 from groups.access import Caller
+from groups.groups.approvals import (
+    Place,
+    check_approvers_left,
+    check_approvers_without_group,
+    find_approvals,
+    list_places_with_approvers,
+)
 from groups.models import Grant, Group, GroupMembership, User
-from groups.people.last_admin import check_admins_without_group, keeping_admins
+from groups.people.actions import check_admins_without_group, keeping_admins
 from groups.permissions import Permission
 from groups.roles.rules import find_root_role_id
 
@@ -114,7 +123,7 @@ def change_members(
     by_provider: bool = False,
     caller: Caller,
 ) -> Group:
-    """Adds and removes members; the others are neither locked nor read, and its event has only those that change.
+    """Adds and removes members. Neither locks nor reads the others; the event lists only the changed members.
 
     Raises the errors of update_group.
     """
@@ -132,8 +141,9 @@ def change_members(
             problems.append(_make_fixed_members_problem())
         members = _lock_members(sorted(to_add), problems)
         check_problems(problems)
-        group.memberships.filter(user_id__in=to_remove).delete()
-        _add_members(group, members, caller)
+        with _keeping_approvers(group, by_provider=by_provider or not to_remove):
+            group.memberships.filter(user_id__in=to_remove).delete()
+            _add_members(group, members, caller)
     document = group.document(with_members=False)
     event = Event(
         type=EventType.GROUP_UPDATED,
@@ -145,6 +155,17 @@ def change_members(
     return group
 
 
+@contextmanager
+def _keeping_approvers(group: Group, *, by_provider: bool) -> Iterator[None]:
+    """Wraps a manual change of members. Raises InvalidOperation at its end if an environment has no approver left.
+
+    Changes by the identity provider always take effect at once.
+    """
+    places = [] if by_provider else list_places_with_approvers(group.pk)
+    yield
+    check_approvers_left(places)
+
+
 def _make_fixed_members_problem() -> Problem:
     return Problem("users", "The members of a SCIM group come from the identity provider.")
 
@@ -153,15 +174,23 @@ def _make_fixed_members_problem() -> Problem:
 def delete_group(group_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Deletes a group with its memberships and grants. Users, projects and roles stay.
 
-    Raises NoAccess, NotFound, EditConflict, InvalidOperation (it is the last that grants the Admin role).
+    Raises NoAccess, NotFound, EditConflict, InvalidOperation (the last group that grants the Admin role, or the only
+    approvers of an environment).
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id, for_deletion=True)
         current = group.document()
         check_expected(expected, current)
+        check_approvers_without_group(group)
+        places = find_approvals(group.pk).places
         before = {
             **current,
+            **(
+                {"approves": [f"{project}:{environment}" for project, environment in places]}
+                if places
+                else {}
+            ),
             "grants": list(group.grants.order_by("project_id", "role_id").values("project_id", "role_id")),
             "ownedFlags": list(group.owned_flags.order_by("name").values_list("name", flat=True)),
         }
@@ -173,13 +202,14 @@ def delete_group(group_id: int, *, expected: Expected = None, caller: Caller) ->
 class GroupDeletion:
     """The consequences of deleting a group: its members, its grants, and the members left without any access.
 
-    ``blockers`` are the reasons why the group cannot be deleted.
+    ``approvals`` are the places that name it as approvers; ``blockers`` are the reasons why it cannot be deleted.
     """
 
     group: Group
     members: list[User]
     grants: list[Grant]  # with role and project loaded
     losing_all: list[User]
+    approvals: Sequence[Place]
     blockers: list[AppError]
 
 
@@ -191,8 +221,10 @@ def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
     losing_all = (
         [user for user in _find_without_other_access(group) if user.is_active] if gives_anything else []
     )
-    blockers = collect_errors(partial(check_admins_without_group, group, caller))
-    return GroupDeletion(group, members, grants, losing_all, blockers)
+    blockers = collect_errors(
+        partial(check_admins_without_group, group, caller), partial(check_approvers_without_group, group)
+    )
+    return GroupDeletion(group, members, grants, losing_all, find_approvals(group.pk).places, blockers)
 
 
 def _find_without_other_access(group: Group) -> QuerySet[User]:
@@ -229,8 +261,9 @@ def _apply_changes(group: Group, changes: GroupChanges, caller: Caller, *, by_pr
     _check_group(group, problems)
     group.save()
     if member_ids is not None:
-        group.memberships.filter(user_id__in=present_ids - member_ids).delete()
-        _add_members(group, member_ids - present_ids, caller)
+        with _keeping_approvers(group, by_provider=by_provider or present_ids <= member_ids):
+            group.memberships.filter(user_id__in=present_ids - member_ids).delete()
+            _add_members(group, member_ids - present_ids, caller)
 
 
 def _lock_members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
@@ -262,5 +295,17 @@ def _check_group(group: Group, problems: list[Problem]) -> None:
         problems.append(Problem("name", "A group needs a name."))
     problems += length_problems(group, name="name", external_id="externalId")
     check_problems(problems)
-    if Group.objects.filter(name=group.name).exclude(pk=group.pk or 0).exists():
-        raise NameExists(f"A group named {group.name} already exists.")
+    if not Group.objects.filter(pk=group.pk, name=group.name).exists():
+        _check_name(group)
+
+
+def _check_name(group: Group) -> None:
+    """Raises NameExists if another group has the name. Ignores case, like user names.
+
+    There is no unique index: groups of earlier versions may differ only in case, and a migration reports them. The lock
+    makes concurrent transactions with the same name wait.
+    """
+    execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"group {group.name.lower()}"])
+    others = Group.objects.filter(name__iexact=group.name).exclude(pk=group.pk or 0)
+    if taken := others.values_list("name", flat=True).first():
+        raise NameExists(f"A group named {taken} already exists.")

@@ -9,12 +9,12 @@ from django.contrib import admin
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
-from groups.admin_site.base import ActionInline
-from groups.admin_site.subjects import Subject, SubjectAdmin
+from groups.admin_site.base import ActionInline, Subject, SubjectAdmin
 from groups.groups import actions
 from groups.groups.actions import NewGroup
+from groups.groups.approvals import check_approvers_without_group
 from groups.models import Group, GroupMembership
-from groups.people.last_admin import check_admins_without_group, lock_admins
+from groups.people.actions import check_admins_without_group, lock_admins
 from groups.roles.admin import OnlyRootRoles
 
 
@@ -74,3 +74,4 @@ class GroupAdmin(OnlyRootRoles, SubjectAdmin):
 
     def deletion_checks(self, obj: Group, caller: Caller) -> Any:
         yield partial(check_admins_without_group, obj, caller)
+        yield partial(check_approvers_without_group, obj)

@@ -9,9 +9,9 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import Body, ListOf, Texts
-from flagadmin.core.http.ids import path_id
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.responses import iso
 from groups.authentication import ApiRequest
 from groups.groups import actions
 from groups.groups.queries import access_group, read_groups

@@ -21,5 +21,5 @@ class OneGroup(ConsolePage):
         return self.kwargs["group_id"]
 
     def group(self) -> Group:
-        """The group, without its members: there may be many. Raises NoAccess, NotFound."""
+        """The group without its members, of whom there may be many. Raises NoAccess, NotFound."""
         return access_group(self.caller, self.group_id, with_members=False)

@@ -10,16 +10,17 @@ from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter, Listing
+from flagadmin.core.lists.pages import MAX_NAMES, Column, Filter, Listing
+from flagadmin.core.wording import join_words, list_some, pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.groups import actions
-from groups.groups.actions import GroupChanges, NewGroup
+from groups.groups.actions import GroupChanges, GroupDeletion, NewGroup
+from groups.groups.approvals import describe_places
 from groups.groups.console import GROUPS, OneGroup, group_url
-from groups.groups.deletion_summary import describe_deletion, list_members
 from groups.groups.queries import read_groups
 from groups.models import Group, GroupMembership, User
 from groups.models.people import GroupDocument
-from groups.people.choices import find_account_by_name, list_root_role_choices, suggest_accounts
+from groups.people.console import find_account_by_name, list_root_role_choices, suggest_accounts
 from groups.permissions import Permission
 
 
@@ -217,6 +218,7 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
             "names": list_members(plan),
             "removed_items": [f"the group {name}"]
             + [f"the role {grant.role} in {grant.project_id}, held through it" for grant in plan.grants]
+            + [f"its place among the approvers of {describe_places([place])}" for place in plan.approvals]
             + ([f"the root role {plan.group.root_role}, held through it"] if plan.group.root_role else []),
             "kept": "People, projects and roles stay.",
             "button": f"Delete group {name}",
@@ -229,3 +231,60 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
         name = self.group().name
         actions.delete_group(self.group_id, caller=self.caller)
         return f"Deleted group {name}.", reverse("groups")
+
+
+NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+
+
+def describe_deletion(plan: GroupDeletion) -> str:
+    """Describes the consequences, such as ``Beta has 3 members. They lose Member in shop. One has no other
+    access …``
+    """
+    group, count = plan.group, len(plan.members)
+    if not count:
+        return f"{group.name} has no members. Nobody loses access. {_describe_flags(group)}".rstrip()
+    has = f"{group.name} has {pluralize(count, 'member')}."
+    return " ".join(
+        filter(None, (has, _describe_roles(plan), _describe_losses(plan), _describe_flags(group)))
+    )
+
+
+def list_members(plan: GroupDeletion) -> list[tuple[str, str]]:
+    """(member, note) for up to MAX_NAMES members; members who lose all access come first."""
+    losing_ids = {user.pk for user in plan.losing_all}
+    hidden = len(plan.members) - MAX_NAMES
+    members = sorted(plan.members, key=lambda user: user.pk not in losing_ids)
+    lines = [
+        (
+            user.display_name,
+            "will see no project" if user.pk in losing_ids else "disabled" * (not user.is_active),
+        )
+        for user in members[:MAX_NAMES]
+    ]
+    return [*lines, (f"and {hidden:,} more", "")] if hidden > 0 else lines
+
+
+def _describe_roles(plan: GroupDeletion) -> str:
+    roles = [f"{grant.role} in {grant.project_id}" for grant in plan.grants]
+    if plan.group.root_role is not None:
+        roles.insert(0, f"{plan.group.root_role} everywhere")
+    if not roles:
+        return "It gives them no role, so nobody loses access."
+    lost = list_some(roles, MAX_NAMES) if len(roles) > MAX_NAMES else join_words(roles)
+    return f"They lose {lost}."
+
+
+def _describe_losses(plan: GroupDeletion) -> str:
+    count, all_of = len(plan.losing_all), len(plan.members)
+    if not count:
+        return ""
+    if all_of == 1:
+        return "That member has no other access and will see no project."
+    number = NUMBERS[count] if count < len(NUMBERS) else str(count)
+    has = "has" if count == 1 else "have"
+    return f"{number} of them {has} no other access and will see no project."
+
+
+def _describe_flags(group: Group) -> str:
+    owned = group.owned_flags.count()
+    return f"It owns {pluralize(owned, 'flag')}, which will have no owner." if owned else ""

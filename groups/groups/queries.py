@@ -1,6 +1,6 @@
 """Reads groups."""
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from flagadmin.core.db.lookups import get_or_404
 from groups.access import Caller
@@ -12,6 +12,14 @@ def read_groups(caller: Caller) -> QuerySet[Group]:
     """All groups with their members and grants. Raises NoAccess."""
     caller.check_any(ROLE_READERS)
     return Group.objects.prefetch_related("memberships__user", "grants__role")
+
+
+def find_offered_groups(caller: Caller) -> QuerySet[Group]:
+    """The groups whose names the caller may see: all, or their own and those with a role in a project they read."""
+    if any(map(caller.can, ROLE_READERS)) or caller.readable_projects is None:
+        return Group.objects.all()
+    own = Q(memberships__user=caller.id or 0) | Q(grants__project__in=caller.readable_projects)
+    return Group.objects.filter(pk__in=Group.objects.filter(own).values("pk"))
 
 
 def access_group(caller: Caller, group_id: int, *, with_members: bool = True) -> Group:

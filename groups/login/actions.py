@@ -17,8 +17,8 @@ WRONG_CREDENTIALS = "Wrong user name or password."
 def check_login(name: str, password: str, *, address: str) -> User:
     """The user with this user name or email address, if the password is correct.
 
-    Raises TooManyRequests or AuthenticationRequired. Message and timing do not reveal which of the two was
-    wrong.
+    Raises TooManyRequests or AuthenticationRequired. Message and timing do not reveal whether the name or the
+    password was wrong.
     """
     attempt = Attempt.of(User.objects.named(name), name, address)
     count_attempt(attempt)
@@ -47,7 +47,7 @@ def _record_failure(user: User | None, address: str) -> None:
 
 @transactional
 def record_refusal(label: str, reason: str, *, address: str) -> None:
-    """Records that somebody whom the identity provider knows was not let in."""
+    """Records that a person known to the identity provider was refused."""
     log_failure(address, f"the identity provider's {label}: {reason}")
     after = {"address": address, "how": "provider", "reason": reason}
     record(Event(type=EventType.USER_LOGIN_FAILED, subject=label, after=after), actor=Caller.system())

@@ -1,6 +1,6 @@
-"""/auth/: logging in with a password and choosing a new one, for scripts written for the reference server.
+"""/auth/: logs in with a password and sets a new one, for scripts written for the reference server.
 
-The session is the console's: the same throttle, second factor and cookie. Writes with it need the CSRF token.
+The session is the console's, with the same throttle, second factor and cookie. Writes with it need the CSRF token.
 """
 
 from collections.abc import Iterator
@@ -22,15 +22,14 @@ from flagadmin.core.errors import (
     ValidationError,
     check_problems,
 )
-from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.request_metrics import get_client_address
 from groups.login.actions import check_login
 from groups.login.flow import begin_login
-from groups.login.invitations import choose_password, find_invited_user, request_reset
+from groups.login.passwords import choose_password, find_invited_user, request_reset
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import User
-from groups.open_views import OpenView
 from groups.people.serializers import (
     AccountRecord,
     PasswordBody,
@@ -41,6 +40,7 @@ from groups.people.serializers import (
 from groups.second_factor.actions import record_wrong_code
 from groups.second_factor.codes import check_code
 from groups.sessions.store import read_sessions
+from groups.viewsets import OpenView
 
 CODE_NEEDED = (
     "This account has a second factor. Send a code of its app, or a recovery code, as code. "
@@ -123,7 +123,7 @@ def begin_session(request: HttpRequest, user: User, code: str | None) -> None:
 
 @contextmanager
 def refusing_links() -> Iterator[None]:
-    """An unknown link is a wrong credential here: 401."""
+    """Reports an unknown link as a wrong credential: 401."""
     try:
         yield
     except NotFound as error:
@@ -183,9 +183,10 @@ class PasswordEmailView(OpenView):
         responses={200: None, 403: refusal(403, name="InvalidOperationError"), 429: refusal(429)},
     )
     def post(self, request: Request) -> Response:
-        """Send a link to a new password, if somebody has this email address.
+        """Send a link for a new password, if an account has this email address.
 
-        The answer is the same if nobody has. Refused if the server sends no email: an admin can create a link.
+        The answer is the same without such an account. Refused if the server sends no email: an admin can create a
+        link.
         """
         email = self.validated(EmailBody)["email"]
         request_reset(email, address=get_client_address(request._request))

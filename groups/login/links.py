@@ -1,9 +1,15 @@
-"""One-time links for logging in and for creating the first account. Only their hashes are stored."""
+"""One-time links for logging in and for creating the first account, and the emails that contain them.
 
+Only hashes of the links are stored.
+"""
+
+import logging
 import secrets
+import smtplib
 from datetime import timedelta
 
 from django.conf import settings
+from django.core.mail import EmailMessage, get_connection
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import get_script_prefix, reverse
@@ -25,9 +31,9 @@ PATH = "login/link/"
 LIFETIME = timedelta(minutes=15)
 INVITE_LIFETIME = timedelta(hours=24)
 SETUP_LIFETIME = timedelta(hours=24)
-# Links of this kind work even if password login is off: only who may use the shell can create one.
+# Links of this kind work even if password login is off: creating one requires shell access.
 SHELL = "shell-"
-# For people who have forgotten their password: using such a link ends the old one.
+# For people who have forgotten their password: using such a link invalidates the old one.
 RESET = "reset-"
 RESET_LIFETIME = timedelta(hours=1)
 GONE = "This link has already been used or has expired. Ask for a new one."
@@ -36,14 +42,14 @@ _SETUP_LOCK = 5_172_032
 
 
 def make_absolute_url(request: HttpRequest, path: str) -> str:
-    """The path as a URL that can be passed on."""
+    """The path as an absolute URL."""
     return settings.PUBLIC_URL + path if settings.PUBLIC_URL else request.build_absolute_uri(path)
 
 
 def create_login_link(
     user: User, next_path: str = "/", *, lifetime: timedelta = LIFETIME, from_shell: bool = False
 ) -> str:
-    """The path of a new link that logs ``user`` in once: ``/login/link/TOKEN/``."""
+    """The path of a new one-time link that logs ``user`` in: ``/login/link/TOKEN/``."""
     return _create(user, next_path, lifetime, prefix=SHELL if from_shell else "")
 
 
@@ -55,7 +61,7 @@ def create_reset_link(user: User) -> str:
 def create_setup_link() -> str | None:
     """The path of a new link for creating the first account. Deletes older links.
 
-    None if there is an account, or if it could not log in with its password.
+    None if there is an account, or if password login is off.
     """
     if has_people() or not settings.PASSWORD_LOGIN:
         return None
@@ -70,7 +76,7 @@ def has_people() -> bool:
 def find_link(token: str) -> LoginLink:
     """Returns the link without using it up.
 
-    Raises NotFound if it is unknown, used or expired, InvalidOperation if password login is off and it does
+    Raises NotFound if it is unknown, used or expired, and InvalidOperation if password login is off and the link does
     not come from the shell.
     """
     if not token.startswith(SHELL):
@@ -85,7 +91,7 @@ def find_link(token: str) -> LoginLink:
 
 @transactional
 def use_login_link(token: str) -> tuple[User, str]:
-    """Uses up the link. Returns its user and the path to redirect to. One for a new password ends the old one.
+    """Uses up the link. Returns its user and the path to redirect to. A reset link invalidates the old password.
 
     Raises NotFound.
     """
@@ -157,3 +163,51 @@ def _use(token: str) -> LoginLink:
 
 def _filter_open_links() -> QuerySet[LoginLink]:
     return LoginLink.objects.filter(used_at=None, expires_at__gt=timezone.now())
+
+
+log = logging.getLogger("flagadmin.login")
+
+TIMEOUT = 10  # seconds
+_INVITATION = """Hello {name},
+
+{by} created a flagadmin account for you{place}. Choose a password with this link, which works once, within 24 hours:
+
+{link}
+"""
+_RESET = """Hello {name},
+
+choose a new password for flagadmin with this link, which works once, within {hours}:
+
+{link}
+
+If you did not ask for this, ignore this email: your password stays as it is unless somebody uses the link.
+"""
+
+
+def is_mail_on() -> bool:
+    """Whether links can be sent. They begin with FLAGADMIN_PUBLIC_URL, because a request's host could be forged."""
+    return bool(settings.EMAIL_HOST and settings.PUBLIC_URL)
+
+
+def send_invitation(user: User, path: str, *, by: str, project: str = "") -> bool:
+    """Sends the link for setting a first password. Returns whether the mail server accepted it."""
+    where = f" ({project})" if project else ""
+    return _send(user, path, "Your account in flagadmin", _INVITATION, by=by, place=where)
+
+
+def send_reset(user: User, path: str, *, hours: str) -> bool:
+    """Sends the link for setting a new password, valid for `hours`. Returns whether the mail server accepted it."""
+    return _send(user, path, "A new password for flagadmin", _RESET, hours=hours)
+
+
+def _send(user: User, path: str, subject: str, text: str, **words: str) -> bool:
+    if not is_mail_on() or not user.email:
+        return False
+    body = text.format(name=user.display_name, link=f"{settings.PUBLIC_URL}{path}", **words)
+    mail = EmailMessage(subject, body, to=[user.email], connection=get_connection(timeout=TIMEOUT))
+    try:
+        mail.send()
+    except (OSError, smtplib.SMTPException) as error:
+        log.warning("Email to an account was not sent: %s", error)
+        return False
+    return True

@@ -13,17 +13,23 @@ from django.views import View
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
-from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.error_responses import is_api, make_error_response
+from flagadmin.core.http.request_metrics import get_client_address
 from flagadmin.core.lists.pages import add_problems
 from groups.login.actions import check_login
 from groups.login.flow import begin_login, guarded, make_safe_next
-from groups.login.invitations import NO_MAIL, request_reset
-from groups.login.kept_input import find_page, keep_input, read_input
-from groups.login.links import find_link, use_login_link, use_setup_link
-from groups.login.login_form import SESSION_ENDED, LoginForm, ask_to_log_in, render_login
-from groups.login.mail import is_mail_on
-from groups.login.password_fields import NewPasswordField
+from groups.login.links import find_link, is_mail_on, use_login_link, use_setup_link
+from groups.login.login_form import (
+    SESSION_ENDED,
+    LoginForm,
+    NewPasswordField,
+    ask_to_log_in,
+    find_page,
+    keep_input,
+    read_input,
+    render_login,
+)
+from groups.login.passwords import NO_MAIL, request_reset
 from groups.login.rules import PASSWORDS_OFF
 from groups.login.sign_on.logout import find_provider_logout
 
@@ -87,7 +93,7 @@ class ForgotForm(forms.Form):
 
 @guarded
 class ForgotPasswordPage(View):
-    """/login/forgot/: sends a link to a new password. It never says whether there is such an account."""
+    """/login/forgot/: sends a link for a new password. It never reveals whether such an account exists."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return self.show(request, ForgotForm())
@@ -124,9 +130,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     if is_api(request) or not reason.startswith("CSRF") or "Origin" not in request.headers:
         return make_error_response(request, NoAccess(STALE_FORM))
     if not request.user.is_authenticated:
-        if (
-            "HX-Request" in request.headers
-        ):  # a login page would replace the part of the page that was asked for
+        if "HX-Request" in request.headers:  # a login page would replace the requested part of the page
             return make_error_response(request, AuthenticationRequired(SESSION_ENDED))
         return (
             ask_to_log_in(request)
@@ -143,8 +147,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 class LogoutPage(View):
     """Logs out on POST only: otherwise, a link on another site could log users out.
 
-    Whoever came through the identity provider may be logged out there too. The page that follows leads there itself:
-    the content security policy lets no form lead to another site.
+    People who came through the identity provider may be logged out there too. The next page then links to it, because
+    the content security policy forbids forms that lead to another site.
     """
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -165,9 +169,9 @@ class LogoutPage(View):
 class LoginLinkPage(View):
     """/login/link/TOKEN/: works once.
 
-    A link opened from outside the browser (a terminal, an email) logs the user in at once. Opened from
-    another site, or by software that prefetches links, it asks for a click: otherwise, users could be logged
-    in without noticing, or the software could use the link up.
+    A link opened from outside the browser (a terminal, an email) logs the user in at once. If another site or
+    prefetching software opens it, it asks for a click first: otherwise, users could be logged in without noticing, or
+    the software could use the link up.
     """
 
     def get(self, request: HttpRequest, token: str) -> HttpResponseBase:

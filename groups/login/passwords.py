@@ -1,7 +1,14 @@
-"""Changing a password, which logs the account out everywhere else."""
+"""Sets a password for the first time or after a reset, changes it, and checks hashes from other systems."""
 
+import re
+from threading import Thread
+from urllib.parse import urlencode
+
+import bcrypt
 from django.conf import settings
+from django.contrib.auth.hashers import BCryptPasswordHasher
 from django.db.models import F
+from django.urls import reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
@@ -11,15 +18,26 @@ from flagadmin.core.errors import (
     AuthenticationRequired,
     InvalidOperation,
     NoAccess,
+    NotFound,
     ValidationError,
     check_problems,
 )
 from groups.access import Caller
-from groups.login.hashers import encode_foreign
-from groups.login.links import end_links
+from groups.login.links import (
+    INVITE_LIFETIME,
+    RESET,
+    create_login_link,
+    create_reset_link,
+    end_links,
+    find_link,
+    is_mail_on,
+    send_reset,
+    use_login_link,
+)
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_failure
-from groups.models import User
+from groups.models import Custody, User
+from groups.people.custody import note_custody
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
 from groups.sessions.store import delete_sessions
@@ -54,14 +72,15 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
     delete_sessions(stored)
     if caller.id != user.pk:
         delete_personal_tokens(stored, caller=caller)
+        note_custody(stored, Custody.How.PASSWORD, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=stored.username), actor=caller)
 
 
 @transactional
 def adopt_password(user: User, hashed: str, *, caller: Caller) -> bool:
-    """Gives an account without a password the one that a bcrypt hash of another system stands for.
+    """Gives an account without a password the one behind another system's bcrypt hash.
 
-    Returns whether it has it now. Raises NoAccess.
+    Returns whether the account now has it. Raises NoAccess.
     """
     caller.check(Permission.ADMIN)
     stored = User.objects.select_for_update(no_key=True).get(pk=user.pk)
@@ -94,3 +113,96 @@ def log_out_everywhere(user: User, *, caller: Caller) -> None:
     user.refresh_from_db(fields=["session_generation"])
     delete_sessions(user)
     record(Event(type=EventType.USER_LOGGED_OUT_EVERYWHERE, subject=user.username), actor=caller)
+
+
+NEXT = reverse_lazy("account-password")
+NO_MAIL = "This server sends no email. Ask an admin for a link to a new password."
+
+
+def create_first_link(user: User, *, then: str = "/") -> str:
+    """The path of a new person's one-time link, which leads to setting a password and then to the page ``then``."""
+    return create_login_link(user, f"{NEXT}?{urlencode({'next': then})}", lifetime=INVITE_LIFETIME)
+
+
+@transactional
+def reset_password(user_id: int, *, caller: Caller) -> str:
+    """Resets the password and returns the path of a one-time link for choosing a new one.
+
+    The old password, open links, sessions and personal tokens stop working.
+    Raises NoAccess, NotFound, InvalidOperation (the caller's own account, a disabled account; passwords are
+    off).
+    """
+    caller.check(Permission.ADMIN)
+    check_passwords_on()
+    people = User.objects.select_for_update(no_key=True).people()
+    user = get_or_404(people, f"Person with id {user_id} not found.", pk=user_id)
+    if user.pk == caller.id:
+        raise InvalidOperation("Change your own password on your account's page.")
+    if not user.is_active:
+        raise InvalidOperation(f"{user} is disabled. Enable the account first.")
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    end_links(user)
+    delete_sessions(user)
+    delete_personal_tokens(user, caller=caller)
+    note_custody(user, Custody.How.PASSWORD, caller=caller)
+    record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=user.username), actor=caller)
+    return create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)
+
+
+def request_reset(name: str, *, address: str) -> None:
+    """Emails a link for a new password to the person with this user name or email address, if they have an address.
+
+    Runs in a separate thread, because its duration would reveal whether the account exists. Raises InvalidOperation
+    (e-mail is off; passwords are off), TooManyRequests.
+    """
+    check_passwords_on()
+    if not is_mail_on():
+        raise InvalidOperation(NO_MAIL)
+    user = User.objects.named(name.strip())
+    count_attempt(Attempt.of_reset(user, name, address))
+    if user is not None and user.is_active and user.email:
+        path = create_reset_link(user)
+        Thread(target=send_reset, args=(user, path), kwargs={"hours": "an hour"}, daemon=True).start()
+
+
+def find_invited_user(token: str) -> User:
+    """Finds the user whose password the link can set. Does not use it up.
+
+    Raises NotFound, InvalidOperation (its user has a password, so the link only logs in; passwords are off).
+    """
+    user = find_link(token).user
+    if user is None:
+        raise NotFound("This link is for the first account. Open it in a browser.")
+    if user.has_usable_password() and not token.startswith(RESET):
+        raise InvalidOperation(f"{user} has a password. Change it on the account page after logging in.")
+    return user
+
+
+@transactional
+def choose_password(token: str, password: str) -> None:
+    """Uses up the link and sets the password. If the password is refused, the link stays valid.
+
+    Raises NotFound, InvalidOperation, ValidationError.
+    """
+    check_problems(list_password_problems(password, find_invited_user(token)))
+    user, _ = use_login_link(token)
+    change_password(user, password, caller=Caller(user=user))
+
+
+MAX_BYTES = 72
+"""bcrypt reads only this much of a password. Other libraries truncate it, ours raises an error."""
+_HASH = re.compile(r"\$2[aby]\$(0[4-9]|1[0-5])\$[./A-Za-z0-9]{53}")
+
+
+class CuttingBcryptHasher(BCryptPasswordHasher):
+    def encode(self, password: str, salt: str | bytes) -> str:
+        salt = salt.encode() if isinstance(salt, str) else salt
+        return f"{self.algorithm}${bcrypt.hashpw(password.encode()[:MAX_BYTES], salt).decode()}"
+
+
+def encode_foreign(hashed: str) -> str | None:
+    """Encodes another system's bcrypt hash in Django's format. None if it is not such a hash, or takes seconds to
+    check.
+    """
+    return f"{CuttingBcryptHasher.algorithm}${hashed}" if _HASH.fullmatch(hashed) else None

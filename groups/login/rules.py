@@ -1,4 +1,4 @@
-"""Rules for passwords, and for who may log in with one."""
+"""Rules for passwords and for password logins."""
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
@@ -17,7 +17,7 @@ def check_passwords_on() -> None:
 
 
 def can_use_password(user: User) -> bool:
-    """Whether the user has a password and may log in with it. Others have single sign-on or links alone."""
+    """Whether the user has a password and may log in with it. Others use only single sign-on or links."""
     return settings.PASSWORD_LOGIN and user.has_usable_password()
 
 

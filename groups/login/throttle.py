@@ -1,7 +1,6 @@
 """Slows down password guessing, per account and per IP address. The wait doubles with each attempt.
 
-An attempt is counted before the password is checked, under a lock, so that parallel attempts cannot bypass
-the limit.
+An attempt is counted before the password is checked, under a lock, so that parallel attempts cannot bypass the limit.
 """
 
 import hashlib
@@ -42,13 +41,13 @@ class Attempt:
 
     @classmethod
     def of_reset(cls, user: User | None, typed_name: str, address: str) -> "Attempt":
-        """An attempt to reset a password by e-mail. Counted apart: asking too often must not lock others out."""
+        """A request for a password reset by e-mail. Counted separately: many requests must not lock the user out."""
         attempt = cls.of(user, typed_name, address)
         return cls(account=f"reset of {attempt.account}", address=f"reset from {attempt.address}"[:64])
 
     @classmethod
     def with_code(cls, user: User, address: str) -> "Attempt":
-        """An attempt at a second factor. Counted apart: the right password must not make its attempts forgotten."""
+        """An attempt at a second factor. Counted separately: the right password must not reset its count."""
         return cls(account=f"second factor of user {user.pk}", address=_get_network(address))
 
 
@@ -74,7 +73,7 @@ def count_attempt(attempt: Attempt, *, now: datetime | None = None) -> None:
 
 
 def log_failure(address: str, reason: str) -> None:
-    """The log line of every login that fails, for programs that block addresses."""
+    """Logs every failed login in one format, for programs that block addresses."""
     log.warning("Login failed from %s: %s", address, reason, extra={"address": address})
 
 
@@ -115,7 +114,7 @@ def _compute_remaining(tries: int, free: int, last: datetime | None, now: dateti
 
 
 def _get_network(address: str) -> str:
-    """The IP address; for IPv6, its /64 network, because a single machine usually has a whole one."""
+    """The IP address; for IPv6 its /64 network, because a single machine usually has a whole one."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,9 +1,9 @@
-"""Lists the ways in which accounts can log in without a second factor or a passkey."""
+"""Describes how accounts can log in without a second factor or a passkey."""
 
 from django.conf import settings
 
 from groups.login.rules import can_use_password
-from groups.login.sign_on.linking import find_identity
+from groups.login.sign_on.accounts import find_identity
 from groups.models import User
 
 
@@ -15,7 +15,7 @@ def describe_login(user: User, *, password: str = "the password") -> str:
 
 
 def can_sign_on(user: User) -> bool:
-    """Whether the account is linked with the identity provider, or the first login there links it."""
+    """Whether the account is linked with the identity provider, or will be at the first login there."""
     if settings.OIDC is None or user.is_service:
         return False
     return find_identity(user) is not None or (settings.OIDC.link_by_email and bool(user.email))

@@ -1,5 +1,6 @@
 """Models of users, groups, roles and tokens."""
 
+from groups.models.custody import Custody
 from groups.models.people import Group, GroupMembership, LoginFailure, LoginLink, User
 from groups.models.roles import Grant, Role, RolePermission
 from groups.models.scim import ScimSettings
@@ -9,6 +10,7 @@ from groups.models.tokens import ApiToken, ApiTokenProject, StartUpKey
 __all__ = [
     "ApiToken",
     "ApiTokenProject",
+    "Custody",
     "Grant",
     "Group",
     "GroupMembership",

@@ -23,11 +23,11 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.filter(is_active=True)
 
     def admins(self) -> "UserQuerySet":
-        """Finds those who hold the Admin role, directly or through a group. Somebody with both appears twice."""
+        """Finds the holders of the Admin role, direct or through a group. A user with both appears twice."""
         return self.filter(models.Q(root_role=BuiltIn.ADMIN) | models.Q(groups__root_role=BuiltIn.ADMIN))
 
     def known_as(self, name: str) -> "UserQuerySet":
-        """Finds those with this user name or email address, ignoring case."""
+        """Finds users with this user name or email address, ignoring case."""
         return self.filter(models.Q(username__iexact=name) | models.Q(email__iexact=name))
 
     def named(self, name: str) -> "User | None":
@@ -191,8 +191,8 @@ class Group(models.Model):
         return set(self.memberships.values_list("user_id", flat=True))
 
     def document(self, *, with_members: bool = True) -> GroupDocument:
-        """The group as a JSON document for audit events and edit conflicts. Reads its members, unless there are none
-        to be in it.
+        """The group as a JSON document for audit events and edit conflicts. Reads its members only if they are
+        included.
         """
         document: GroupDocument = {
             "id": self.pk,

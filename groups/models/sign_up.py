@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from django.db import models
 
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 
 
 class InviteLinkDocument(TypedDict):
@@ -17,7 +17,7 @@ class InviteLinkDocument(TypedDict):
 
 
 class InviteLink(models.Model):
-    """A link with which anybody who has it can sign up. Its token is stored as a hash; ``key`` is its visible start."""
+    """A sign-up link that works for anyone who has it. Its token is stored as a hash; ``key`` is its visible start."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=255)

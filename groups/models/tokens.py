@@ -6,14 +6,14 @@ import pgtrigger
 from django.db import models
 from django.db.models import Q
 
-from flagadmin.core.db.notifications import notify_trigger
+from flagadmin.core.db.commits import notify_trigger
 
 
 class ApiToken(models.Model):
     """An API token. The secret is shown once and never stored: ``secret_hash`` is its SHA-256.
 
     ``all_projects`` is explicit, so that a token whose projects were all deleted has access to none instead
-    of all. A pending token (``pending_scope``) gives access to nothing until what it names exists.
+    of all. A pending token (``pending_scope``) gives no access until the project and environment that it names exist.
     """
 
     class Kind(models.TextChoices):
@@ -51,7 +51,7 @@ class ApiToken(models.Model):
     seen_at = models.DateTimeField("last used", null=True, blank=True)
 
     user_rights: str | None = None
-    """The user's rights as `groups.access` reads them, if the statement that found the token has selected them."""
+    """The user's rights for `groups.access`, if the statement that found the token has selected them."""
 
     class Meta:
         verbose_name = "API token"

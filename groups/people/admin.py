@@ -13,8 +13,7 @@ from groups.admin_site.base import ActionModelAdmin
 from groups.admin_site.forms import ActionModelForm
 from groups.models import User
 from groups.people import actions
-from groups.people.actions import NewAccount
-from groups.people.last_admin import check_admins_without_account, lock_admins
+from groups.people.actions import NewAccount, check_admins_without_account, lock_admins
 from groups.roles.admin import OnlyRootRoles
 
 

@@ -1,4 +1,5 @@
-"""/api/admin/user-admin: users, accounts that can be given access, and the number of administrators."""
+"""/api/admin/user-admin: users, accounts that can be given access, inactive people, and the number of
+administrators."""
 
 from typing import Any
 
@@ -6,37 +7,47 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import check_problems
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.responses import iso
 from groups.authentication import ApiRequest
-from groups.login.invitations import create_first_link, reset_password
-from groups.login.links import make_absolute_url
-from groups.login.mail import send_invitation
-from groups.login.passwords import change_password
+from groups.groups.queries import find_offered_groups
+from groups.login.links import make_absolute_url, send_invitation
+from groups.login.passwords import change_password, create_first_link, reset_password
 from groups.login.rules import list_password_problems
-from groups.models import Group, Role, User
+from groups.models import Role, User
 from groups.models.people import AccountDocument
 from groups.people import actions
-from groups.people.actions import NewAccount
-from groups.people.last_admin import find_admins_who_log_in
+from groups.people.actions import (
+    NewAccount,
+    delete_inactive_people,
+    find_admins_who_log_in,
+    read_inactive_people,
+)
+from groups.people.custody import confirm_account
 from groups.people.queries import access_account, find_person, read_accounts
 from groups.people.serializers import (
     AccountRecord,
     AdminCount,
     Candidates,
     CreatedPersonRecord,
+    NamedAccount,
     PasswordBody,
     PeopleList,
     PersonBody,
+    PersonRecord,
     PersonUpdateBody,
     ResetPasswordBody,
     ResetPasswordRecord,
     make_account_record,
     make_candidate_record,
+    make_custody_records,
     make_role_record,
 )
 from groups.permissions import BuiltIn, Permission
@@ -73,8 +84,11 @@ class CandidateViewSet(ViewSet):
     @extend_schema(operation_id="getBaseUsersAndGroups", responses=Candidates)
     @action(detail=False)
     def access(self, request: ApiRequest) -> Response:
-        """List the accounts and groups that can be given access to a project."""
-        groups = Group.objects.order_by("id").values("id", "name", "description")
+        """List the accounts and groups that can be given access to a project.
+
+        Those who may not list groups get their own, and those with a role in a project that they can read.
+        """
+        groups = find_offered_groups(self.caller).order_by("id").values("id", "name", "description")
         users = [make_candidate_record(user) for user in User.objects.order_by("id")]
         return Response({"users": users, "groups": list(groups)})
 
@@ -92,6 +106,7 @@ class UserViewSet(ETagMixin, ViewSet):
         "update": Permission.ADMIN,
         "destroy": Permission.ADMIN,
         "change_password": Permission.ADMIN,
+        "confirm": Permission.ADMIN,
     }
 
     @cached_property
@@ -166,10 +181,10 @@ class UserViewSet(ETagMixin, ViewSet):
         link = reset_password(user.pk, caller=self.caller)
         return Response({"resetPasswordUrl": make_absolute_url(request._request, link)})
 
-    @extend_schema(operation_id="getUser", responses=AccountRecord)
+    @extend_schema(operation_id="getUser", responses=PersonRecord)
     def retrieve(self, request: ApiRequest, user_id: str) -> Response:
         """Get a user."""
-        return Response(make_account_record(self.user))
+        return Response(make_account_record(self.user) | {"unconfirmed": make_custody_records(self.user)})
 
     @extend_schema(operation_id="updateUser", request=PersonUpdateBody, responses=AccountRecord)
     def update(self, request: ApiRequest, user_id: str) -> Response:
@@ -193,4 +208,58 @@ class UserViewSet(ETagMixin, ViewSet):
     def change_password(self, request: ApiRequest, user_id: str) -> Response:
         """Set a user's password. This ends all of their sessions."""
         change_password(self.user, self.validated(PasswordBody)["password"], caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="confirmUser", request=None, responses=AccountRecord)
+    @action(methods=["post"], detail=True)
+    def confirm(self, request: ApiRequest, user_id: str) -> Response:
+        """Confirm that an account belongs to another person than its creator.
+
+        From then on it counts as a second person: it may approve its creator's change requests. Admins may confirm
+        accounts that they have not created themselves, and not their own.
+        """
+        return Response(make_account_record(confirm_account(path_id(user_id, "Person"), caller=self.caller)))
+
+
+class InactivePersonRecord(NamedAccount):
+    seenAt = serializers.DateTimeField(allow_null=True, help_text="The last login.")
+    createdAt = serializers.DateTimeField()
+    patSeenAt = serializers.DateTimeField(allow_null=True, help_text="The last use of a personal token.")
+
+
+class InactivePeople(serializers.Serializer):
+    version = serializers.IntegerField()
+    inactiveUsers = InactivePersonRecord(many=True)
+
+
+class IdsBody(Body):
+    ids = ListOf(child=serializers.IntegerField(min_value=1, max_value=2**63 - 1))
+
+
+class InactivePeopleViewSet(ViewSet):
+    tags = ("People",)
+    permissions = {"list": Permission.ADMIN, "delete_listed": Permission.ADMIN}
+
+    @extend_schema(operation_id="getInactiveUsers", responses=InactivePeople)
+    def list(self, request: ApiRequest) -> Response:
+        """List the users who have neither logged in nor used a personal token for 180 days."""
+        records = [
+            {
+                "id": user.pk,
+                "name": user.name,
+                "username": user.username,
+                "email": user.email,
+                "seenAt": iso(user.seen_at),
+                "createdAt": iso(user.created_at),
+                "patSeenAt": iso(user.token_seen_at),  # type: ignore[attr-defined]
+            }
+            for user in read_inactive_people(self.caller)
+        ]
+        return Response({"version": 1, "inactiveUsers": records})
+
+    @extend_schema(operation_id="deleteInactiveUsers", request=IdsBody, responses={200: None})
+    @action(methods=["post"], detail=False, url_path="delete")
+    def delete_listed(self, request: ApiRequest) -> Response:
+        """Delete these inactive users, all or none."""
+        delete_inactive_people(self.validated(IdsBody)["ids"], caller=self.caller)
         return Response()

@@ -1,17 +1,21 @@
-"""The base classes of pages about one account: a user, a service account, or the visitor's own."""
+"""The base classes of pages about one account, the choices in their forms, and the text about first logins."""
 
 from typing import Any
 
+from django.conf import settings
+from django.http import HttpRequest
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.errors import NotFound
+from flagadmin.core.errors import InvalidOperation, NotFound
+from flagadmin.core.lists.pages import MAX_OPTIONS
 from groups.console import Breadcrumbs, ConsolePage
-from groups.models import User
+from groups.login.links import INVITE_LIFETIME, is_mail_on, make_absolute_url
+from groups.models import Role, User
 from groups.people.queries import access_account
 
 
 class Kind:
-    """A mixin with the names and URLs of the kind of account that a page shows. The defaults are for users.
+    """A mixin with the names and URLs of the page's kind of account. The defaults are for users.
 
     ``as_view(**SERVICE)`` makes a page show service accounts.
     """
@@ -70,3 +74,53 @@ class OwnPage(ConsolePage):
         if self.caller.user is None:  # narrows the type: a session always has a user
             raise NotFound
         return self.caller.user
+
+
+def list_root_role_choices() -> list[tuple[str, str]]:
+    return [("", "none")] + [(str(role.pk), role.name) for role in Role.objects.root()]
+
+
+def suggest_accounts() -> list[tuple[str, str]]:
+    """(user name, display name) of up to MAX_OPTIONS active accounts, as suggestions for a text input."""
+    users = User.objects.active().order_by("username")
+    return [(user.username, user.name) for user in users[:MAX_OPTIONS]]
+
+
+def find_account_by_name(text: str) -> User:
+    """The account with this user name or email address, ignoring case. Raises InvalidOperation."""
+    name = text.strip()
+    if not name:
+        raise InvalidOperation("Enter a user name or an email address.")
+    user = User.objects.known_as(name).first()
+    if user is None:
+        raise InvalidOperation(f"Account {name} not found.")
+    return user
+
+
+LINKED_BY_EMAIL = "Their first login through the identity provider is linked by it."
+
+
+def links_by_email() -> bool:
+    return bool(settings.OIDC and settings.OIDC.link_by_email)
+
+
+def describe_first_login() -> str:
+    """Describes the first login to a new account while password login is off."""
+    if links_by_email():
+        return (
+            "The first login through the identity provider with this email address is linked to this account."
+        )
+    return "It has no login yet: linking by email address is off (FLAGADMIN_OIDC_LINK_BY_EMAIL)."
+
+
+def describe_link(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
+    """The template variables of the page that shows a one-time link."""
+    hours = int(INVITE_LIFETIME.total_seconds() // 3600)
+    unsent = "The email could not be sent. " if is_mail_on() and user.email else ""
+    lead = f"{unsent}Send this link to {user.display_name}. It lets them set a password, once, within {hours} hours."
+    return {
+        "title": f"Link for {user}",
+        "secret": make_absolute_url(request, link),
+        "back": back,
+        "lead": lead,
+    }

@@ -13,17 +13,23 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.wording import pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage
-from groups.login.invitations import create_first_link, reset_password
-from groups.login.mail import is_mail_on, send_invitation, send_reset
+from groups.login.links import is_mail_on, send_invitation, send_reset
+from groups.login.passwords import create_first_link, reset_password
 from groups.login.rules import PASSWORDS_OFF, can_use_password
 from groups.models import User
 from groups.models.people import AccountDocument
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
 from groups.people.actions import AccountChanges, NewAccount
-from groups.people.choices import list_root_role_choices
-from groups.people.console import Kind, OneAccount
-from groups.people.first_login import LINKED_BY_EMAIL, describe_first_login, describe_link, links_by_email
+from groups.people.console import (
+    LINKED_BY_EMAIL,
+    Kind,
+    OneAccount,
+    describe_first_login,
+    describe_link,
+    links_by_email,
+    list_root_role_choices,
+)
 from groups.people.personal_tokens import read_personal_tokens
 from groups.permissions import Permission
 
@@ -98,7 +104,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         by_mail = "The link to a first password is sent by email. Without an address, you get it to pass on."
-        by_hand = "No email is sent: you get a one-time login link to pass on."
+        by_hand = "You will get a one-time login link to share."
         lead = (by_mail if is_mail_on() else by_hand) if settings.PASSWORD_LOGIN else ""
         defaults = {
             "button": f"Create {self.singular}" if self.is_service else "Add user",
@@ -241,7 +247,7 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
 
 
 def list_removed(user: User, kind: str) -> list[str]:
-    """Lists what is deleted with an account, one line each."""
+    """Lists everything that is deleted with an account, one line each."""
     lines = [f"the {kind} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
     lines += [f"the token {token.name}, which stops working" for token in read_personal_tokens(user)]
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]

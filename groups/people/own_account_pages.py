@@ -1,5 +1,6 @@
 """/account/: the user's own roles, password and tokens, and logging out everywhere."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
@@ -7,7 +8,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse, reverse_lazy
 from django.utils.decorators import method_decorator
@@ -15,18 +16,19 @@ from django.utils.functional import cached_property
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.client_address import get_client_address
+from flagadmin.core.http.request_metrics import get_client_address
 from flagadmin.core.lists.pages import Listing
 from groups.console import ActionPage, Breadcrumbs, FormPage, read_next_page
-from groups.login.password_fields import NewPasswordField, PasswordField
+from groups.login.login_form import NewPasswordField, PasswordField
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
-from groups.login.sign_on.linking import describe_own_link
-from groups.models import GroupMembership, User
+from groups.login.sign_on.accounts import describe_own_link
+from groups.models import Grant, GroupMembership, Role, RolePermission, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
-from groups.people.own_access import describe_access, read_grants
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
+from groups.permissions import Permission
+from groups.roles.subjects import is_used, name_permission
 from groups.second_factor.queries import read_second_factors
 from groups.sessions.store import keep_this_session, read_sessions
 
@@ -91,7 +93,7 @@ class PasswordPage(OwnPage, FormPage):
 
     @cached_property
     def then(self) -> str:
-        """The page that somebody new goes on to; "" for others."""
+        """The page that a new user continues to; "" for others."""
         return "" if self.user.has_usable_password() else read_next_page(self.request)
 
     def get_title(self) -> str:
@@ -182,3 +184,44 @@ class LogOutEverywherePage(OwnPage):
         log_out_everywhere(self.user, caller=self.caller)
         logout(request)
         return HttpResponseRedirect(reverse("login"))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A role and its permissions by environment ("" for all). ``project``: its name, "" for every project."""
+
+    role: str
+    project_id: str
+    project: str
+    permits: list[tuple[str, str]]
+
+
+def read_grants(user: User) -> QuerySet[Grant]:
+    """The project roles of a user, granted directly or (``grant.group``) through a group."""
+    grants = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
+    return grants.select_related("role", "group").order_by("project_id", "role__name", "id")
+
+
+def describe_access(user: User) -> list[Access]:
+    """The roles of a user: root roles first, then by project."""
+    everywhere = Role.objects.filter(Q(users=user) | Q(groups__members=user)).distinct()
+    grants = read_grants(user).select_related("role", "project")
+    return [
+        *(Access(role.name, "", "", _list_permitted(role)) for role in everywhere),
+        *(
+            Access(grant.role.name, grant.project_id, grant.project.name, _list_permitted(grant.role))
+            for grant in grants
+        ),
+    ]
+
+
+def _list_permitted(role: Role) -> list[tuple[str, str]]:
+    """[("development", "Add strategies, Switch flags"), …]; the description of a built-in role."""
+    if role.is_built_in:
+        return [("", role.description)]
+    names: dict[str, list[str]] = {}
+    rows = RolePermission.objects.filter(role=role).order_by("environment__sort_order", "permission")
+    for permission, environment in rows.values_list("permission", "environment_id"):
+        if is_used(permission):
+            names.setdefault(environment or "", []).append(name_permission(Permission[permission]))
+    return [(where, ", ".join(sorted(those))) for where, those in sorted(names.items())]

@@ -6,16 +6,20 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 from django.urls import reverse
+from django.utils.timesince import timesince
 
-from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Breadcrumbs, ListPage
+from flagadmin.core.errors import NotFound
+from flagadmin.core.lists.pages import Column, Filter, curl_for, curl_with_token
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, FormPage, ListPage
 from groups.login.rules import can_use_password
-from groups.login.sign_on.linking import find_identity
-from groups.models import User
-from groups.people.choices import list_root_role_choices
-from groups.people.console import Kind, OneAccount
-from groups.people.dormant import INACTIVE_AFTER, read_inactive_people
-from groups.people.own_account_pages import read_access_lists
+from groups.login.sign_on.accounts import find_identity
+from groups.models import ApiToken, User
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.people.actions import INACTIVE_AFTER, read_inactive_people
+from groups.people.console import Kind, OneAccount, list_root_role_choices
+from groups.people.custody import confirm_account, find_confirmers, list_custodies, say_who_confirms
+from groups.people.own_account_pages import TokenForm, read_access_lists
+from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
 from groups.permissions import Permission
 from groups.second_factor.queries import annotate_second_factor, list_factor_names
 
@@ -105,12 +109,33 @@ class AccountsPage(Kind, ListPage):
         return curl_for(self.request, "GET", path)
 
 
+class ConfirmAccount(OneAccount, ActionPage):
+    """Confirms that an account belongs to another person than its creator."""
+
+    def act(self) -> str:
+        user = confirm_account(self.user_id, caller=self.caller)
+        return f"{user.display_name} is confirmed: their approvals count beside those of whoever made the account."
+
+    def get_success_url(self) -> str:
+        return self.url
+
+
 class AccountPage(OneAccount):
     template_name = "people/account.html"
     api_call = "GET {page.api}/{user_id}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return ((self.plural, self.home),)
+
+    def custody(self, user: User) -> dict[str, Any]:
+        """The users who could act as the account, and those who may confirm it."""
+        if user.is_service or not (custodies := list_custodies(user)):
+            return {}
+        return {
+            "custodies": custodies,
+            "may_confirm": self.caller.user in find_confirmers(user),
+            "confirmers": say_who_confirms(user),
+        }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         user = self.account()
@@ -121,6 +146,7 @@ class AccountPage(OneAccount):
                 "url": self.url,
                 **read_access_lists(user, self.request.GET),
                 "factors": list_factor_names(user),
+                **self.custody(user),
                 "identity": find_identity(user),
                 "password_login": settings.PASSWORD_LOGIN,
                 "has_password": can_use_password(user),
@@ -129,3 +155,50 @@ class AccountPage(OneAccount):
                 **kwargs,
             }
         )
+
+
+class NewServiceToken(ShowsSecretOnce, OneAccount, FormPage):
+    template_name = "people/service_token_new.html"
+    title = "New token"
+    api_call = "POST {page.api}/{user_id}/token"
+    api_example = {"description": "deploy"}
+    form_class = TokenForm
+
+    def submit(self, form: Any) -> str:
+        account = self.account()
+        _, secret = create_personal_token(account, **form.values(), caller=self.caller)
+        self.created = {
+            "secret": secret,
+            "command": curl_with_token(self.request, "/api/admin/projects", secret),
+            "title": f"New token of {account}",
+        }
+        return self.url
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**{"account": self.account(), "back": self.url, **kwargs})
+
+
+class RevokeServiceToken(OneAccount, ConfirmPage):
+    api_call = "DELETE {page.api}/{user_id}/token/{token_id}"
+
+    def token(self) -> ApiToken:
+        tokens = [t for t in read_personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
+        if not tokens:
+            raise NotFound("Token not found.")
+        return tokens[0]
+
+    def plan(self) -> dict[str, Any]:
+        token = self.token()
+        when = f"was last used {timesince(token.seen_at, depth=1)} ago" if token.seen_at else "was never used"
+        return {
+            "title": f"Revoke token {token.name}",
+            "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
+            "removed_items": [f"the token {token.name} ({token.prefix}…) of {self.account()}"],
+            "button": f"Revoke token {token.name}",
+            "cancel": self.url,
+        }
+
+    def act(self) -> tuple[str, str]:
+        token = self.token()
+        delete_personal_token(self.account(), token.pk, caller=self.caller)
+        return f"Revoked token {token.name}. It no longer works.", self.url

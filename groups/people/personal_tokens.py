@@ -9,11 +9,12 @@ from flagadmin.core.audit.record import Event, record, record_all
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NameExists, NoAccess, NotFound
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
-from groups.models import ApiToken, User
+from groups.models import ApiToken, Custody, User
+from groups.people.custody import note_custody
 from groups.permissions import Permission
-from groups.tokens import check_expiry, hash_secret, make_secret, make_visible_prefix
+from groups.tokens import check_expiry, check_not_expired, hash_secret, make_secret, make_visible_prefix
 
 Kind = ApiToken.Kind
 
@@ -48,6 +49,7 @@ def create_personal_token(
     Raises NoAccess, NotFound, NameExists, ValidationError (it would outlive the token used to create it).
     """
     _lock(user, caller)
+    check_not_expired(expires_at)
     check_expiry(caller, expires_at)
     if user.tokens.filter(kind=Kind.PERSONAL, name=name).exists():
         raise NameExists(f'{user} already has a token named "{name}".')
@@ -61,6 +63,8 @@ def create_personal_token(
         created_by=caller.name,
         expires_at=expires_at,
     )
+    if caller.id != user.pk:
+        note_custody(user, Custody.How.TOKEN, caller=caller)
     record(Event(type=EventType.PAT_CREATED, subject=name, after=_make_document(token)), actor=caller)
     return token, secret
 

@@ -7,8 +7,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, Texts
-from flagadmin.core.http.timestamps import iso
-from groups.models import ApiToken, Role, User
+from flagadmin.core.http.responses import iso
+from groups.models import ApiToken, Custody, Role, User
+from groups.people.custody import list_custodies
 
 
 @extend_schema_field(
@@ -115,6 +116,20 @@ class AccountRecord(NamedAccount):
     seatType = serializers.CharField(allow_null=True, help_text="Always null.")
     companyRole = serializers.CharField(allow_null=True, help_text="Always null.")
     productUpdatesEmailConsent = serializers.BooleanField(allow_null=True, help_text="Always null.")
+
+
+class CustodyRecord(serializers.Serializer):
+    by = serializers.CharField(help_text="User name.")
+    how = serializers.ChoiceField(Custody.How.values)
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(allow_null=True)
+
+
+class PersonRecord(AccountRecord):
+    unconfirmed = CustodyRecord(
+        many=True,
+        help_text="Who made the account or set how it logs in, for as long as it is no second person beside them.",
+    )
 
 
 class PersonalTokenBody(Body):
@@ -236,6 +251,18 @@ def make_account_record(user: User) -> dict[str, Any]:
         "companyRole": None,
         "productUpdatesEmailConsent": None,
     }
+
+
+def make_custody_records(user: User) -> list[dict[str, Any]]:
+    return [
+        {
+            "by": custody.keeper.username,
+            "how": custody.how,
+            "since": iso(custody.since),
+            "until": iso(custody.until),
+        }
+        for custody in list_custodies(user)
+    ]
 
 
 def make_personal_token_record(token: ApiToken, secret: str | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from groups.models import Role, User
 from groups.models.people import AccountDocument

@@ -56,12 +56,12 @@ def create_role(
 
 @transactional
 def limit_role(role: Role, environments: Sequence[str], *, project: str, caller: Caller) -> Role:
-    """The project role limited to these environments: one with the same permissions, or a new one.
+    """The project role limited to these environments: an existing one with equal permissions, or a new one.
 
-    Checks no permission: whoever grants the result must have every permission in it. ``project`` is where it is going
-    to be granted, for the activity.
+    Checks no permission: callers who grant the result must have every permission in it. ``project`` is the place of the
+    grant, for the activity log.
     """
-    # Two that need the same role at the same moment come one after the other.
+    # Transactions that need the same role at once run one after the other.
     Role.objects.select_for_update(no_key=True).get(pk=role.pk)
     permissions = limit_permissions(role.held_permissions(), environments)
     if (equal := find_equal_role(permissions)) is not None:

@@ -7,8 +7,7 @@ from django.http import HttpRequest
 
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, is_admin
-from groups.admin_site.subjects import Subject, SubjectAdmin
+from groups.admin_site.base import ActionInline, Subject, SubjectAdmin, is_admin
 from groups.authentication import get_caller
 from groups.models import Role, RolePermission
 from groups.roles import actions
@@ -16,7 +15,7 @@ from groups.roles.rules import check_role_is_unused
 
 
 class OnlyRootRoles:
-    """A base for pages of accounts and groups: the field `root_role` offers root roles, and actions call it so."""
+    """A base for pages of accounts and groups, whose field `root_role` offers only root roles."""
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "root_role":
@@ -29,7 +28,7 @@ class OnlyRootRoles:
 
 
 class RolePermissionInline(ActionInline):
-    """The permissions of a role, which its page replaces together."""
+    """The permissions of a role, which its page replaces as a whole."""
 
     model = RolePermission
     fields = ("permission", "environment")

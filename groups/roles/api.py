@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import Body
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from groups.models import Role
 from groups.models.roles import HeldPermission, RoleDocument

@@ -1,4 +1,4 @@
-"""Lists who holds a role, where, and what they would lose without it."""
+"""Lists the holders of a role, where they hold it, and what they would lose without it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ class Holder:
     id: int
     project: str | None
     since: datetime | None
+    is_disabled: bool = False
 
     @property
     def sort_name(self) -> str:
@@ -43,12 +44,16 @@ def read_holders(role: Role, text: str = "") -> list[Holder]:
 
 @dataclass(frozen=True, slots=True)
 class RoleUse:
-    """The number of direct holders of a role. A group counts as one holder; its members are not counted."""
+    """The number of direct holders of a role. A group counts as one holder; its members are not counted.
+
+    ``disabled`` is the number of users and service accounts that cannot log in.
+    """
 
     users: int
     service_accounts: int
     groups: int
     projects: int
+    disabled: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.users or self.service_accounts or self.groups)
@@ -69,12 +74,14 @@ def count_holders(role: Role) -> RoleUse:
             groups.add(group_id)
         else:
             (services if is_service else people).add(user_id)
-    return RoleUse(len(people), len(services), len(groups), len(projects))
+    disabled = User.objects.filter(pk__in=[*filter(None, people | services)], is_active=False).count()
+    return RoleUse(len(people), len(services), len(groups), len(projects), disabled)
 
 
 def _list_root_holders(role: Role) -> Iterator[Holder]:
-    for pk, name, username, is_service in role.users.values_list("id", "name", "username", "is_service"):
-        yield Holder(name or username, _describe_kind(is_service), pk, None, None)
+    users = role.users.values_list("id", "name", "username", "is_service", "is_active")
+    for pk, name, username, is_service, is_active in users:
+        yield Holder(name or username, _describe_kind(is_service), pk, None, None, not is_active)
     for pk, name in role.groups.values_list("id", "name"):
         yield Holder(name, "group", pk, None, None)
 
@@ -87,12 +94,13 @@ def _list_project_holders(role: Role) -> Iterator[Holder]:
         "user__name",
         "user__username",
         "user__is_service",
+        "user__is_active",
         "group_id",
         "group__name",
     )
-    for project, since, user, name, username, is_service, group, group_name in grants:
+    for project, since, user, name, username, is_service, is_active, group, group_name in grants:
         if user is not None:
-            yield Holder(name or username, _describe_kind(is_service), user, project, since)
+            yield Holder(name or username, _describe_kind(is_service), user, project, since, not is_active)
         else:
             yield Holder(group_name, "group", group, project, since)
 
@@ -103,14 +111,14 @@ def _describe_kind(is_service: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The accounts that have a role, directly or as members of groups, and those that have no other role."""
+    """The accounts that have a role, directly or through a group, and those without any other role."""
 
     accounts: int
     without_other: int
 
     @property
     def sentence(self) -> str:
-        """The loss if it were revoked from everybody."""
+        """The loss if the role were revoked from everyone."""
         if not self.accounts:
             return "Nobody has this role, so nobody loses access."
         has = "has" if self.accounts == 1 else "have"

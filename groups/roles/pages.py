@@ -1,4 +1,4 @@
-"""/access/roles/: list, create, edit and delete roles. ``projects.members.role_page`` shows one role."""
+"""/access/roles/: list, create, edit and delete roles. ``projects.members.pages`` shows one role."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rules for roles, and for when one may be changed or deleted."""
+"""Rules for roles, and for changing and deleting them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -50,7 +50,7 @@ def _find_faults(role: Role, role_permission: HeldPermission, environments: list
 def limit_permissions(
     permissions: Iterable[HeldPermission], environments: Sequence[str]
 ) -> list[HeldPermission]:
-    """Reduces permissions to these environments alone, leaving out those that reach all (see KEPT_WHEN_LIMITED)."""
+    """Limits permissions to these environments, leaving out those that affect all (see KEPT_WHEN_LIMITED)."""
     limited: dict[HeldPermission, None] = {}
     for each in permissions:
         permission = Permission.__members__.get(each.permission)
@@ -98,15 +98,23 @@ def check_role_is_unused(role: Role) -> None:
         (use.groups, "group", "groups"),
     )
     holders = ", ".join(pluralize(n, singular, plural) for n, singular, plural in counts if n)
+    disabled = f" ({use.disabled} of them disabled)" if use.disabled else ""
     raise RoleInUse(
-        f"{role.name} is granted to {holders}. Revoke it from them first.",
-        extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},
+        f"{role.name} is granted to {holders}{disabled}. Revoke it from them first.",
+        extra={
+            "users": use.users,
+            "serviceAccounts": use.service_accounts,
+            "groups": use.groups,
+            "disabled": use.disabled,
+        },
     )
 
 
 def find_role_blockers(role: Role) -> list[AppError]:
     """The reasons why the role cannot be deleted. Does not write."""
-    return collect_errors(partial(check_not_built_in, role, "deleted"), partial(check_role_is_unused, role))
+    if role.is_built_in:  # revoking it would not help
+        return collect_errors(partial(check_not_built_in, role, "deleted"))
+    return collect_errors(partial(check_role_is_unused, role))
 
 
 def describe_blockers(role: Role) -> str:
@@ -120,7 +128,7 @@ def read_environment_names() -> list[str]:
 
 
 def find_root_role_id(name: int | str | None, problems: list[Problem]) -> int | None:
-    """The role's id, or None. For an unknown role, adds a problem that lists the available ones."""
+    """The role's id; None without a role. For an unknown role, adds a problem that lists the available ones."""
     if name is None:
         return None
     roles = Role.objects.root()

@@ -1,4 +1,4 @@
-"""Permissions by subject, each with its name and a sentence, as the console shows and offers them."""
+"""Permissions by subject, each with its name and a sentence for the console."""
 
 from collections.abc import Iterable, Iterator
 
@@ -69,9 +69,9 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.RELEASE_PLAN_TEMPLATE_DELETE: ("Delete release templates", "Plans made from one stay."),
     },
     "Tag types": {
-        Permission.CREATE_TAG_TYPE: ("Create tag types", "Also by importing."),
+        Permission.CREATE_TAG_TYPE: ("Create tag types", "Including via import."),
         Permission.UPDATE_TAG_TYPE: ("Edit tag types", "Description, icon and color."),
-        Permission.DELETE_TAG_TYPE: ("Delete tag types", "Only tag types that no flag uses."),
+        Permission.DELETE_TAG_TYPE: ("Delete tag types", "Unused tag types only."),
     },
     "API tokens": {
         Permission.READ_CLIENT_API_TOKEN: ("View backend tokens", "Names, scopes and last use, never secrets."),
@@ -86,7 +86,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
     "Integrations": {
         Permission.CREATE_ADDON: ("Create integrations", "Integrations get the chosen events of all projects."),
         Permission.UPDATE_ADDON: ("Edit integrations", "Also send tests, send again, and make signing keys."),
-        Permission.DELETE_ADDON: ("Delete integrations", "With the list of what was sent."),
+        Permission.DELETE_ADDON: ("Delete integrations", "Includes delivery history."),
     },
     "Access and activity": {
         Permission.READ_ROLE: ("View roles and groups", "Their permissions, members and where they are used."),
@@ -98,7 +98,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
     },
 }  # fmt: skip
 
-# Permissions of features that do not exist here. Stored roles keep them, for clients of the reference server.
+# Permissions of features that do not exist here. Stored roles keep them for clients of the reference server.
 NOT_USED = frozenset(
     {
         Permission.UPDATE_AUTH_CONFIGURATION,
@@ -126,7 +126,7 @@ def is_used(name: str) -> bool:
 
 
 def list_unused_names(names: Iterable[str]) -> list[str]:
-    """The display names of the permissions among these that have no effect here."""
+    """The display names of those permissions that have no effect here."""
     return sorted(
         {
             Permission[name].display if name in Permission.__members__ else name
@@ -137,7 +137,7 @@ def list_unused_names(names: Iterable[str]) -> list[str]:
 
 
 def list_offered(*, root: bool) -> Iterator[tuple[str, dict[Permission, tuple[str, str]]]]:
-    """The subjects that a root role or a project role can have permissions of."""
+    """The subjects whose permissions a root role or a project role can have."""
     for subject, permissions in SUBJECTS.items():
         if (next(iter(permissions)).scope is Scope.ROOT) == root:
             yield subject, permissions

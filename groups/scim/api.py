@@ -4,6 +4,7 @@ import hmac
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.urls import path
 from django.utils import timezone
 from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
@@ -33,7 +34,7 @@ class ScimRenderer(OrjsonRenderer):
 
 
 class ScimAuthentication(BaseAuthentication):
-    """Accepts the token of SCIM, while SCIM is on."""
+    """Accepts the SCIM token while SCIM is on."""
 
     def authenticate(self, request: Any) -> tuple[Caller, ScimSettings]:
         secret, scim = read_credential(request) or "", load_settings()
@@ -58,7 +59,7 @@ def _note_use(scim: ScimSettings) -> None:
 
 @extend_schema(exclude=True)
 class ScimView(FreedBodies, APIView):
-    """Its operations are the standard's, which describes its resources itself (`/Schemas`)."""
+    """The operations of the standard, which describes its resources itself (`/Schemas`)."""
 
     request: ApiRequest
     authentication_classes = (ScimAuthentication,)
@@ -68,7 +69,7 @@ class ScimView(FreedBodies, APIView):
 
     @cached_property
     def service(self) -> Any:
-        from groups.scim import service  # late: it says why
+        from groups.scim import service  # imported late, for the reason in its docstring
 
         return service
 
@@ -148,10 +149,23 @@ class GroupView(ScimView):
         return Response(self.service.replace_group(key, request.data, self.base, caller=self.caller))
 
     def patch(self, request: ApiRequest, key: str) -> Response:
-        """204: a group may have many members."""
+        """Returns 204, because a group may have many members."""
         self.service.patch_group(key, request.data, caller=self.caller)
         return Response(status=204)
 
     def delete(self, request: ApiRequest, key: str) -> Response:
         self.service.delete_group(key, caller=self.caller)
         return Response(status=204)
+
+
+urlpatterns = [
+    path("ServiceProviderConfig", ServiceProviderConfigView.as_view()),
+    path("Schemas", SchemasView.as_view()),
+    path("Schemas/<str:key>", SchemasView.as_view()),
+    path("ResourceTypes", ResourceTypesView.as_view()),
+    path("ResourceTypes/<str:key>", ResourceTypesView.as_view()),
+    path("Users", UsersView.as_view()),
+    path("Users/<str:key>", UserView.as_view()),
+    path("Groups", GroupsView.as_view()),
+    path("Groups/<str:key>", GroupView.as_view()),
+]

@@ -1,15 +1,15 @@
-"""Errors as SCIM has them (RFC 7644, section 3.12)."""
+"""Errors in SCIM's format (RFC 7644, section 3.12)."""
 
 from typing import Any
 
-from flagadmin.core.errors import AppError, NameExists, UserExists, ValidationError
+from flagadmin.core.errors import AppError, NameExists, ValidationError
 
 PREFIX = "/scim/"
 SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
 class ScimRefused(ValidationError):
-    """400, with the reason as SCIM calls it (``scimType``)."""
+    """400, with SCIM's name for the reason (``scimType``)."""
 
     def __init__(self, message: str, scim_type: str) -> None:
         super().__init__(message)
@@ -21,12 +21,8 @@ class Taken(NameExists):
 
 
 def make_error_body(path: str, error: AppError, error_id: str) -> dict[str, Any]:
-    """``error_id`` finds it in the server's log."""
+    """``error_id`` identifies it in the server's log."""
     kind = getattr(error, "kind", "uniqueness" if isinstance(error, NameExists) else "invalidValue")
     detail = error.message if error.status < 500 else f"{error.message} (id {error_id})"
     known = {"scimType": kind} if error.status in (400, 409) else {}
     return {"schemas": [SCHEMA], "status": str(error.status), **known, "detail": detail}
-
-
-def as_taken(error: UserExists) -> Taken:
-    return Taken(error.message)

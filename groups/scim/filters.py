@@ -1,4 +1,4 @@
-"""Filters of SCIM as conditions of queries."""
+"""SCIM filters as query conditions."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,9 +27,9 @@ from scim2_models.path import (
     ValuePath,
 )
 
-from flagadmin.core.http.ids import is_id
-from groups.scim.documents import WORK
+from flagadmin.core.http.parameters import is_id
 from groups.scim.errors import ScimRefused
+from groups.scim.resources import WORK
 
 NOTHING, EVERYTHING = Q(pk__in=[]), ~Q(pk__in=[])
 _LOOKUPS = {
@@ -53,11 +53,13 @@ _COMPARISONS: Mapping[CompareOperator, Any] = {
 
 
 class Column(NamedTuple):
-    """A column that an attribute is stored in, and how it is compared."""
+    """The column of an attribute, and how it is compared."""
 
     name: str
     kind: type = str
     is_exact: bool = False
+    other: str = ""
+    """A second column, which may match instead."""
 
 
 USER_COLUMNS = {
@@ -71,6 +73,8 @@ USER_COLUMNS = {
     "active": Column("is_active", bool),
     "meta.created": Column("created_at", datetime),
 }
+BY_EMAIL = {"username": Column("username", other="email")}
+"""Replaces the one in USER_COLUMNS if accounts are also found by their email address."""
 GROUP_COLUMNS = {
     "id": Column("pk", int),
     "externalid": Column("external_id", is_exact=True),
@@ -80,7 +84,7 @@ GROUP_COLUMNS = {
     "meta.created": Column("created_at", datetime),
 }
 _OF_EVERY_EMAIL = {"type": WORK, "primary": "true"}
-"""Each account has one address, which is for work and the primary one."""
+"""Each account has one address, which counts as the primary one and as work."""
 _READERS: dict[type, TypeAdapter[Any]] = {bool: TypeAdapter(bool), datetime: TypeAdapter(datetime)}
 
 
@@ -138,20 +142,24 @@ def _compare(column: Column, operator: CompareOperator, value: Any) -> Q:
         return Q(**{column.name: int(text)}) if is_id(text) and operator is CompareOperator.eq else NOTHING
     if not _can_be_stored(value):
         return NOTHING
+    if column.other and operator is CompareOperator.eq:
+        return _compare(Column(column.name), operator, value) | _compare(
+            Column(column.other), operator, value
+        )
     if column.kind is not str:
         return Q(**{f"{column.name}__{_LOOKUPS[operator]}": _read_value(column, value)})
     if column.is_exact:
         return Q(**{f"{column.name}__{_LOOKUPS[operator]}": value})
     if operator in _TEXT:
         return Q(**{f"{column.name}__i{_LOOKUPS[operator]}": value})
-    # Lower case, as the unique indexes have it: iexact compares upper case, without an index.
+    # Lower case, to use the unique indexes: iexact compares upper case, without an index.
     comparison = Q(_COMPARISONS[operator](Lower(column.name), str(value).lower()))
-    # Without a value it is false, and not unknown, which `not` would leave unknown.
+    # Without a value it is false, not unknown, because `not` would leave it unknown.
     return comparison & Q(**{f"{column.name}__isnull": False})
 
 
 def _read_value(column: Column, value: Any) -> Any:
-    """A truth value may come as a text, as Entra sends it. Raises ScimRefused."""
+    """A boolean may come as a text, as Entra sends it. Raises ScimRefused."""
     try:
         read = _READERS[column.kind].validate_python(value)
     except ValidationError:
@@ -160,7 +168,7 @@ def _read_value(column: Column, value: Any) -> Any:
 
 
 def _can_be_stored(value: Any) -> bool:
-    """False for a text with NUL or half a character, which JSON in a filter can have, and the database cannot."""
+    """False for a text with NUL or a lone surrogate, which JSON in a filter can contain but the database cannot."""
     return not isinstance(value, str) or not (
         "\0" in value or any("\ud800" <= each <= "\udfff" for each in value)
     )

@@ -1,4 +1,4 @@
-"""/access/scim/: whether an identity provider manages people and groups, and the token that it needs."""
+"""/access/scim/: whether an identity provider manages people and groups, and its token."""
 
 from typing import Any
 
@@ -6,15 +6,16 @@ from django import forms
 from django.conf import settings
 from django.urls import reverse, reverse_lazy
 
+from flagadmin.core.errors import ValidationError
 from groups.console import ActionPage, Breadcrumbs, FormPage
 from groups.one_time_secrets import CREATED, ShowsSecretOnce
 from groups.permissions import Permission
-from groups.scim import settings_actions as actions
+from groups.scim import actions
 from groups.scim.queries import read_settings
 
 
 class ProvisioningPage(ShowsSecretOnce, FormPage):
-    """Its form makes a token."""
+    """Its form creates a token."""
 
     template_name = "scim/provisioning.html"
     title = "Provisioning"
@@ -40,11 +41,15 @@ class ProvisioningPage(ShowsSecretOnce, FormPage):
 
 
 class SetProvisioning(ActionPage):
-    """Switches SCIM on or off."""
+    """Switches SCIM, or the search by email address, on or off."""
 
     success_url = reverse_lazy("scim")
 
     def act(self) -> str:
-        is_enabled = self.request.POST.get("enabled") == "yes"
-        actions.set_enabled(is_enabled, caller=self.caller)
+        if (by_email := self.request.POST.get("by_email")) in ("yes", "no"):
+            scim = actions.set_finds_by_email(by_email == "yes", caller=self.caller)
+            return f"Accounts are{'' if scim.finds_by_email else ' no longer'} found by their email address."
+        if (enabled := self.request.POST.get("enabled")) not in ("yes", "no"):
+            raise ValidationError.at("enabled", "must be yes or no")
+        is_enabled = actions.set_enabled(enabled == "yes", caller=self.caller).is_enabled
         return "Provisioning is on." if is_enabled else "Provisioning is off: its token no longer works."

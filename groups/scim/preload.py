@@ -1,4 +1,4 @@
-"""Imports what requests of SCIM need before there is one, in each worker of an installation that uses it."""
+"""Imports the SCIM modules before the first request, in each worker of an installation that uses SCIM."""
 
 import asyncio
 
@@ -8,14 +8,14 @@ from groups.scim.queries import load_settings
 
 
 async def preload_service() -> None:
-    """A task of the event loop. The import takes a second, which no request has to wait for."""
+    """A task of the event loop. The import takes a second, which would delay the first request."""
     await asyncio.to_thread(_import_if_used)
 
 
 def _import_if_used() -> None:
     try:
         is_used = load_settings().is_enabled
-    except OperationalError:  # the first request imports it then
+    except OperationalError:  # then the first request imports it
         return
     finally:
         connections.close_all()

@@ -7,7 +7,7 @@ from groups.permissions import Permission
 
 
 def load_settings() -> ScimSettings:
-    """As stored, or those of an installation that has never used SCIM."""
+    """The stored settings, or the defaults of an installation that has never used SCIM."""
     return ScimSettings.objects.filter(pk=ROW).first() or ScimSettings()
 
 

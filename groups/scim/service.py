@@ -1,6 +1,6 @@
 """The operations of SCIM: from a parsed request to a document. `api` imports this late.
 
-Its models take half a second and 18 MB, which only installations that use SCIM should pay.
+Its models take half a second and 18 MB, which only installations that use SCIM should pay for.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from scim2_models import (
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound, PayloadTooLarge
-from flagadmin.core.http.ids import is_id
+from flagadmin.core.http.parameters import is_id
 from flagadmin.core.lists.filters import MAX_OFFSET
 from groups.access import Caller
 from groups.models import Group as GroupRow
@@ -28,27 +28,38 @@ from groups.models import GroupMembership
 from groups.models import User as UserRow
 from groups.people.actions import AccountChanges
 from groups.scim import actions
-from groups.scim.actions import GroupValues
-from groups.scim.documents import group_resource, make_user_resource
+from groups.scim.actions import GroupValues, MemberChanges
 from groups.scim.errors import ScimRefused
-from groups.scim.filters import GROUP_COLUMNS, USER_COLUMNS, Column, make_condition
-from groups.scim.member_changes import MemberChanges
-from groups.scim.member_operations import MEMBERS, take_member_operations
-from groups.scim.resources import MAX_RESULTS, POLICY, PROVIDER, Group, User, find_described
-from groups.scim.values import read_members, read_user
+from groups.scim.filters import BY_EMAIL, GROUP_COLUMNS, USER_COLUMNS, Column, make_condition
+from groups.scim.queries import load_settings
+from groups.scim.resources import (
+    MAX_RESULTS,
+    MEMBERS,
+    POLICY,
+    PROVIDER,
+    Group,
+    User,
+    find_described,
+    group_resource,
+    make_user_resource,
+    read_members,
+    read_user,
+    take_member_operations,
+)
 
 Parameters = Mapping[str, str]
 T = TypeVar("T")
-# Made here, as pydantic takes a tenth of a second for them: no request has to wait for it.
+# Created here, because pydantic takes a tenth of a second for them, which would delay a request.
 SEARCHES: dict[Any, Any] = {User: SearchRequest[User], Group: SearchRequest[Group]}
 ANSWERS: dict[Any, Any] = {User: ListResponse[User], Group: ListResponse[Group]}
 PATCHES: dict[Any, Any] = {User: PatchOp[User], Group: PatchOp[Group]}
 FEW = 100
 MAX_OPERATIONS = 1_000
+MAX_FILTER, MAX_PARENTHESES = 5_000, 100
 
 
 def _read(kind: Any, body: Any, context: Context) -> Any:
-    """Raises ScimRefused."""
+    """Parses a body. Raises ScimRefused."""
     try:
         with POLICY:
             return kind.model_validate(body, scim_ctx=context)
@@ -59,7 +70,7 @@ def _read(kind: Any, body: Any, context: Context) -> Any:
 def _refuse(error: Exception) -> ScimRefused:
     if isinstance(
         error.__cause__, ValidationError
-    ):  # of what a PATCH would leave: its own text is pydantic's
+    ):  # for the result of a PATCH, whose text would be pydantic's
         error = error.__cause__
     if isinstance(error, SCIMException):
         return ScimRefused(error.detail or str(error), error.scim_type or "invalidValue")
@@ -77,6 +88,29 @@ def _dump(document: Any, context: Context, parameters: Any = None) -> Document:
     return dumped
 
 
+def _check_filter(text: Any) -> None:
+    """Checks a filter before it is parsed, because many parentheses take long. Raises ScimRefused."""
+    if not isinstance(text, str):
+        return
+    if len(text) > MAX_FILTER:
+        raise ScimRefused(
+            f"A filter has at most {MAX_FILTER:,} characters, not {len(text):,}.", "invalidFilter"
+        )
+    if (opened := text.count("(") + text.count("[")) > MAX_PARENTHESES:
+        message = f"A filter has at most {MAX_PARENTHESES} parentheses and brackets, not {opened:,}."
+        raise ScimRefused(message, "invalidFilter")
+
+
+def _check_paths(body: Any) -> None:
+    """Checks the filters in the paths of a PATCH, and in names used as paths. Raises ScimRefused."""
+    operations = body.get("Operations", body.get("operations")) if isinstance(body, Mapping) else None
+    for operation in operations if isinstance(operations, list) else ():
+        if isinstance(operation, Mapping):
+            value = operation.get("value")
+            for path in (operation.get("path"), *(value if isinstance(value, Mapping) else ())):
+                _check_filter(path)
+
+
 def _read_id(key: str, kind: str) -> int:
     """Raises NotFound."""
     if not is_id(key):
@@ -88,10 +122,11 @@ def _read_id(key: str, kind: str) -> int:
 
 
 def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], query: Parameters) -> Any:
-    """The request, the number of rows, and those of the page."""
+    """The request, the number of rows, and the rows of the page."""
+    _check_filter(query.get("filter", ""))
     request = _read(SEARCHES[kind], dict(query), Context.SEARCH_REQUEST)
     if request.filter is not None:
-        # A subquery, as a condition on members has a row for each of them.
+        # A subquery, because a condition on members yields a row for each of them.
         rows = rows.filter(pk__in=rows.filter(make_condition(request.filter, columns)).values("pk"))
     request.start_index = min(request.start_index or 1, MAX_OFFSET)
     start = request.start_index - 1
@@ -110,7 +145,8 @@ def _list(kind: Any, request: Any, total: int, resources: list[Any]) -> Document
 
 
 def list_users(query: Parameters, base: str) -> Document:
-    request, total, users = _search(User, UserRow.objects.people(), USER_COLUMNS, query)
+    columns = USER_COLUMNS | (BY_EMAIL if load_settings().finds_by_email else {})
+    request, total, users = _search(User, UserRow.objects.people(), columns, query)
     return _list(User, request, total, [make_user_resource(user, base) for user in users])
 
 
@@ -169,7 +205,7 @@ def patch_user(key: str, body: Any, base: str, *, caller: Caller) -> Document:
     def read_changes(user: UserRow) -> AccountChanges:
         before, after = make_user_resource(user, base), make_user_resource(user, base)
         _apply(patch, after)
-        return read_user(after, before)
+        return read_user(after, before, is_patch=True)
 
     user = actions.change_user(stored.pk, read_changes, caller=caller)
     return _dump(make_user_resource(user, base), Context.RESOURCE_PATCH_RESPONSE)
@@ -180,6 +216,7 @@ def delete_user(key: str, *, caller: Caller) -> None:
 
 
 def _read_patch(kind: Any, body: Any) -> Any:
+    _check_paths(body)
     patch = _read(PATCHES[kind], body, Context.RESOURCE_PATCH_REQUEST)
     operations = [each for operation in patch.operations for each in _take_out_filters(operation)]
     if len(operations) > MAX_OPERATIONS:
@@ -188,7 +225,7 @@ def _read_patch(kind: Any, body: Any) -> Any:
 
 
 def _take_out_filters(operation: Any) -> Iterator[Any]:
-    """What Entra puts into one operation without a path: names with a filter, too, which need an operation each."""
+    """Splits an operation of Entra's without a path: names with a filter each need an operation of their own."""
     value = operation.value
     if operation.path is not None or not isinstance(value, Mapping):
         yield operation
@@ -264,7 +301,7 @@ def delete_group(key: str, *, caller: Caller) -> None:
 
 
 def describe(kind: str, key: str = "") -> Document:
-    """``ServiceProviderConfig``, ``Schemas`` or ``ResourceTypes``, all or the one with this id. Raises NotFound."""
+    """``ServiceProviderConfig``, ``Schemas`` or ``ResourceTypes``: all, or the one with this id. Raises NotFound."""
     if kind == "ServiceProviderConfig":
         return _dump(PROVIDER.config, Context.RESOURCE_QUERY_RESPONSE)
     documents = PROVIDER.schemas if kind == "Schemas" else PROVIDER.resource_types

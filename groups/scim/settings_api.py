@@ -9,7 +9,7 @@ from flagadmin.core.http.fields import Body
 from groups.authentication import ApiRequest
 from groups.models import ScimSettings
 from groups.permissions import Permission
-from groups.scim import settings_actions as actions
+from groups.scim import actions
 from groups.scim.queries import read_settings
 from groups.viewsets import ViewSet
 
@@ -18,12 +18,14 @@ class ScimSettingsBody(Body):
     enabled = serializers.BooleanField()
     assumeControlOfExisting = serializers.BooleanField(
         required=False,
-        help_text="Accepted. Accounts that the identity provider finds are its own from then on.",
+        help_text="Find accounts by their email address too, not only by their user name. The provider's user name is "
+        "theirs from then on.",
     )
 
 
 class ScimSettingsRecord(serializers.Serializer):
     enabled = serializers.BooleanField()
+    assumeControlOfExisting = serializers.BooleanField()
     hasToken = serializers.BooleanField()
 
 
@@ -48,9 +50,11 @@ class ScimSettingsViewSet(ViewSet):
         operation_id="setScimSettings", request=ScimSettingsBody, responses={200: ScimSettingsRecord}
     )
     def create(self, request: ApiRequest) -> Response:
-        """Switch SCIM on or off."""
-        is_enabled = self.validated(ScimSettingsBody)["enabled"]
-        return Response(_record(actions.set_enabled(is_enabled, caller=self.caller)))
+        """Switch SCIM on or off, and say how accounts are found."""
+        values = self.validated(ScimSettingsBody)
+        by_email = values.get("assumeControlOfExisting")
+        scim = actions.set_enabled(values["enabled"], finds_by_email=by_email, caller=self.caller)
+        return Response(_record(scim))
 
     @extend_schema(operation_id="generateScimToken", request=None, responses={200: ScimTokenRecord})
     @action(detail=False, methods=["post"], url_path="generate-new-token")
@@ -60,4 +64,4 @@ class ScimSettingsViewSet(ViewSet):
 
 
 def _record(scim: ScimSettings) -> dict[str, bool]:
-    return {"enabled": scim.is_enabled, "hasToken": scim.has_token}
+    return scim.document() | {"hasToken": scim.has_token}

@@ -1,4 +1,4 @@
-"""Adding and removing second factors, and making recovery codes."""
+"""Adds and removes second factors, and makes recovery codes."""
 
 from typing import Any
 
@@ -24,10 +24,10 @@ MAX_PASSKEYS = 20
 
 @transactional
 def add_app(user: User, secret: str, code: str, *, caller: Caller) -> list[str]:
-    """Adds an authenticator app that has the secret, which the code proves.
+    """Adds an authenticator app with this secret, which the code proves.
 
     Returns recovery codes if these are the first, otherwise none. Raises NoAccess, ValidationError,
-    InvalidOperation (there is one already).
+    InvalidOperation (there already is one).
     """
     _lock_own(user, caller)
     if Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
@@ -41,7 +41,7 @@ def add_app(user: User, secret: str, code: str, *, caller: Caller) -> list[str]:
 
 @transactional
 def add_passkey(user: User, name: str, credential: dict[str, Any], *, caller: Caller) -> list[str]:
-    """Adds a passkey that a browser has made (`passkeys.verify_new_credential`). Returns and raises as `add_app`."""
+    """Adds a passkey made by a browser (`passkeys.verify_new_credential`). Returns and raises the same as `add_app`."""
     _lock_own(user, caller)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MAX_PASSKEYS:
         raise InvalidOperation(f"An account has at most {MAX_PASSKEYS} passkeys. Remove one first.")
@@ -62,7 +62,7 @@ def rename_passkey(user: User, passkey_id: int, name: str, *, caller: Caller) ->
 
 @transactional
 def use_challenge(passkey: Authenticator, issued: float) -> bool:
-    """Whether the passkey has answered no challenge of this or a later time, in seconds, yet. Notes the use."""
+    """Whether the passkey has answered no challenge issued at this time (in seconds) or later. Notes the use."""
     passkey = Authenticator.objects.select_for_update().get(pk=passkey.pk)
     if issued <= passkey.data.get("challenge", 0):
         return False
@@ -83,7 +83,7 @@ def make_recovery_codes(user: User, *, caller: Caller) -> list[str]:
 
 @transactional
 def remove_factor(user: User, factor_id: int, *, caller: Caller) -> str:
-    """Removes an authenticator app or a passkey, with the last one the recovery codes too. Returns what it was.
+    """Removes an authenticator app or a passkey, and with the last one the recovery codes. Returns its name.
 
     Raises NoAccess, NotFound.
     """
@@ -99,9 +99,9 @@ def remove_factor(user: User, factor_id: int, *, caller: Caller) -> str:
 
 @transactional
 def remove_all_factors(user_id: int, *, caller: Caller) -> User:
-    """Removes the second factors of somebody who has lost them.
+    """Removes the second factors of a user who has lost them.
 
-    Raises NoAccess, NotFound, InvalidOperation (there are none, or the caller's own).
+    Raises NoAccess, NotFound, InvalidOperation (there are none, or they are the caller's own).
     """
     caller.check(Permission.ADMIN)
     people = User.objects.select_for_update(no_key=True).people()
@@ -118,7 +118,7 @@ def remove_all_factors(user_id: int, *, caller: Caller) -> User:
 
 @transactional
 def record_wrong_code(user: User, *, address: str) -> None:
-    """Records a login that had the right password. Attempts rejected by the throttle are not recorded."""
+    """Records a login with the right password but a wrong code. Does not record attempts rejected by the throttle."""
     log_failure(address, f"wrong second factor of {user}")
     after = {"address": address, "wrong": "second factor"}
     _record(EventType.USER_LOGIN_FAILED, user, Caller.system(), after=after)
@@ -158,7 +158,7 @@ def _make_codes(user: User, caller: Caller) -> list[str]:
 
 
 def _lock_own(user: User, caller: Caller) -> None:
-    """Changes of one account happen one after the other. Raises NoAccess for the account of somebody else."""
+    """Locks the account, to serialize its changes. Raises NoAccess for another user's account."""
     if caller.id != user.pk:
         raise NoAccess("Only its owner can change an account's second factors.")
     User.objects.select_for_update(no_key=True).get(pk=user.pk)

@@ -18,7 +18,7 @@ from groups.models import User
 log = logging.getLogger("flagadmin.login")
 
 WRONG_CODE = "This code is wrong or has been used. Wait for the next one and try again."
-TOLERANCE = 1  # periods: a phone's clock may be that much fast or slow
+TOLERANCE = 1  # periods by which a phone's clock may be off
 
 
 class SecretKeyChanged(Exception):
@@ -26,10 +26,10 @@ class SecretKeyChanged(Exception):
 
 
 def check_code(user: User, code: str, *, address: str) -> Authenticator:
-    """The factor that the code belongs to: an authenticator app or recovery codes. The code is used up.
+    """The factor that the code belongs to: an authenticator app or recovery codes. Uses up the code.
 
-    Raises ValidationError if the code is wrong or used, TooManyRequests after too many attempts. Those are not
-    forgotten when the password is right, only when a code is.
+    Raises ValidationError if the code is wrong or used, TooManyRequests after too many attempts. Only a correct code
+    resets the count, not a correct password.
     """
     attempt = Attempt.with_code(user, address)
     count_attempt(attempt)
@@ -41,7 +41,7 @@ def check_code(user: User, code: str, *, address: str) -> Authenticator:
 
 
 def find_period(secret: str, code: str, *, after: int, now: datetime) -> int | None:
-    """The number of the period whose code this is, later than ``after``."""
+    """The number of the period with this code, if later than ``after``."""
     current = int(now.timestamp()) // app_settings.TOTP_PERIOD
     for period in range(max(after + 1, current - TOLERANCE), current + TOLERANCE + 1):
         if compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, period))):
@@ -50,7 +50,7 @@ def find_period(secret: str, code: str, *, after: int, now: datetime) -> int | N
 
 
 def find_people_with_unreadable_codes() -> list[str]:
-    """The names of those whose authenticator app or recovery codes were encrypted with another SECRET_KEY."""
+    """The names of users whose authenticator app or recovery codes were encrypted with another SECRET_KEY."""
     factors = Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN).select_related("user")
     return sorted({factor.user.username for factor in factors.order_by("pk") if not _is_readable(factor)})
 
@@ -93,5 +93,5 @@ def _use_recovery_code(factor: Authenticator, code: str) -> bool:
 
 
 def encode_app_data(secret: str, period: int) -> dict[str, str | int]:
-    """Encodes an authenticator app for storing. `period` is that of the last code that was used."""
+    """Encodes an authenticator app for storage. `period` is the period of the last used code."""
     return {"secret": encrypt(secret), "period": period}

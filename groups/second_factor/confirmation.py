@@ -1,4 +1,4 @@
-"""Asks people to confirm their identity before they change how they log in, as their session may be stolen."""
+"""Asks people to confirm their identity before they change their login, because their session may be stolen."""
 
 import time
 from datetime import timedelta
@@ -16,9 +16,9 @@ CONFIRMATION_LIFETIME = timedelta(minutes=10)
 
 
 def is_confirmed(request: HttpRequest, user: User) -> bool:
-    """Whether the user has logged in, or confirmed it, in the last minutes.
+    """Whether the user has logged in or confirmed their identity in the last minutes.
 
-    Also true for an account without a password and second factor, which has nothing to confirm it with.
+    Also true for an account without a password and second factor, which cannot confirm anything.
     """
     since = time.time() - CONFIRMATION_LIFETIME.total_seconds()
     if any(login["at"] > since for login in get_authentication_records(request, user)):
@@ -31,7 +31,7 @@ def confirm(request: HttpRequest, user: User, *, how: str) -> None:
 
 
 class NeedsConfirmation(ConsolePage):
-    """A mixin for pages that are opened, and forms that are accepted, only shortly after a confirmation."""
+    """A mixin for pages and forms that work only shortly after a confirmation."""
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if request.user.is_authenticated and not is_confirmed(request, request.user):

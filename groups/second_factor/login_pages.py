@@ -1,13 +1,19 @@
-"""/login/code/: asks for the second factor after the password. It is a stage of allauth's login."""
+"""The second step of a login (/login/code/, a stage of allauth's), and logging in with a passkey alone
+(/login/passkey/)."""
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.internal.decorators import login_stage_required
+from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.internal.constants import LoginStageKey
 from allauth.mfa.models import Authenticator
 from django import forms
+from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.contrib.auth.views import redirect_to_login
+from django.core import signing
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
 from django.views import View
@@ -15,14 +21,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
-from flagadmin.core.errors import AppError, TooManyRequests, ValidationError
-from flagadmin.core.http.client_address import get_client_address
+from flagadmin.core.errors import AppError, NoAccess, TooManyRequests, ValidationError
+from flagadmin.core.http.request_metrics import get_client_address
 from flagadmin.core.lists.pages import add_problems
+from groups.login.flow import begin_login, make_safe_next
+from groups.login.login_form import keep_input
+from groups.login.rules import PASSWORDS_OFF
 from groups.login.throttle import log_failure
 from groups.models import User
-from groups.second_factor.actions import record_wrong_code
+from groups.second_factor.actions import record_wrong_code, use_challenge
+from groups.second_factor.adapter import has_passkeys
 from groups.second_factor.codes import check_code
-from groups.second_factor.host import has_passkeys
 from groups.second_factor.queries import read_second_factors
 
 if TYPE_CHECKING:
@@ -53,7 +62,7 @@ class CodeForm(forms.Form):
     name="dispatch",
 )
 class SecondFactorPage(View):
-    """A page for those who have given the password, and are not logged in yet."""
+    """A page for users who have given the password but are not logged in yet."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if self.stage.is_over() or not read_second_factors(self.user):
@@ -90,7 +99,7 @@ class SecondFactorPage(View):
         return self.enter(factor)
 
     def use_passkey(self, answer: str) -> HttpResponse:
-        """Neither slowed down nor in the audit log when refused: nobody guesses a signature."""
+        """Refusals are neither throttled nor audited: nobody can guess a signature."""
         from groups.second_factor.passkeys import verify_passkey
 
         try:
@@ -101,7 +110,7 @@ class SecondFactorPage(View):
         return self.enter(factor)
 
     def enter(self, factor: Authenticator) -> HttpResponse:
-        """Goes on with the login, which ends with a session and a redirect to ``next``."""
+        """Continues the login, which ends with a session and a redirect to ``next``."""
         if factor.type == Authenticator.Type.RECOVERY_CODES:
             left = read_second_factors(self.user).codes_left
             messages.warning(self.request, f"You have used a recovery code. You have {left} left.")
@@ -127,3 +136,66 @@ class SecondFactorPage(View):
             **more,
         }
         return render(self.request, "second_factor/login.html", context, status=status)
+
+
+COOKIE = SALT = "passkey_login"
+SECONDS = 300
+ISSUED = "issued"
+REFUSED = "The passkey was not accepted. Try again, or log in another way."
+
+
+@method_decorator([csrf_protect, never_cache], name="dispatch")
+class PasskeyLoginPage(View):
+    """GET: the challenge as JSON, for passkeys.js. POST: the browser's answer."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not settings.PASSWORD_LOGIN:  # everyone logs in through the identity provider
+            raise NoAccess(PASSWORDS_OFF)
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        from groups.second_factor.passkeys import begin_authentication, take_state
+
+        response = JsonResponse(begin_authentication(None))
+        response.set_cookie(
+            COOKIE,
+            signing.dumps(take_state() | {ISSUED: time.time()}, salt=SALT),
+            max_age=SECONDS,
+            path=request.path,
+            secure=settings.HTTPS,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    def post(self, request: HttpRequest) -> HttpResponseBase:
+        next_url = make_safe_next(request.POST.get("next"))
+        try:
+            passkey = self.used_passkey(request)
+        except (ValidationError, signing.BadSignature):
+            messages.error(request, REFUSED)
+            return redirect_to_login(next_url)
+        user = User.objects.get(pk=passkey.user_id)
+        record_authentication(request, user, "mfa", id=passkey.pk, type=passkey.type, passwordless=True)
+        response = begin_login(request, user, next_url, how="passkey")
+        if entered := request.POST.get("entered"):
+            keep_input(request, next_url, entered)
+        response.delete_cookie(COOKIE, path=request.path, samesite="Strict")
+        return response
+
+    def used_passkey(self, request: HttpRequest) -> Authenticator:
+        """Raises ValidationError, BadSignature."""
+        from groups.second_factor.passkeys import put_state, verify_passkey_of_anyone
+
+        try:
+            state = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
+            issued = state.pop(ISSUED)
+            put_state(state)
+            passkey = verify_passkey_of_anyone(request.POST.get("credential", ""))
+        except (ValidationError, signing.BadSignature):
+            log_failure(get_client_address(request), "passkey")  # an unknown user, so there is no event
+            raise
+        if not passkey.user.is_active or not use_challenge(passkey, issued):
+            record_wrong_code(passkey.user, address=get_client_address(request))
+            raise ValidationError(REFUSED)
+        return passkey

@@ -1,4 +1,4 @@
-"""/account/two-step/: setting up, listing and removing one's second factors."""
+"""/account/two-step/: setting up, listing and removing one's own and other users' second factors."""
 
 import base64
 from typing import Any
@@ -7,24 +7,34 @@ from allauth.mfa.adapter import get_adapter
 from allauth.mfa.totp.internal.auth import generate_totp_secret
 from allauth.mfa.utils import decrypt, encrypt
 from django import forms
+from django.contrib import messages
 from django.http import HttpResponseBase
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.client_address import get_client_address
+from flagadmin.core.http.request_metrics import get_client_address
 from groups.console import Breadcrumbs, ConfirmPage, FormPage, read_next_page
 from groups.login.passwords import check_own_password
 from groups.login.rules import can_use_password
 from groups.login.ways import describe_login
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.people.console import OwnPage
-from groups.second_factor.actions import add_app, find_own_factor, make_recovery_codes, remove_factor
+from groups.people.console import OneAccount, OwnPage
+from groups.second_factor.actions import (
+    add_app,
+    add_passkey,
+    find_own_factor,
+    find_own_passkey,
+    make_recovery_codes,
+    remove_all_factors,
+    remove_factor,
+    rename_passkey,
+)
+from groups.second_factor.adapter import has_passkeys
 from groups.second_factor.codes import SecretKeyChanged, check_code
 from groups.second_factor.confirmation import NeedsConfirmation, confirm
-from groups.second_factor.host import has_passkeys
-from groups.second_factor.queries import describe_factor, read_second_factors
+from groups.second_factor.queries import describe_factor, list_factor_names, read_second_factors
 from groups.second_factor.required import is_required
 
 CODE = forms.TextInput(
@@ -72,7 +82,9 @@ class AppForm(forms.Form):
 
 @method_decorator(sensitive_post_parameters("setup", "code"), name="dispatch")
 class AddAppPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
-    """Shows a new key, encrypted in the form too, until a code proves that an app has it. Nothing is stored before."""
+    """Shows a new key, also encrypted in the form, until a code proves that an app has it. Stores nothing
+    before that.
+    """
 
     template_name = "second_factor/app.html"
     title = "Set up an authenticator app"
@@ -82,7 +94,7 @@ class AddAppPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
         return {"setup": encrypt(f"{self.user.pk} {generate_totp_secret()}")}
 
     def secret(self, form: Any) -> str:
-        """The key in the form. Raises ValidationError if the form is of somebody else, or older than SECRET_KEY."""
+        """The key in the form. Raises ValidationError if the form is another user's, or older than SECRET_KEY."""
         try:
             owner, _, secret = decrypt(form["setup"].value() or "").partition(" ")
         except SecretKeyChanged:
@@ -160,7 +172,7 @@ class ConfirmForm(forms.Form):
 class ConfirmIdentityPage(OwnPage, FormPage):
     """/account/confirm/?next=/path/
 
-    What has to do with passkeys is imported when somebody has one: it takes a tenth of a second.
+    Imports the code for passkeys only for users who have one: it takes a tenth of a second.
     """
 
     template_name = "second_factor/confirm.html"
@@ -199,3 +211,72 @@ class ConfirmIdentityPage(OwnPage, FormPage):
 
             kwargs["options"] = begin_authentication(self.user)
         return super().get_context_data(next=read_next_page(self.request), **kwargs)
+
+
+class NameForm(forms.Form):
+    name = forms.CharField(max_length=100, help_text="For example: Work laptop")
+
+
+class NewPasskeyForm(NameForm):
+    credential = forms.CharField(required=False, widget=forms.HiddenInput)
+
+
+class AddPasskeyPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
+    template_name = "second_factor/passkey.html"
+    title = "Add a passkey"
+    form_class = NewPasskeyForm
+
+    def submit(self, form: Any) -> str:
+        from groups.second_factor.passkeys import verify_new_credential
+
+        data = form.cleaned_data
+        credential = verify_new_credential(data["credential"])
+        codes = add_passkey(self.user, data["name"], credential, caller=self.caller)
+        self.show_codes(codes)
+        messages.success(self.request, f"Passkey {data['name']} added.")
+        return reverse("two-step")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        if "form" in kwargs and has_passkeys(self.request):
+            from groups.second_factor.passkeys import begin_registration
+
+            kwargs["options"] = begin_registration(self.user)
+        return super().get_context_data(**kwargs)
+
+
+class RenamePasskeyPage(NeedsConfirmation, TwoStepPage, FormPage):
+    template_name = "second_factor/rename.html"
+    title = "Rename passkey"
+    form_class = NameForm
+
+    def find(self) -> None:
+        self.passkey = find_own_passkey(self.user, self.kwargs["factor_id"])
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"name": self.passkey.data["name"]}
+
+    def submit(self, form: Any) -> str:
+        rename_passkey(self.user, self.passkey.pk, form.cleaned_data["name"], caller=self.caller)
+        return reverse("two-step")
+
+
+class RemoveFactorsOf(OneAccount, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        refusal = (
+            "Change your own second factors on your account's page." if user.pk == self.caller.id else ""
+        )
+        names = list_factor_names(user)
+        return {
+            "title": f"Remove the second factors of {user.display_name}",
+            "lead": "Make sure that the request really comes from them: afterwards a login takes one step.",
+            "removed_items": names,
+            "kept": "Their sessions and tokens keep working.",
+            "button": "Remove second factors",
+            "cancel": self.url,
+            "blocked": refusal or ("" if names else f"{user.display_name} has no second factor."),
+        }
+
+    def act(self) -> tuple[str, str]:
+        user = remove_all_factors(self.user_id, caller=self.caller)
+        return f"Removed the second factors of {user}.", self.url

@@ -1,7 +1,7 @@
-"""Passkeys and security keys (WebAuthn). allauth and fido2 make the challenges and check what browsers answer.
+"""Passkeys and security keys (WebAuthn). allauth and fido2 make the challenges and check browsers' answers.
 
-A challenge is kept until it is answered, once: in the session, or before a login in a cookie, because a session for
-everyone who opens the login page would fill the database.
+A challenge is kept until it is answered, once: in the session, or before a login in a cookie, because sessions for
+all visitors of the login page would fill the database.
 """
 
 import struct
@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError as Refused
 from flagadmin.core.errors import ValidationError
 from groups.models import User
 
-MAX_ANSWER_LENGTH = 20_000  # characters of what a browser answers
+MAX_ANSWER_LENGTH = 20_000  # characters of a browser's answer
 REFUSED = "The passkey was not accepted. Try again."
 INVALID_ANSWER_ERRORS = (
     Refused,
@@ -34,7 +34,7 @@ State = dict[str, Any]
 
 
 def begin_registration(user: User) -> dict[str, Any]:
-    """Returns what a browser needs to make a passkey, which works without a password too if the device can keep it."""
+    """The browser's options for making a passkey, which also works without a password if the device can store it."""
     options = auth.begin_registration(user, False)
     selection = options["publicKey"]["authenticatorSelection"]
     return {
@@ -44,7 +44,7 @@ def begin_registration(user: User) -> dict[str, Any]:
 
 
 def verify_new_credential(answer: str) -> dict[str, Any]:
-    """The passkey that a browser made. Raises ValidationError."""
+    """The new passkey in the answer. Raises ValidationError."""
     with _refusing():
         credential = _parse(answer)
         auth.parse_registration_response(credential)
@@ -53,18 +53,18 @@ def verify_new_credential(answer: str) -> dict[str, Any]:
 
 
 def begin_authentication(user: User | None) -> dict[str, Any]:
-    """Returns what a browser needs to use a passkey of this user or, without a password, of anybody."""
+    """The browser's options for using a passkey of this user or, without a password, of any user."""
     return auth.begin_authentication(user)
 
 
 def verify_passkey(user: User, answer: str) -> Authenticator:
-    """The user's passkey that a browser used. Raises ValidationError."""
+    """The user's passkey in the answer. Raises ValidationError."""
     with _refusing():
         return _complete(user, _parse(answer))
 
 
 def verify_passkey_of_anyone(answer: str) -> Authenticator:
-    """Somebody's passkey, used with their PIN, finger or face. Raises ValidationError."""
+    """Any user's passkey, unlocked with their PIN, finger or face. Raises ValidationError."""
     with _refusing():
         credential = _parse(answer)
         auth.parse_authentication_response(credential)
@@ -101,7 +101,7 @@ def _parse(answer: str) -> dict[str, Any]:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Refuses an invalid answer with the same message, whatever is wrong with it."""
+    """Refuses every invalid answer with the same message."""
     try:
         yield
     except INVALID_ANSWER_ERRORS as error:

@@ -1,4 +1,4 @@
-"""Reads which second factors an account has."""
+"""Reads the second factors of an account."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -16,7 +16,7 @@ from groups.models import User
 from groups.second_factor.queries import has_second_factor
 
 FACTOR_NEEDED = "This installation requires a second factor. Set one up on your account's page first."
-# Names of URLs: what it takes to set one up, and to log out and in, and what is for everybody.
+# Names of URLs for setting one up, for logging out and in, and for everyone.
 ALLOWED_URL_NAMES = {
     "account-confirm",
     "account-password",
@@ -44,7 +44,9 @@ ALLOWED_URL_NAMES = {
 
 
 def is_required(request: HttpRequest, user: User) -> bool:
-    """Whether the setting is about this user. Who came through the identity provider has proven there who they are."""
+    """Whether the setting applies to this user. The identity provider has already verified users who came
+    through it.
+    """
     if settings.REQUIRE_SECOND_FACTOR == "off":
         return False
     if settings.REQUIRE_SECOND_FACTOR == "admins" and not user.is_root_admin:
@@ -53,7 +55,7 @@ def is_required(request: HttpRequest, user: User) -> bool:
 
 
 class RequireSecondFactorMiddleware:
-    """Looks at every view, because the admin site and the API accept the console's session too."""
+    """Checks every view, because the admin site and the API accept the console's session too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         if settings.REQUIRE_SECOND_FACTOR == "off":
@@ -77,5 +79,5 @@ class RequireSecondFactorMiddleware:
 
 
 def _uses_session(request: HttpRequest) -> bool:
-    """False with an API token, which is not affected."""
+    """False with an API token, to which the setting does not apply."""
     return not request.headers.get("Authorization", "").strip() or not is_api(request)

@@ -1,6 +1,6 @@
 """The stage of allauth's login that asks for a second factor, see `AccountAdapter.get_login_stages`.
 
-Import this late: it needs what has to do with passkeys, which takes a tenth of a second.
+Import this late: it imports the code for passkeys, which takes a tenth of a second.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from groups.second_factor.queries import describe_factor
 
 
 class SecondFactorStage(AuthenticateStage):
-    """Ends when the account is disabled, or its password is changed, between the password and the code."""
+    """Ends if the account is disabled or its password changes between the password and the code."""
 
     def handle(self) -> tuple[Any, bool]:
         if isinstance(self.login.user, User):
@@ -31,7 +31,7 @@ class SecondFactorStage(AuthenticateStage):
         )
 
     def pass_with(self, factor: Authenticator) -> HttpResponse:
-        """Goes on with the login after this factor was used."""
+        """Continues the login after this factor was used."""
         factor.record_usage()
         name = (
             "recovery code" if factor.type == Authenticator.Type.RECOVERY_CODES else describe_factor(factor)

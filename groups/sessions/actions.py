@@ -1,4 +1,4 @@
-"""Ending sessions: one, or all of an account."""
+"""Ends sessions: one, or all of an account."""
 
 from allauth.usersessions.models import UserSession
 
@@ -14,7 +14,7 @@ from groups.sessions.store import delete_session
 
 @transactional
 def end_session(user: User, session_id: int, *, caller: Caller) -> UserSession:
-    """Ends one session of the account, for all workers at once. Returns what it was.
+    """Ends one session of the account, for all workers at once. Returns the ended session.
 
     Raises NoAccess, NotFound.
     """

@@ -1,4 +1,4 @@
-"""Buttons that end sessions: one's own on /account/, those of others on the page of their account."""
+"""Buttons that end sessions: one's own on /account/, other users' on the page of their account."""
 
 from django.urls import reverse_lazy
 

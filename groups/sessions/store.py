@@ -1,7 +1,7 @@
-"""The console's sessions: who has which, since when, and ending them.
+"""The console's sessions: their users and start times, and how they end.
 
-Django's session rows decide who is logged in. `UserSession` says of each to whom it belongs and what its browser
-is. A session without one, of an earlier version, gets it with its next request.
+Django's session rows decide who is logged in. A `UserSession` adds the user and a description of the browser. A session
+of an earlier version gets one with its next request.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ SINCE, NOTED = "session_since", "session_noted"  # in the session's data; second
 PROVIDER_SESSION = (
     "provider_session"  # the identity provider's id of the session (`sid` in the ID token), if any
 )
-ID_TOKEN = "id_token"  # of the login at the identity provider, if people are logged out there too
+ID_TOKEN = "id_token"  # of the login at the identity provider, if logging out also ends the session there
 _MAX_AGENT_LENGTH = UserSession._meta.get_field("user_agent").max_length
 
 
@@ -33,7 +33,7 @@ def read_sessions(user: User) -> QuerySet[UserSession]:
 
 
 def begin_session(request: HttpRequest, user: User) -> None:
-    """Stores what is shown of the session after a login. It ends in any case after SESSION_COOKIE_AGE."""
+    """Stores the session's details after a login. It always ends after SESSION_COOKIE_AGE."""
     request.session.set_expiry(timezone.now() + timedelta(seconds=settings.SESSION_COOKIE_AGE))
     if not request.session.session_key:
         request.session.save()
@@ -42,13 +42,13 @@ def begin_session(request: HttpRequest, user: User) -> None:
 
 
 def is_due(request: HttpRequest) -> bool:
-    """Whether the session's last use is not known precisely enough any more."""
+    """Whether the stored time of the session's last use is too old."""
     noted = request.session.get(NOTED)
     return noted is None or timezone.now().timestamp() - noted > NOTE_EVERY.total_seconds()
 
 
 def note_session(request: HttpRequest, user: User) -> None:
-    """Stores that the session was used now, and from where."""
+    """Stores the time and address of the session's use."""
     now = timezone.now()
     details = {
         "user": user,
@@ -80,14 +80,14 @@ def delete_session(session: UserSession) -> None:
 
 @transaction.atomic
 def delete_sessions(user: User) -> None:
-    """Deletes what is stored of the account's sessions."""
+    """Deletes all stored data of the account's sessions."""
     sessions = UserSession.objects.filter(user=user)
     Session.objects.filter(session_key__in=sessions.values("session_key")).delete()
     sessions.delete()
 
 
 def forget_ended_sessions() -> None:
-    """Deletes the rows of expired sessions, and of those that were logged out."""
+    """Deletes the rows of expired and logged-out sessions."""
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
     UserSession.objects.filter(~_is_open()).delete()
 

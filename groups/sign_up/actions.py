@@ -13,8 +13,9 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from groups.login.rules import check_passwords_on
-from groups.models import InviteLink, Role, User
+from groups.models import Custody, InviteLink, Role, User
 from groups.people.actions import NewAccount, create_account
+from groups.people.custody import find_maker, note_custody
 from groups.permissions import BuiltIn, Permission
 from groups.roles.rules import find_root_role_id
 from groups.sign_up.queries import find_invite_link, open_invite_link
@@ -54,7 +55,7 @@ def create_invite_link(new: NewInviteLink, *, caller: Caller) -> tuple[InviteLin
             Problem("rootRole", f"An invite link cannot give the role {role}: it can do everything.")
         )
     check_problems(problems)
-    assert role is not None  # an unknown one is a problem
+    assert role is not None  # an unknown role is a problem
     token = secrets.token_urlsafe(32)
     link = InviteLink.objects.create(
         name=new.name,
@@ -102,6 +103,7 @@ def sign_up(token: str, *, username: str, email: str, name: str, password: str) 
     )
     user = create_account(new, caller=Caller.system())
     link.users.add(user)
+    note_custody(user, Custody.How.SIGNED_UP, caller=Caller(user=find_maker(link.created_by)))
     event = Event(
         type=EventType.PUBLIC_SIGNUP_TOKEN_USER_ADDED, subject=link.name, after={"username": user.username}
     )

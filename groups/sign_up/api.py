@@ -1,25 +1,34 @@
-"""/api/admin/invite-link/tokens: invite links."""
+"""/api/admin/invite-link/tokens: invite links. /invite/TOKEN/: signing up with one, without a token of the API."""
 
 from typing import Any
 
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
+from rest_framework.request import Request
 from rest_framework.response import Response
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
 from groups.models import InviteLink
-from groups.people.serializers import NamedAccount, RoleRecord, RootRoleField, make_role_record
+from groups.people.serializers import (
+    AccountRecord,
+    NamedAccount,
+    PasswordBody,
+    RoleRecord,
+    RootRoleField,
+    make_account_record,
+    make_role_record,
+)
 from groups.permissions import Permission
 from groups.sign_up import actions
-from groups.sign_up.actions import NewInviteLink
-from groups.sign_up.queries import access_invite_link, read_invite_links
-from groups.viewsets import ViewSet
+from groups.sign_up.actions import NewInviteLink, sign_up
+from groups.sign_up.queries import access_invite_link, open_invite_link, read_invite_links
+from groups.viewsets import OpenView, ViewSet
 
 EXAMPLE = OpenApiExample(
     "A link for a team",
@@ -107,7 +116,7 @@ class InviteLinkViewSet(ViewSet):
         examples=[EXAMPLE],
     )
     def create(self, request: ApiRequest) -> Response:
-        """Create a link with which anybody who has it can sign up, until it expires or is revoked."""
+        """Create a link with which anyone who has it can sign up, until it expires or is revoked."""
         new = NewInviteLink(**self.validated(InviteLinkBody))
         link, token = actions.create_invite_link(new, caller=self.caller)
         url = make_absolute_url(request._request, reverse("login-invite", args=[token]))
@@ -128,3 +137,48 @@ class InviteLinkViewSet(ViewSet):
         if not changes:
             raise ValidationError("Send expiresAt, enabled or both.")
         return Response(invite_link_record(actions.update_invite_link(token, changes, caller=self.caller)))
+
+
+class SignUpBody(PasswordBody):
+    username = serializers.CharField(
+        max_length=MAX_NAME_LENGTH,
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="The email address if omitted.",
+    )
+    email = serializers.CharField(max_length=MAX_NAME_LENGTH)
+    name = serializers.CharField(max_length=MAX_NAME_LENGTH, required=False, allow_blank=True, default="")
+
+
+class InviteView(OpenView):
+    """An unknown, revoked or expired link is 400 here, as in the reference server."""
+
+    tags = ("Invite links",)
+
+    def handle_exception(self, exc: Exception) -> Any:
+        return super().handle_exception(ValidationError(exc.message) if isinstance(exc, NotFound) else exc)
+
+
+class ValidateInviteView(InviteView):
+    @extend_schema(operation_id="validatePublicSignupToken", auth=[], responses={200: None})
+    def get(self, request: Request, token: str) -> Response:
+        """Check whether one can sign up with an invite link."""
+        open_invite_link(token)
+        return Response()
+
+
+class SignUpView(InviteView):
+    @extend_schema(
+        operation_id="addPublicSignupTokenUser", auth=[], request=SignUpBody, responses={201: AccountRecord}
+    )
+    def post(self, request: Request, token: str) -> Response:
+        """Create an account with the root role of the invite link. It can log in at once."""
+        open_invite_link(token)  # before the body is read
+        return Response(make_account_record(sign_up(token, **self.validated(SignUpBody))), status=201)
+
+
+urlpatterns = [
+    path("<str:token>/validate", ValidateInviteView.as_view()),
+    path("<str:token>/signup", SignUpView.as_view()),
+]

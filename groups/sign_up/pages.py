@@ -17,7 +17,7 @@ from flagadmin.core.lists.pages import Column, Filter, add_problems
 from groups.console import ActionPage, FormPage, ListPage
 from groups.login.flow import begin_login, guarded
 from groups.login.links import make_absolute_url
-from groups.login.password_fields import NewPasswordField
+from groups.login.login_form import NewPasswordField
 from groups.models import InviteLink, Role, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission

@@ -32,9 +32,9 @@ def find_invite_link(links: QuerySet[InviteLink], key: str) -> InviteLink:
 
 
 def open_invite_link(token: str, *, links: QuerySet[InviteLink] | None = None) -> InviteLink:
-    """The link, if somebody can sign up with it now.
+    """The link, if it currently accepts sign-ups.
 
-    Raises NotFound, InvalidOperation (passwords are off, its role can do everything by now, too many people).
+    Raises NotFound, InvalidOperation (passwords are off, its role has become an admin role, too many people).
     """
     check_passwords_on()
     candidates = InviteLink.objects.select_related("role") if links is None else links

@@ -8,7 +8,7 @@ from groups.models import Role
 from groups.permissions import BuiltIn, Permission
 
 MAX_LIFETIME = timedelta(days=365)
-MAX_USERS = 1_000  # of one link, in case it gets into the wrong hands
+MAX_USERS = 1_000  # per link, in case it leaks
 
 
 def problems_of_expiry(expires_at: datetime, *, now: datetime) -> Iterator[Problem]:
@@ -19,7 +19,7 @@ def problems_of_expiry(expires_at: datetime, *, now: datetime) -> Iterator[Probl
 
 
 def may_be_given(role: Role) -> bool:
-    """Whether a link may give this root role: none that can do everything."""
+    """Whether a link may assign this root role: not if it includes all permissions."""
     return (
         role.is_root
         and role.pk != BuiltIn.ADMIN.value

@@ -4,7 +4,7 @@ from django import template
 
 register = template.Library()
 
-# The names of what ua-parser calls differently from its makers.
+# Names that ua-parser spells differently from their makers.
 _NAMES = {
     "Mobile Safari": "Safari",
     "Chrome Mobile": "Chrome",

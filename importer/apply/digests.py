@@ -1,4 +1,4 @@
-"""Hashes of what an import wrote, to detect later changes."""
+"""Hashes of everything that an import wrote, to detect later changes."""
 
 import hashlib
 from typing import Any

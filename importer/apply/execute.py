@@ -28,12 +28,13 @@ from importer.body.schemas import Body
 from importer.bulk_work import bulk_work
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.plan.exclude import exclude_flags
+from importer.plan.entries import exclude_flags
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.promotion import Promotion, read_promotion
-from importer.report.document import make_brief_reports, make_promotion_document, write_reports
+from importer.report import make_brief_reports, make_promotion_document, write_reports
 from projects.access import lock_projects
 from projects.context_fields.documents import make_context_field_document
+from projects.flags.arrivals import check_arrivals
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
 from projects.segments.documents import make_segment_document
@@ -45,14 +46,14 @@ ATTEMPTS = 3
 
 
 class OutdatedPlan(Conflict):
-    """409: the import would no longer do what its preview showed."""
+    """409: the import would no longer match its preview."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedImport:
     """An import that a user confirmed: fingerprint and time of its plan, and flags excluded since.
 
-    ``read_body`` is called with the project locked: what a promotion copies cannot change any more.
+    ``read_body`` is called with the project locked, so that the source of a promotion cannot change any more.
     """
 
     project: str
@@ -63,9 +64,9 @@ class CheckedImport:
 
 
 def _retry_when_missing(action: Callable[P, R]) -> Callable[P, R]:
-    """Runs ``action`` again if another request deleted what the plan refers to: the second plan says so.
+    """Runs ``action`` again if another request deleted something that the plan refers to: the second plan reports it.
 
-    What creates a name twice is retried by ``transactional``.
+    ``transactional`` retries actions that create a name twice.
     """
 
     @wraps(action)
@@ -102,7 +103,7 @@ def import_body(
 @bulk_work
 @transactional
 def import_part(body: Body, *, caller: Caller) -> Plan:
-    """Imports a part of a larger change. Returns its plan; one without a change leaves no trace.
+    """Imports a part of a larger change. Returns its plan; a plan without changes leaves no trace.
 
     Raises NoAccess or ValidationError without writing anything.
     """
@@ -119,7 +120,7 @@ def import_part(body: Body, *, caller: Caller) -> Plan:
 def promote_flags(promotion: Promotion, *, expected: Expected = None, caller: Caller) -> ImportRun:
     """Plans and applies a promotion in one step.
 
-    Raises NoAccess, ValidationError, and EditConflict if the plan is not the one whose ``make_promotion_document`` is
+    Raises NoAccess, ValidationError, and EditConflict if ``make_promotion_document`` of the plan differs from
     ``expected``, without writing anything.
     """
     _, plan = _plan_locked(promotion.project, lambda: read_promotion(promotion), caller)
@@ -155,7 +156,9 @@ def apply_checked(
 
 
 def _plan_locked(project: str, read_body: Callable[[], Body], caller: Caller) -> tuple[Body, Plan]:
-    """Locks the project, then the segments and saved contexts in the body: they cannot change after planning."""
+    """Locks the project, then the segments and saved contexts in the body, so that they cannot change after
+    planning.
+    """
     lock_projects(caller, [project])
     body = read_body()
     names = {segment["name"] for segment in body.data.get("segments", ())}
@@ -200,6 +203,7 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: Progress = igno
     progress("", 0, total)
     references_created = _create_references(plan, caller)
     new = rows.create_flags(created, project=project, caller=caller, now=now) if created else []
+    check_arrivals([flag.name for flag in created], project, None)
     if new:
         rows.create_flag_environments(new, target.environments, environment)
     progress("flags", len(created), total)
@@ -327,7 +331,7 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
 def _write_reports(run: ImportRun, plan: Plan) -> None:
     """Writes the reports of an import without a preview, else deletes the preview's for excluded flags.
 
-    From now on, all who may read the project see them: other projects are not named any more.
+    From now on, all readers of the project see them, so they no longer name other projects.
     """
     if run.checked_at is None:
         write_reports(run, make_brief_reports(plan))

@@ -9,16 +9,16 @@ from django.db import connection, transaction
 from flagadmin.core.db.statements import execute
 
 Progress = Callable[[str, int, int], None]
-"""Called after each step with its name, the number of flags done, and of all; at first before any step."""
+"""Called after each step with its name, the number of flags done, and of all; first called before any step."""
 
 
 def ignore_progress(step: str, done: int, total: int) -> None:
-    """For imports that nobody watches."""
+    """For imports without a viewer."""
 
 
 @contextmanager
 def write_progress(run_id: UUID) -> Iterator[Progress]:
-    """Writes progress to a committed run, where a page reads it."""
+    """Writes progress to a committed run, from which a page reads it."""
     own = connection.copy()
 
     def write(step: str, done: int, total: int) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.db.copy_rows import allocate_ids, copy_rows
-from flagadmin.core.db.statements import execute, fetch_rows
+from flagadmin.core.db.statements import allocate_ids, copy_rows, execute, fetch_rows
 from flagadmin.core.document import Document
 from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
@@ -219,7 +218,7 @@ def write_links(flags: Iterable[Numbered], now: datetime) -> None:
 
 
 def write_parents(flags: Iterable[Numbered], project: str) -> None:
-    """Writes dependencies. All flags must be inserted before, because a parent may be new too."""
+    """Writes dependencies. Insert all flags before, because a parent may be new too."""
     desired = _clear_changed(flags, "parents", "projects_dependency")
     if not desired:
         return
@@ -249,7 +248,7 @@ def end_archived_stage(flag_ids: Sequence[int]) -> None:
 
 def write_stages(created: Iterable[Numbered], archived: Sequence[int], now: datetime) -> None:
     """Writes lifecycle stages: "initial" and the file's stage for new flags, "archived" for archived ones."""
-    end_archived_stage(archived)  # files gave it to active flags, too
+    end_archived_stage(archived)  # files assigned it to active flags, too
     stages: dict[tuple[int, str], datetime] = {}
     for flag_id, flag in created:
         stages[flag_id, "initial"] = flag.feature.get("createdAt") or now

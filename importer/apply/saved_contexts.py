@@ -1,4 +1,4 @@
-"""Writes the saved contexts of an import, and takes them back."""
+"""Writes the saved contexts of an import, and reverts them."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,7 +13,7 @@ from importer.apply.digests import hash_document
 from importer.plan.import_plan import Action, Plan
 from playground.models import SavedContext
 from playground.saved_contexts.actions import check_may_change, make_event
-from playground.saved_contexts.documents import make_saved_context_document
+from playground.saved_contexts.queries import make_saved_context_document
 
 FIELDS = ("context", "note", "expectations")
 
@@ -24,7 +24,7 @@ def lock_saved_contexts(names: Iterable[str]) -> dict[str, SavedContext]:
 
 
 def write_saved_contexts(plan: Plan, caller: Caller) -> tuple[list[Event], Document]:
-    """Returns the audit events, and for each saved context what undoing needs: ``{before, after}`` by name."""
+    """Writes the contexts. Returns the audit events, and the data for undoing: ``{before, after}`` by name."""
     planned = {
         change.name: change for change in plan.saved_contexts.values() if change.action is not Action.SAME
     }
@@ -40,7 +40,7 @@ def write_saved_contexts(plan: Plan, caller: Caller) -> tuple[list[Event], Docum
 
 
 def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
-    """Takes back what was written. Raises Conflict if one has changed since, NoAccess."""
+    """Reverts the written contexts. Raises Conflict if one has changed since, NoAccess."""
     stored = lock_saved_contexts(written) if written else {}
     for name, state in written.items():
         saved = stored.get(name)

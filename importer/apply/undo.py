@@ -10,9 +10,9 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, copy_all
 from flagadmin.core.change_checks.comments import check_comment
-from flagadmin.core.db.statements import fetch_row, fetch_rows
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, transactional
-from flagadmin.core.errors import Conflict, NotFound
+from flagadmin.core.errors import MAX_DETAILS, Conflict, NotFound, Problem
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.models import User
@@ -22,11 +22,15 @@ from importer.apply.digests import hash_document
 from importer.apply.execute import find_last_change
 from importer.apply.saved_contexts import undo_saved_contexts
 from importer.models import ImportRun
-from importer.plan.dependencies import read_dependencies
+from importer.plan.checks import (
+    change_permissions,
+    changes_parents,
+    find_missing_permissions,
+    read_dependencies,
+)
 from importer.plan.import_plan import Action, FlagPlan
-from importer.plan.issues import make_no_access
-from importer.plan.permissions import change_permissions, changes_parents, find_missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
+from importer.plan.target import make_no_access
 from projects.access import access_project_for_update
 from projects.flags.archive.delete import check_no_children, remove_flags
 from projects.flags.dependencies.rules import FlagState, ProposedDependency, dependency_problems
@@ -52,7 +56,7 @@ SELECT f.name FROM projects_flag f
         OR EXISTS (SELECT FROM projects_flagenvironment e
                     WHERE e.flag_id = f.id AND e.environment_id <> %(environment)s
                       AND (e.enabled OR e.variants <> '[]')))
- ORDER BY f.name LIMIT 1
+ ORDER BY f.name
 """
 
 
@@ -60,10 +64,10 @@ SELECT f.name FROM projects_flag f
 def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     """Restores changed flags and deletes created ones, or archives those that have been used since.
 
-    The same of saved contexts, which must not have changed since either.
+    Does the same for saved contexts, which must not have changed since either.
 
-    Context fields, tag types and segments that the import created are kept. Raises NotFound, NoAccess,
-    Conflict (which names what has changed since), and the errors of archiving and reviving.
+    Keeps context fields, tag types and segments created by the import. Raises NotFound, NoAccess, Conflict (with the
+    changes since), and the errors of archiving and reviving.
     """
     run = ImportRun.objects.filter(id=run_id).first()
     if run is None or not caller.can_read(run.project):
@@ -93,7 +97,7 @@ class Undoing:
 
 @consistent_reads()
 def plan_undo(run: ImportRun, *, caller: Caller) -> Undoing:
-    """Raises what undoing the import would raise; whether saved contexts have changed is not looked at."""
+    """Raises the errors of undoing the import, without checking whether saved contexts have changed."""
     plans = _plan_and_check(run, caller)
     untouched = _find_untouched(plans, run)
     created = [plan for plan in plans if plan.name not in run.before and plan.stored]
@@ -105,7 +109,7 @@ def plan_undo(run: ImportRun, *, caller: Caller) -> Undoing:
 
 
 def check_may_undo(run: ImportRun, *, caller: Caller) -> None:
-    """What can be checked without the flags: its state, and a permission without which none could be restored.
+    """Checks without reading flags: the state, and a permission without which no flag could be restored.
 
     Raises NoAccess, Conflict.
     """
@@ -115,7 +119,7 @@ def check_may_undo(run: ImportRun, *, caller: Caller) -> None:
 
 
 def find_undoing(run: ImportRun, *, caller: Caller) -> Undoing | None:
-    """Finds what undoing the import has done. None if the caller may not read that."""
+    """The effects of a completed undo. None if the caller may not read them."""
     undone = EventType.PROMOTION_UNDONE if run.promoted_from else EventType.IMPORT_UNDONE
     events = readable_events(caller).filter(project=run.project, type=undone.value)
     event = events.filter(feature=None, after__import=str(run.id)).newest_first().first()
@@ -151,21 +155,34 @@ def _plan_and_check(run: ImportRun, caller: Caller) -> list[FlagPlan]:
 
 
 def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
+    """Raises Conflict with all flags that have changed or disappeared since."""
+    gone, changed = [], []
     for name, expected in run.after.items():
         flag = stored.get(name)
         if flag is None or flag.document is None:
-            raise Conflict(f"{name} is no longer in {run.project}, so this {run.noun} cannot be undone.")
-        if hash_document(flag.document) != expected:
-            raise _make_changed_since_error(name, run)
+            gone.append(name)
+        elif hash_document(flag.document) != expected:
+            changed.append(name)
     created = [flag.id for name, flag in stored.items() if name not in run.before]
-    if row := fetch_row(_CHANGED_IN_OTHER_ENVIRONMENTS, {"flags": created, "environment": run.environment}):
-        raise _make_changed_since_error(row[0], run)
+    rows = fetch_rows(_CHANGED_IN_OTHER_ENVIRONMENTS, {"flags": created, "environment": run.environment})
+    changed = sorted({*changed, *(name for (name,) in rows)})
+    if not gone and not changed:
+        return
+    problems = [Problem(name, _describe_gone(name, run)) for name in gone]
+    problems += [Problem(name, _describe_changed(name, run)) for name in changed[:MAX_DETAILS]]
+    others = [*gone, *changed][1:]
+    more = f" Also changed since: {choices(others)}." if others else ""
+    raise Conflict(f"{problems[0].message}, so it cannot be undone.{more}", details=problems[:MAX_DETAILS])
 
 
-def _make_changed_since_error(name: str, run: ImportRun) -> Conflict:
+def _describe_gone(name: str, run: ImportRun) -> str:
+    return f"{name} is no longer in {run.project}"
+
+
+def _describe_changed(name: str, run: ImportRun) -> str:
     event = find_last_change([name], run.finished_at) if run.finished_at else None
-    when = f" at {event.created_at:%H:%M}" if event else ""
-    return Conflict(f"{name} was changed{when} after this {run.noun}, so it cannot be undone.")
+    when = f" on {event.created_at:%-d %B} at {event.created_at:%H:%M}" if event else ""
+    return f"{name} was changed{when} after this {run.noun}"
 
 
 def _plan_restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
@@ -176,10 +193,7 @@ def _plan_restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
 
 def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
     """Undoing requires the permissions for the reverse changes, such as deleting a created flag."""
-    if run.promoted_from:
-        required = change_permissions(plans)
-    else:
-        required = _list_needed_permissions(plans, run)
+    required = _list_needed_permissions(plans, run)
     missing = find_missing_permissions(required, run.project, run.environment, caller=caller)
     if missing:
         raise make_no_access(missing, run.project)
@@ -189,7 +203,7 @@ def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) ->
 
 
 def _check_turned_on(revived: list[int], run: ImportRun, caller: Caller) -> None:
-    """A revived flag is on again in the other environments, too: each takes the permission to turn it on."""
+    """Checks the permission to turn on a revived flag in each other environment in which it would be on again."""
     on = FlagEnvironment.objects.filter(flag__in=revived, enabled=True).exclude(environment=run.environment)
     for environment in on.order_by("environment_id").values_list("environment_id", flat=True).distinct():
         caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, project=run.project, environment=environment)
@@ -197,19 +211,10 @@ def _check_turned_on(revived: list[int], run: ImportRun, caller: Caller) -> None
 
 def _list_needed_permissions(plans: list[FlagPlan], run: ImportRun) -> list[Permission]:
     was_there = [plan for plan in plans if plan.name in run.before]
-    needed = {
-        Permission.DELETE_FEATURE: len(was_there) < len(plans),
-        Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
-        Permission.DELETE_FEATURE_STRATEGY: _differ(plans, "strategies"),
-        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: _differ(plans, "variants"),
-        Permission.UPDATE_FEATURE_ENVIRONMENT: _differ(was_there, "enabled"),
-        Permission.UPDATE_FEATURE_DEPENDENCY: changes_parents(was_there),
-    }
-    return [permission for permission, is_needed in needed.items() if is_needed]
-
-
-def _differ(plans: list[FlagPlan], part: str) -> bool:
-    return any(plan.before and plan.after and plan.before[part] != plan.after[part] for plan in plans)
+    needed = change_permissions(was_there, run.environment)
+    if changes_parents(was_there):
+        needed.append(Permission.UPDATE_FEATURE_DEPENDENCY)
+    return needed if len(was_there) == len(plans) else [Permission.DELETE_FEATURE, *needed]
 
 
 def _check_references(plans: list[FlagPlan], project: str) -> None:
@@ -252,7 +257,7 @@ def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
 
 
 def _needs_parents(plan: FlagPlan) -> bool:
-    """Whether the parents change, or the flag is revived with those it has."""
+    """Whether the parents change, or the flag is revived with its parents."""
     if plan.before is None or plan.after is None or plan.after["archived"]:
         return False
     return plan.before["parents"] != plan.after["parents"] or _becomes(plan, archived=False)
@@ -288,7 +293,7 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[E
     rows.write_details(numbered, project=run.project, environment=run.environment, now=now)
     rows.end_archived_stage(revived)
     rows.write_stages([], archived, now)
-    # As they are: the event about them says what they were.
+    # Deletes them unchanged, so that the event describes their last state.
     remove_flags(list(Flag.objects.filter(id__in=deleted)), caller=caller)
     check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
     copy_all([*events, *_make_events(kept_plans, run)], actor=caller)

@@ -1,4 +1,4 @@
-"""Writes flags as code: all of it in one transaction, or nothing. A plan is the same work, undone at its end."""
+"""Writes flags as code: everything in one transaction, or nothing. A plan is the same work, rolled back."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +12,7 @@ from flagadmin.core.change_options import changing, get_change_options, get_comm
 from flagadmin.core.db.transactions import run_and_roll_back, transactional
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
+from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from importer.apply.execute import import_part
 from importer.as_code.bodies import Part, PartBuilder, split_flags
@@ -28,12 +29,12 @@ from projects.history.diff import diff, summary
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment
 from releases.derive import ProposedChange, derive_changes
 from releases.gate_refusal import NeedsChangeRequest
-from releases.requests.propose_once import propose_once
+from releases.requests.propose import propose_once
 
 Place = tuple[str, str]
 """A project and one of its environments."""
 MAX_TRIES = 100
-"""Environments that need a change request, each of which is found by trying."""
+"""The maximum number of environments that need a change request; each costs an attempt."""
 TITLE = "Flags as code"
 
 
@@ -43,13 +44,15 @@ class OutdatedPlan(Conflict):
 
 @dataclass(frozen=True)
 class HeldParts:
-    """The parts that wait for change requests: environments, and with ``shared`` what is of all environments."""
+    """The parts that wait for change requests: environments, and with ``shared`` the parts common to all
+    environments.
+    """
 
     places: tuple[Place, ...] = ()
     shared: bool = False
 
     def with_place(self, key: Place) -> "HeldParts | None":
-        """Adds what waits as well if changes of this place are refused. None: nothing more can wait."""
+        """Adds the place whose changes are refused. None if nothing more can wait."""
         if key not in self.places:
             return replace(self, places=(*self.places, key))
         return None if self.shared else replace(self, shared=True)
@@ -60,7 +63,7 @@ class HeldParts:
 
 @dataclass
 class WrittenChanges:
-    """The written changes, and the environments whose answers changed: before, and after."""
+    """The written changes, and the environments whose results changed: before and after."""
 
     fingerprint: str = ""
     lines: list[Document] = field(default_factory=list)
@@ -86,7 +89,7 @@ class WrittenChanges:
 
 @bulk_work
 def plan_directory(directory: Directory, *, caller: Caller) -> WrittenChanges:
-    """Plans what applying it would write now. Raises what applying it would raise, except for a missing comment."""
+    """Plans the changes of applying it now. Raises the errors of applying it, except for a missing comment."""
 
     def attempt(held: HeldParts) -> WrittenChanges:
         return run_and_roll_back(lambda: _write(directory, held, caller=caller))
@@ -97,9 +100,9 @@ def plan_directory(directory: Directory, *, caller: Caller) -> WrittenChanges:
 
 @bulk_work
 def apply_directory(directory: Directory, *, caller: Caller) -> WrittenChanges:
-    """Writes it, and makes a change request for each environment that needs one.
+    """Writes the changes, and makes a change request for each environment that needs one.
 
-    Raises NotFound, NoAccess, ValidationError, InvalidOperation, and OutdatedPlan if its fingerprint is not the plan's.
+    Raises NotFound, NoAccess, ValidationError, InvalidOperation, and OutdatedPlan if the plan's fingerprint differs.
     """
     return _widen_until_accepted(lambda held: _write(directory, held, caller=caller), directory)
 
@@ -107,7 +110,7 @@ def apply_directory(directory: Directory, *, caller: Caller) -> WrittenChanges:
 def _widen_until_accepted(
     attempt: Callable[[HeldParts], WrittenChanges], directory: Directory
 ) -> WrittenChanges:
-    """Tries again, holding back what needs a change request, until nothing more needs one."""
+    """Retries while holding back parts that need a change request, until no other part needs one."""
     held = HeldParts()
     with changing(skip_by=get_change_options().skip_by if directory.skips_requests else None):
         for _ in range(MAX_TRIES):
@@ -141,12 +144,12 @@ def _write(directory: Directory, held: HeldParts, *, caller: Caller) -> WrittenC
         .order_by("project", "environment")
         .values_list("project_id", "environment_id")
     )
-    # A segment of all projects changes what other projects answer too.
+    # A segment of all projects also changes results in other projects.
     answering = [*places, *find_users_elsewhere(directory.segments, directory.projects, caller)]
     before = _read(answering)
     _write_parts(directory, written, places, held, caller)
     for number, index in enumerate(held.places):
-        # Parts of all environments are proposed once.
+        # Parts common to all environments are proposed once.
         shared = held.shared and number == 0
         if request := _propose(directory, index, places, shared, caller):
             written.requests.append(request)
@@ -184,7 +187,7 @@ def _write_parts(
 
 @contextmanager
 def _placed(path: str) -> Iterator[None]:
-    """Problems get the path of what is written meanwhile."""
+    """Replaces the paths of problems raised inside with this path."""
     try:
         yield
     except (ValidationError, NameExists) as error:
@@ -195,6 +198,7 @@ def _placed(path: str) -> Iterator[None]:
 
 
 def _import(part: Part, caller: Caller) -> Plan:
+    check_values(part.problems)
     try:
         return import_part(part.body, caller=caller)
     except ValidationError as error:
@@ -204,7 +208,7 @@ def _import(part: Part, caller: Caller) -> Plan:
 def _propose(
     directory: Directory, key: Place, places: Sequence[Place], shared: bool, caller: Caller
 ) -> Document | None:
-    """Has a request made of what waits in the environment. None if nothing does."""
+    """Turns the waiting parts of the environment into a request. None if there are none."""
     before = read_definitions([key[0]], key[1])
     others = HeldParts(tuple(other for other in places if other != key), shared=not shared)
 
@@ -232,7 +236,7 @@ def _propose(
 
 
 def take_fingerprint(directory: Directory) -> str:
-    """Hashes the wanted state, and the state stored now."""
+    """Hashes the wanted state and the stored state."""
     names = {
         project: {flag["name"] for _, flag in directory.list_flags_of(project)}
         for project in directory.projects

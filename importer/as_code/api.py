@@ -1,4 +1,4 @@
-"""/api/admin/flags-as-code: what flagadmin pull, plan and apply ask for, and the JSON Schemas of their files."""
+"""/api/admin/flags-as-code: the API of flagadmin pull, plan and apply, and the JSON Schemas of their files."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +18,7 @@ from flagadmin.core.http.fields import Texts
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.authentication import ApiRequest
-from groups.open_views import OpenView
-from groups.viewsets import ViewSet
+from groups.viewsets import OpenView, ViewSet
 from importer.api import BytesParser
 from importer.as_code.actions import apply_directory, plan_directory
 from importer.as_code.documents import read_directory
@@ -99,7 +98,7 @@ EXAMPLE = OpenApiExample(
 
 
 def _take_directory(**described: Any) -> Callable[[Any], Any]:
-    """An operation that is POSTed a directory."""
+    """Declares an operation to which a directory is POSTed."""
     schema = extend_schema(request=FlagsAsCodeBody, responses={200: Outcome}, examples=[EXAMPLE], **described)
     return lambda method: schema(action(detail=False, methods=["post"], parser_classes=[BytesParser])(method))
 
@@ -156,7 +155,7 @@ def apply_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
 
 
 class FileSchemaView(OpenView):
-    """Schemas for editors, which send no token. They say nothing about the installation."""
+    """Schemas for editors, which send no token. They reveal nothing about the installation."""
 
     tags = ("Import and export",)
 

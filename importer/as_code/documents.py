@@ -1,4 +1,4 @@
-"""Reads stored flags, segments and context fields as the documents that files of flags as code have."""
+"""Reads stored flags, segments and context fields as documents in the format of files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -24,10 +24,10 @@ VARIANT = ("name", "weight", "weightType", "stickiness", "payload", "overrides")
 
 @bulk_work
 def read_directory(projects: Iterable[str], *, caller: Caller) -> Document:
-    """``{flags: [{project, flag}], segments, contextFields, used}`` of these projects, without what is empty.
+    """``{flags: [{project, flag}], segments, contextFields, used}`` of these projects, without empty members.
 
-    Of segments and context fields, those that the projects can use; ``used`` names those that their flags do use.
-    Everything is read in one database snapshot. Raises ValidationError for too many projects, and for one that the
+    Includes the segments and context fields that the projects can use; ``used`` names those that their flags do use.
+    Reads everything in one database snapshot. Raises ValidationError for too many projects, and for one that the
     caller cannot read.
     """
     names = sorted(set(projects))
@@ -51,7 +51,7 @@ def read_directory(projects: Iterable[str], *, caller: Caller) -> Document:
 
 
 def _read_project(project: str, used: dict[str, set[str]]) -> list[Document]:
-    """Its flags. Adds the names of the segments and context fields that they use."""
+    """The project's flags. Adds the names of the segments and context fields that they use."""
     links = ProjectEnvironment.objects.filter(project=project).order_by("environment_id")
     flags: dict[str, Document] = {}
     for environment in links.values_list("environment_id", flat=True):
@@ -66,7 +66,7 @@ def _read_project(project: str, used: dict[str, set[str]]) -> list[Document]:
 
 
 def _list_flags(exported: Document) -> Iterator[Document]:
-    """Yields the parts of flags that are the same in all environments."""
+    """Yields the parts of flags that all environments share."""
     tags: dict[str, list[str]] = {}
     for tag in exported["featureTags"]:
         tags.setdefault(tag["featureName"], []).append(f"{tag['tagType']}:{tag['tagValue']}")
@@ -125,7 +125,7 @@ def _make_strategy(strategy: Document, segments: Mapping[int, str]) -> Document:
 
 
 def keep_spelling(constraints: Iterable[Any], stored: Iterable[Any]) -> list[Any]:
-    """Keeps the spelling of stored constraints that mean the same: with members that are empty, or without."""
+    """Keeps the spelling of equivalent stored constraints, with or without empty members."""
     spellings = {orjson.dumps(_make_constraint(constraint)): constraint for constraint in stored}
     return [
         spellings.get(orjson.dumps(_make_constraint(constraint)), constraint) for constraint in constraints
@@ -139,7 +139,7 @@ def _make_constraint(constraint: Document) -> Document:
 
 
 def _sort_members(entry: Document, order: tuple[str, ...]) -> Document:
-    """PostgreSQL keeps the members of JSON in an order of its own, which nobody would write."""
+    """Sorts members, because PostgreSQL stores those of JSON in an order of its own."""
     return {key: entry[key] for key in (*order, *sorted(entry)) if key in entry}
 
 
@@ -171,7 +171,7 @@ def make_field_entry(field: ContextField) -> Document:
 
 
 def _drop_empty(entry: Mapping[str, Any], *keys: str, drop: tuple[str, ...] = ()) -> Document:
-    """Drops the members that say nothing, and those of ``drop``."""
+    """Drops empty members, and the members in ``drop``."""
     return {
         key: value
         for key, value in entry.items()

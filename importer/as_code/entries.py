@@ -1,6 +1,6 @@
-"""Writes the context fields and segments of a directory, each with a line that says what has changed.
+"""Writes the context fields and segments of a directory, each with a line about its changes.
 
-Finds who uses a segment in projects that are not in the directory, too.
+Also finds the uses of a segment in projects that are not in the directory.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -66,7 +66,7 @@ def _read_constraints(entry: Mapping[str, Any], stored: Segment | None) -> list[
 def find_users_elsewhere(
     segments: Iterable[Mapping[str, Any]], projects: Collection[str], caller: Caller
 ) -> list[tuple[str, str]]:
-    """Other readable projects and their environments with flags that use a segment of all projects which changes."""
+    """Other readable projects and their environments with flags that use a changed segment of all projects."""
     wanted = {entry["name"]: entry for entry in segments}
     changed = [
         row.pk

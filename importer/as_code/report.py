@@ -1,4 +1,4 @@
-"""Says what flags as code change, and which users get a different result, as the API answers it."""
+"""Reports changes by flags as code, and the users whose results change, in the API's format."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,6 +9,7 @@ from importer.as_code.actions import WrittenChanges
 from playground.comparison.compare import CHANGES
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.states import compile_definitions
+from playground.comparison.unmeasured import find_unmeasured
 from playground.comparison.who_changes import (
     WhoChanges,
     choose_number_of_users,
@@ -21,11 +22,11 @@ from playground.saved_contexts.effects import UNLIMITED, find_effects
 from projects.definitions import Definitions, find_parents, find_unlike_flags
 
 MAX_FLAGS = 1_000
-"""Flags of an environment that are compared, the first by name."""
+"""Flags per environment that are compared, the first by name."""
 MAX_LISTED = 100
-"""Flags of an environment for which the answer says how many users change."""
+"""Flags per environment for which the answer states the number of changed users."""
 MAX_GENERATED = 3_000
-"""Edge cases of flags that change for none of the users."""
+"""Edge cases of flags without a changed user."""
 
 
 def make_document(written: WrittenChanges, *, now: datetime, caller: Caller) -> Document:
@@ -44,7 +45,7 @@ def make_document(written: WrittenChanges, *, now: datetime, caller: Caller) -> 
 def _measure(
     environment: str, before: Definitions, after: Definitions, now: datetime, caller: Caller
 ) -> Document:
-    """Measures with the same generated users for everybody, at any time."""
+    """Measures with the same generated users for every caller, at any time."""
     states = _narrow(before, after)
     old, new = compile_definitions(environment, *states)
     names = find_differing(old, new)
@@ -66,6 +67,7 @@ def _measure(
         "differing": len(names),
         "savedContexts": list(saved),
         "brokenExpectations": len(effects.broken),
+        "unmeasured": [each.sentence for each in find_unmeasured(who, *states)[:MAX_LISTED]],
         "flags": [
             {
                 "name": flag.name,
@@ -78,7 +80,7 @@ def _measure(
 
 
 def _narrow(before: Definitions, after: Definitions) -> tuple[Definitions, Definitions]:
-    """Only the flags that are not the same in both, with their children, and the parents of all of these."""
+    """Only the flags that differ, their children, and the parents of all of these."""
     names = find_unlike_flags(before, after)
     names |= find_parents(flag for flag in [*before.flags, *after.flags] if flag["name"] in names)
     return before.select(names), after.select(names)

@@ -1,4 +1,4 @@
-"""Types of the files of flags as code, from which their JSON Schemas are made, and of the directory as it is sent."""
+"""Types of the files of flags as code (the source of their JSON Schemas), and of the directory as sent."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +8,6 @@ from typing import Annotated, Any, Required
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from flagadmin.core.http.json_bodies import parse_json
 from importer.body.coercion import Boolean, Integer, Text
 from importer.body.schema_errors import validate_shape
 from importer.body.schemas import (
@@ -20,6 +19,7 @@ from importer.body.schemas import (
     Parent,
     StrategyVariant,
     Texts,
+    parse_bulk_json,
     strict,
 )
 from importer.bulk_work import bulk_work
@@ -139,9 +139,9 @@ _BODY: TypeAdapter[DirectoryBody] = TypeAdapter(DirectoryBody)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """The state that a directory wants to be stored. ``archive`` are flags to archive, by project.
+    """The state that a directory describes. ``archive`` are flags to archive, by project.
 
-    ``same`` are places of flags that are stored as they are here: nothing is done about them.
+    ``same`` are the positions of flags that are stored exactly like this and need no action.
     """
 
     flags: list[FlagEntry]
@@ -157,7 +157,7 @@ class Directory:
         return sorted({entry["project"] for entry in self.flags} | self.archive.keys())
 
     def list_flags_of(self, project: str) -> list[tuple[int, FlagFile]]:
-        """Lists the project's flags with their places in the body, without those that are stored as they are here."""
+        """The project's flags with their positions in the body, except unchanged ones."""
         return [
             (index, entry["flag"])
             for index, entry in enumerate(self.flags)
@@ -165,7 +165,7 @@ class Directory:
         ]
 
     def find_same(self, stored: Mapping[tuple[str, str], Any]) -> frozenset[int]:
-        """Finds the places of the flags that are stored like this. A flag that is listed twice is not among them."""
+        """The positions of flags that are stored exactly like this. Excludes a flag that is listed twice."""
         listed = Counter(entry["flag"]["name"] for entry in self.flags)
         return frozenset(
             index
@@ -182,8 +182,8 @@ class Directory:
 
 @bulk_work
 def parse_directory(content: bytes) -> Directory:
-    """Raises ValidationError with every error and its JSON path ("flags[3].flag.name")."""
-    raw = parse_json(content) if content.strip() else {}
+    """Parses a directory. Raises ValidationError with every error and its JSON path ("flags[3].flag.name")."""
+    raw = parse_bulk_json(content) if content.strip() else {}
     body = validate_shape(_BODY, raw, DirectoryBody)
     archive: dict[str, list[str]] = {}
     for entry in body.get("archive", ()):

@@ -17,7 +17,9 @@ EXPECTED_TYPE = "expected_type"
 
 
 class Coerced:
-    """Accepts what the pydantic schema ``own`` accepts, else uses ``convert``, which may raise ValueError."""
+    """Accepts everything that the pydantic schema ``own`` accepts, else calls ``convert``, which may raise
+    ValueError.
+    """
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ def as_share(value: Any) -> int | float:
 
 
 def as_moment(value: Any) -> datetime:
-    """An RFC 3339 date-time, in UTC. Years 1 and 9999 are refused, as they overflow in other time zones."""
+    """An RFC 3339 date-time, in UTC. Refuses years 1 and 9999, which overflow in other time zones."""
     if not isinstance(value, str) or len(value) < 20:
         raise ValueError(value)
     moment = datetime.fromisoformat(value.upper())  # "t" and "z" may be lower case

@@ -20,18 +20,18 @@ T = TypeVar("T")
 
 MAX_KEY_LENGTH = 60
 MAX_JSON_LENGTH = 80
-"""The length to which unknown keys are cut."""
+"""The length to which unknown keys are truncated."""
 
 
 CHUNK = 1_000
-"""The number of entries of each list validated together, which bounds the memory for errors."""
+"""The number of entries of each list that are validated together, which bounds the memory for errors."""
 
 
 def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
     """The validated body.
 
-    Raises ValidationError with the first errors, their JSON paths and the total number of errors. The message
-    of an error in a flag's entry begins with the name of the flag.
+    Raises ValidationError with the first errors, their JSON paths and the total number of errors. Messages about a
+    flag's entry begin with the name of the flag.
     """
     read, problems, count, outside = None, list[Problem](), 0, 0
     for start, part in _split_body(raw):
@@ -82,7 +82,7 @@ def _split_body(raw: Any) -> Iterator[tuple[int, Any]]:
 
 
 def make_validation_error(problems: Iterable[Problem], count: int) -> errors.ValidationError:
-    """A ValidationError for ``count`` problems, of which it lists the first."""
+    """A ValidationError for ``count`` problems that lists the first ones."""
     return errors.ValidationError.of(islice(problems, MAX_DETAILS), count=count)
 
 
@@ -144,14 +144,14 @@ def _describe_unknown_key(key: str, valid: Sequence[str]) -> str:
 def list_valid_keys(shape: Any, location: Location) -> list[str]:
     """The valid keys of the object at a location."""
     for step in location:
-        if shape is not None:  # the places of a list and the keys of a dict are of the shape that these hold
+        if shape is not None:  # members of lists and dicts have the shape of the items
             shape = list_members(shape).get(step, shape)
     return [] if shape is None else list(list_members(shape))
 
 
 @cache
 def list_members(shape: Any) -> dict[Any, Any]:
-    """Maps each member of a TypedDict to the TypedDict that it is or holds, None if it is neither."""
+    """Maps each member of a TypedDict to the TypedDict that it is or contains; None if it is neither."""
     return {member: _find_typed_dict(hint) for member, hint in get_type_hints(shape).items()}
 
 

@@ -5,7 +5,8 @@ members that the reference also exports (``links``, ``color``, ``project`` of a 
 extensions: ``constraints`` of a segment, and ``savedContexts``. All errors of a body are reported at once.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NotRequired, Required, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
@@ -13,7 +14,7 @@ from typing_extensions import TypedDict
 
 from flagadmin.core import errors
 from flagadmin.core.change_checks.comments import tidy_comment
-from flagadmin.core.http.json_bodies import parse_json
+from flagadmin.core.http.json_bodies import BY_HAND, Bounds, check_values, list_double_names, parse_json
 from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, make_choice
 from importer.body.schema_errors import validate_by_parts
 from importer.bulk_work import bulk_work
@@ -34,6 +35,7 @@ strict = with_config(ConfigDict(extra="forbid"))
 
 MAX_ENTRIES = 2_000_000
 """The maximum number of objects in all lists of a body together, which bounds the memory for plans and reports."""
+BOUNDS = Bounds(values=20_000_000, containers=2 * MAX_ENTRIES)
 
 
 @strict
@@ -264,8 +266,15 @@ class Body:
     data: Data
     parts: frozenset[str] | None = None
     comment: str = ""
+    notes: tuple[str, ...] = ()
+    """Notes about the file itself."""
 
 
+STATE_FILE = (
+    "This is a state file of Unleash 4 or earlier (/api/admin/state/export): it has all projects and environments in "
+    "another form. Import it into an Unleash server of that version, and move from there with the command move or the "
+    "page Move from Unleash; or export one environment there (POST /api/admin/features-batch/export) and import that."
+)
 _BODY: TypeAdapter[BodyDocument] = TypeAdapter(BodyDocument)
 
 
@@ -277,7 +286,15 @@ def parse_body(body: bytes, *, project: str | None = None, environment: str | No
     """
     if not body.strip():
         body = b"{}"
-    return read_body(parse_json(body), project=project, environment=environment)
+    raw = parse_bulk_json(body)
+    read = read_body(raw, project=project, environment=environment)
+    return replace(read, notes=tuple(list_double_names(body, raw))) if len(body) <= BY_HAND else read
+
+
+def parse_bulk_json(body: bytes) -> Any:
+    """Parses JSON after counting the values of a large body. Raises ValidationError."""
+    check_values(body, BOUNDS)
+    return parse_json(body)
 
 
 @bulk_work
@@ -286,6 +303,7 @@ def read_body(raw: Any, *, project: str | None = None, environment: str | None =
 
     If a target is given, an export file (without ``data``) is accepted too.
     """
+    check_state_file(raw)
     if isinstance(raw, dict) and (project or environment):
         raw = raw if "data" in raw else {"data": raw}
         target = {"project": project, "environment": environment}
@@ -294,6 +312,21 @@ def read_body(raw: Any, *, project: str | None = None, environment: str | None =
     document = validate_by_parts(_BODY, raw, BodyDocument)
     comment = tidy_comment(document.get("comment") or "")
     return Body(document["project"], document["environment"], document["data"], comment=comment)
+
+
+def check_state_file(raw: Any) -> None:
+    """Raises ValidationError for an export of a whole server, which Unleash 4 writes as JSON or YAML."""
+    if isinstance(raw, dict) and _is_state_file(raw):
+        raise errors.ValidationError(STATE_FILE)
+
+
+def _is_state_file(raw: Mapping[str, Any]) -> bool:
+    features = raw.get("features")
+    if "data" in raw or not isinstance(features, list) or not isinstance(raw.get("version"), int):
+        return False
+    return bool({"strategies", "projects", "environments"} & raw.keys()) or any(
+        isinstance(each, dict) and "strategies" in each and "environments" not in each for each in features
+    )
 
 
 def _check_size(raw: Any) -> None:

@@ -13,8 +13,7 @@ from flagadmin.core.document import Document
 from importer.converting.conditions import Unsupported
 from importer.converting.convert import Conversion, ConvertedFlag
 from importer.converting.flags import Flag
-from importer.converting.rollouts import Choice
-from importer.converting.strategies import Strategies
+from importer.converting.strategies import Choice, Strategies
 from playground.comparison.budget import Budget
 from playground.comparison.contexts import make_context
 from playground.comparison.users import make_users
@@ -23,12 +22,12 @@ from playground.engine.context import Context, format_time
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
 from playground.engine.snapshot import Snapshot
 from playground.response.snapshot import compile_playground
-from playground.user_runs.file import Sample, UserFile
+from playground.user_runs.file import MAX_HELD_CELLS, UserFile
 from projects.definitions import Definitions
 from projects.limits import Limits
 
 MAX_COUNTED = 1_000
-"""Flags with percentages whose users are counted, the first of the file."""
+"""Flags with percentages whose users are counted, the first ones in the file."""
 UNBOUNDED = replace(
     Limits(),
     strategies=10_000,
@@ -42,7 +41,7 @@ BUDGET = Budget()
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The users who are counted, by context field. All ``identifiers`` are kept, if today's users are."""
+    """The counted users by context field. All ``identifiers`` are kept if today's users are."""
 
     contexts: Sequence[Context]
     identifiers: Mapping[str, Sequence[str]]
@@ -61,7 +60,7 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The number of ``users``, how many of them get a different result, and the flag's share before and after."""
+    """The number of ``users``, the number whose result changes, and the flag's share before and after."""
 
     users: int
     changed: int
@@ -78,7 +77,7 @@ class Change:
 
 
 def describe_change(change: Mapping[str, Any], file_name: str) -> str:
-    """``change``: its document. ``file_name`` is that of the users, empty if they are generated."""
+    """``change``: its document. ``file_name``: the users' file, empty if they are generated."""
     whose = f"users of {file_name}" if file_name else "generated users"
     before, after = change["onBefore"], change["onAfter"]
     shares = f"; on for {before:.1%} of them before, {after:.1%} after" if min(before, after) < 1 else ""
@@ -86,16 +85,15 @@ def describe_change(change: Mapping[str, Any], file_name: str) -> str:
 
 
 def read_users(content: bytes) -> Users:
-    """The users of a CSV file. Raises ValidationError with the row and column of what is wrong."""
+    """The users of a CSV file. Raises ValidationError with the row and column of each problem."""
     columns = UserFile(BytesIO(content)).fields
-    rows = UserFile(BytesIO(content)).check(frozenset(columns))
-    chosen = Sample.of(UserFile(BytesIO(content)), rows, rows).chosen
+    UserFile(BytesIO(content)).check(frozenset(columns), cells=MAX_HELD_CELLS)
     now = format_time(timezone.now())
-    return Users.of([make_context(user, now) for _, user in chosen], columns)
+    return Users.of([make_context(user, now) for _, user in UserFile(BytesIO(content)).users()], columns)
 
 
 def generate_users(conversion: Conversion, count: int) -> Users:
-    """Users with values that the flags with percentages name."""
+    """Users with the values named by flags with percentages."""
     flags = [flag for flag in conversion.flags if flag.has_percentages][:MAX_COUNTED]
     states = [make_definitions(flags, conversion.segments)]
     contexts = make_users(states, now=timezone.now(), count=count)
@@ -119,7 +117,7 @@ def count_changes(conversion: Conversion, users: Users | None = None) -> dict[st
 
 
 def _as_in_source(flags: Iterable[ConvertedFlag], users: Users) -> Snapshot:
-    """The flags with the users that the source's hash chooses, in segments as large as it takes."""
+    """The flags with segments of the users selected by the source's hash."""
     writer = Strategies(UNBOUNDED)
     converted = []
     for flag in flags:
@@ -136,7 +134,7 @@ def _as_in_source(flags: Iterable[ConvertedFlag], users: Users) -> Snapshot:
 def make_definitions(
     flags: Iterable[ConvertedFlag], segments: Mapping[str, tuple[int, list[Document]]]
 ) -> Definitions:
-    """The flags as the engine compiles them, with their parents as far as these are among them."""
+    """The flags for the engine, including parents that are among them."""
     flags = list(flags)
     names = {flag.name for flag in flags}
     definitions: list[FlagDefinition] = [

@@ -1,4 +1,4 @@
-"""Comparisons that several products have, as constraints."""
+"""Comparisons common to several products, as constraints."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 
 
 def compare_equal(field: str, value: Any) -> Condition:
-    """Compares numbers as numbers, and all else as text. Raises Unsupported for a list or an object."""
+    """Compares numbers as numbers, everything else as text. Raises Unsupported for a list or an object."""
     if isinstance(value, list | Mapping):
         raise Unsupported(f"It compares {field} with a list or an object.")
     return compare_number(field, "==", value) if is_number(value) else match_any(field, [format_text(value)])
 
 
 def match_texts_in_any_case(field: str, texts: Iterable[str], *, negation: Test | None = None) -> Test:
-    """Only a pattern can say that, and a pattern cannot be negated."""
+    """Requires a pattern, and a pattern cannot be negated."""
     pattern = "|".join(re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text) for text in texts)
     return Test(field, "REGEX", value=f"^(?:{pattern})$", case_insensitive=True, negation=negation)
 
 
 def compare_time(relation: str, seconds: float) -> Test:
-    """Compares the present time, in whole seconds, with one in seconds since 1970."""
+    """Compares the current time, in whole seconds, with a time in seconds since 1970."""
     after, inclusive = relation.startswith(">"), relation.endswith("=")
     return compare_with_moment(
         before=not after, moment=read_moment(seconds + (1 if after is not inclusive else 0))
@@ -50,10 +50,10 @@ def compare_time(relation: str, seconds: float) -> Test:
 
 
 def compare_with_moment(*, before: bool, moment: datetime, field: str = "currentTime") -> Test:
-    """Makes a test for times before a moment, or at it and later. Raises Unsupported."""
+    """Makes a test for times before a moment, or from it on. Raises Unsupported."""
     try:
         text = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except OverflowError:  # the first or last day of all, elsewhere
+    except OverflowError:  # the first or last possible day, in another time zone
         raise Unsupported(f"{moment.isoformat()} is not a time in UTC.") from None
     return Test(field, "DATE_BEFORE", value=text, inverted=not before)
 
@@ -89,7 +89,7 @@ def compare_versions(field: str, relation: str, limit: str) -> Condition:
 
 
 def complete_version(text: str) -> str:
-    """Raises Unsupported for what is no version."""
+    """Adds missing parts of a version. Raises Unsupported if it is invalid."""
     numbers, dash, rest = text.removeprefix("v").removeprefix("V").partition("-")
     numbers, plus, build = numbers.partition("+")
     complete = f"{numbers}{'.0' * (2 - numbers.count('.'))}{dash}{rest}{plus}{build}"

@@ -1,8 +1,8 @@
-"""Conditions of other products, and what strategies can say: alternatives of which each is a list of constraints.
+"""Conditions of other products in the form of strategies: alternatives, each a list of constraints.
 
 A strategy holds if all its constraints and segments hold, and a flag is on if one of its strategies does. A condition
-becomes as many alternatives as it takes, with "not" moved into the constraints. A constraint on a field that a context
-does not have does not hold; inverted, it does.
+becomes as many alternatives as needed, with "not" moved into the constraints. A constraint on a field missing from the
+context does not hold; inverted, it does.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from functools import partial
 from itertools import product
 
 MAX_ALTERNATIVES = 30
-"""The strategies that a flag may have."""
+"""The maximum number of strategies of a flag."""
 MAX_DEPTH = 50
 
 
 class Unsupported(Exception):
-    """Something that has no equivalent here. The message is a sentence about it."""
+    """A part without an equivalent here. The message is a sentence about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
     """A constraint. ``value`` is for operators that take one value, ``values`` for the others.
 
-    ``negation`` stands for what cannot be inverted.
+    ``negation`` replaces the inverse of a test that cannot be inverted.
     """
 
     field: str
@@ -41,7 +41,7 @@ class Test:
 class InSegment:
     """Whether the segment with this name holds. A negated one is replaced by the negation of its condition.
 
-    One object stands for a segment: comparing thousands of values again and again would take most of the time.
+    One object represents a segment: comparing thousands of values repeatedly would take most of the time.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Alternatives:
         return _join(parts) if isinstance(condition, All) is not negated else _collect(parts)
 
     def _find_segments(self, segment: InSegment) -> list[Alternative]:
-        """The segments of which one has to hold. A segment holds if all its constraints do, so it may take several."""
+        """The segments, one of which must hold. All constraints of a segment must hold, so it may take several."""
         known = self._segments.get(segment)
         if known is None:
             known = self._segments[segment] = self._make_segments(segment)
@@ -142,7 +142,7 @@ class Alternatives:
 
 
 def _split(test: Test, size: int) -> list[Alternative]:
-    """Several constraints for one with more values than it may have."""
+    """Splits a constraint with too many values into several."""
     if len(test.values) <= size:
         return [(test,)]
     starts = range(0, len(test.values), size)
@@ -151,7 +151,7 @@ def _split(test: Test, size: int) -> list[Alternative]:
 
 
 def _join(parts: Iterable[list[Alternative]]) -> list[Alternative]:
-    """The alternatives of which one of each part holds."""
+    """The alternatives that combine one of each part."""
     joined: list[Alternative] = [()]
     for part in parts:
         joined = _collect([_merge(left, right)] for left, right in product(joined, part))
@@ -159,7 +159,7 @@ def _join(parts: Iterable[list[Alternative]]) -> list[Alternative]:
 
 
 def _collect(parts: Iterable[Iterable[Alternative | None]]) -> list[Alternative]:
-    """The alternatives of all parts, each once."""
+    """The alternatives of all parts, without duplicates."""
     unique: dict[Alternative, None] = {}
     for part in parts:
         unique.update((each, None) for each in part if each is not None)

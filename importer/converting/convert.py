@@ -1,4 +1,4 @@
-"""Converts files of other products to a body that imports accept, and says of each flag how exact that is."""
+"""Converts files of other products to a body that imports accept, and reports how exact each flag is."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from flagadmin.core.document import Document
 from importer.converting.conditions import Unsupported
 from importer.converting.flags import Flag, Note, Parent, Share, Source
 from importer.converting.recognize import read_source
-from importer.converting.rollouts import Choice
-from importer.converting.strategies import Strategies
+from importer.converting.strategies import Choice, Strategies
 from projects.flags.name_rules import find_name_problem
 from projects.limits import Limits
 
@@ -23,7 +22,7 @@ BUILT_IN = frozenset({"userId", "sessionId", "environment", "appName", "currentT
 
 
 class Missing(StrEnum):
-    """The treatment of a flag of which some part has no equivalent here."""
+    """The treatment of a flag with a part that has no equivalent here."""
 
     OFF = "off"
     LEAVE_OUT = "leave-out"
@@ -38,7 +37,7 @@ class Exactness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``choices`` are those of single flags. ``environment`` is one of the source, if it has several."""
+    """``choices`` are for single flags. ``environment`` is one of the source's, if it has several."""
 
     choice: Choice = Choice.NEW
     choices: Mapping[str, Choice] = field(default_factory=dict)
@@ -96,13 +95,13 @@ class Conversion:
         return {each: sum(flag.exactness is each for flag in self.flags) for each in Exactness}
 
     def dump(self) -> bytes:
-        """The body as an export has it."""
+        """The body in the format of an export."""
         return orjson.dumps(export_document(self))
 
     def document(
         self, users: Mapping[str, Document], flags: Sequence[ConvertedFlag] | None = None
     ) -> Document:
-        """The report of all flags or some. ``users``: who changes, by flag."""
+        """The report of all flags or some. ``users``: the changes by flag."""
         return {
             "product": self.source.product,
             "counts": {str(exactness): count for exactness, count in self.counts.items()},
@@ -125,9 +124,9 @@ def convert_file(
     options: Options = Options(),
     identifiers: Mapping[str, Sequence[str]] | None = None,
 ) -> Conversion:
-    """The conversion of a file of this product, or of the one whose file it is.
+    """The conversion of a file of this product, or of the recognized one.
 
-    ``identifiers`` are those of users, by context field. Raises ValidationError with the place of what is wrong.
+    ``identifiers`` are those of users, by context field. Raises ValidationError with the path of each problem.
     """
     source = read_source(content, product=product, file_name=file_name, environment=options.environment)
     return convert(source, options, identifiers or {})
@@ -197,8 +196,8 @@ def _check_names(flags: Sequence[ConvertedFlag]) -> None:
 
 
 def _check_parents(flags: Sequence[ConvertedFlag], options: Options) -> None:
-    """Parents must come too, and have none themselves."""
-    by_name = {flag.name: flag for flag in reversed(flags)}  # of two, the second is left out
+    """Checks that parents are included too, and have none themselves."""
+    by_name = {flag.name: flag for flag in reversed(flags)}  # of duplicates, the second is left out
     for flag in flags:
         if flag.exactness not in (Exactness.EXACT, Exactness.APPROXIMATE):
             continue
@@ -224,7 +223,7 @@ def _find_parent_fault(parent: ConvertedFlag | None, name: str) -> str:
 
 
 def export_document(conversion: Conversion) -> Document:
-    """The flags as an export has them."""
+    """The flags in the format of an export."""
     flags = [flag for flag in conversion.flags if flag.exactness is not Exactness.LEFT_OUT]
     strategies = [strategy for flag in flags for strategy in flag.strategies]
     segments = [
@@ -268,7 +267,7 @@ def _make_parent(parent: Parent) -> Document:
 
 
 def _make_context_fields(strategies: Sequence[Document], segments: Sequence[Document]) -> Iterator[Document]:
-    """The fields that the flags use and every installation does not have already."""
+    """The fields that the flags use and that not every installation has."""
     owners = (*strategies, *segments)
     compared = {constraint["contextName"] for owner in owners for constraint in owner["constraints"]}
     sticky = {strategy["parameters"]["stickiness"] for strategy in strategies} - {"default", "random"}

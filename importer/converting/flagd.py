@@ -1,4 +1,4 @@
-"""flagd's flag definitions: variants, and targeting in JSONLogic that names one of them."""
+"""flagd's flag definitions: variants, and targeting in JSONLogic that selects one of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from importer.converting.flags import (
     is_boolean,
 )
 from importer.converting.json_logic import Logic, list_branches, split_operation
-from importer.converting.rollouts import pick_share
+from importer.converting.strategies import pick_share
 
 NAME, TITLE = "flagd", "flagd"
 USER = "targetingKey"
 NULLABLE = {"starts_with", "ends_with", "sem_ver", "fractional"}
-"""Operators that give nothing, and so the default variant, for a variable that is absent or of another type."""
+"""Operators that yield nothing, and so the default variant, for a variable that is absent or of another type."""
 MAX_RULES = 200
 HASHES_TEXT = (
     "Who changes is computed for evaluators that hash text. Those since 2026 hash CBOR: convert flagd-cbor."
@@ -67,7 +67,7 @@ def read(document: Any, environment: str) -> Source:
 
 
 def read_hashing_cbor(document: Any, environment: str) -> Source:
-    """The same for evaluators since 2026, which hash CBOR. Nothing in the file tells them apart."""
+    """The same for evaluators since 2026, which hash CBOR. The file does not show the difference."""
     return _read(document, hash_cbor)
 
 
@@ -76,7 +76,7 @@ def hash_text(prefix: str, identifier: str, *, is_list: bool) -> int:
 
 
 def hash_cbor(prefix: str, identifier: str, *, is_list: bool) -> int:
-    """``is_list``: both are hashed as a list, not as one text."""
+    """``is_list``: both are hashed as a list, instead of one text."""
     return murmur3(cbor.encode([prefix, identifier] if is_list else prefix + identifier), 0, False)
 
 
@@ -97,7 +97,7 @@ def _read(document: Any, hash_user: Hash) -> Source:
 
 
 def _group_by_key(flags: Sequence[Any], repeated: list[Flag]) -> dict[str, Any]:
-    """The first flag of each key. Others, which can be of another flag set, become ``repeated``."""
+    """The first flag for each key. Others, possibly of another flag set, become ``repeated``."""
     by_key: dict[str, Any] = {}
     for index, flag in enumerate(flags):
         key = flag.get("key") if isinstance(flag, dict) else None
@@ -147,13 +147,13 @@ class _FlagReader:
         return Result.OFF if name is None or name == "" else self._find_outcome(name)
 
     def _find_outcome(self, name: Any) -> Outcome:
-        """The outcome of a variant that targeting names."""
+        """Finds the outcome for a variant in the targeting."""
         if name is None:
             return self._read_default()
         return find_outcome(name, self.values, noun="variants")
 
     def _read_result(self, result: Any, guards: tuple[Condition, ...]) -> None:
-        """Adds the rules of an expression that gives a variant, under the guards of those around it."""
+        """Adds the rules of an expression that yields a variant, under the guards of the enclosing ones."""
         if len(guards) > MAX_DEPTH:
             raise Unsupported(f"Its targeting is nested deeper than {MAX_DEPTH} levels.")
         if not isinstance(result, Mapping):
@@ -168,13 +168,13 @@ class _FlagReader:
                 self._read_result(then, (*guards, *condition))
         elif operator == "fractional":
             self._add(self._split(arguments), guards)
-            if not self.is_boolean:  # those without the field that is hashed
+            if not self.is_boolean:  # contexts without the hashed field
                 self._add(self._read_default(), guards)
         else:
             self._read_truth(operator, result, guards)
 
     def _read_truth(self, operator: str, result: Any, guards: tuple[Condition, ...]) -> None:
-        """An expression that is true or false chooses the variants of these names."""
+        """Reads a true-or-false expression, which selects the variants with these names."""
         self._add(self._find_outcome(True), (*guards, self.logic.read_condition(result)))
         if operator in NULLABLE and self._read_default() != self._find_outcome(False):
             raise Unsupported(
@@ -206,7 +206,7 @@ class _FlagReader:
         return Split(shares, _find_field(variable), pick)
 
     def _read_bucket(self, expression: Any) -> tuple[str, str]:
-        """Reads what is hashed before the variable, and the variable."""
+        """Reads the hashed prefix, and the variable."""
         operator, arguments = split_operation(expression) if isinstance(expression, Mapping) else ("", [])
         parts = arguments if operator == "cat" else [expression]
         *texts, last = parts or [None]
@@ -231,5 +231,5 @@ class _FlagReader:
 
 
 def _find_field(variable: str) -> str:
-    """The context field of a variable. That of the time is only compared, as the clock."""
+    """The context field of a variable. The time is only used in comparisons, as the clock."""
     return "userId" if variable == USER else variable

@@ -1,13 +1,14 @@
-"""A flag of another product, as all of them are read: ordered rules, of which the first that holds decides."""
+"""A flag of another product in a common form: ordered rules, the first matching one of which decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from importer.converting.conditions import ALWAYS, Condition, Unsupported
+from importer.converting.files import format_text
 
 
 class Result(Enum):
@@ -30,9 +31,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Shares that are chosen by a hash of a context field. ``pick`` gives the outcome in the source, as it hashes.
+    """Shares selected by a hash of a context field. ``pick`` returns the source's outcome, by its hash.
 
-    If it is paused, a share that is on is on for nobody, as long as another is not.
+    If paused, a share that is on applies to no user, unless another share is on too.
     """
 
     shares: tuple[Share, ...]
@@ -67,10 +68,10 @@ class Note:
 
 @dataclass(slots=True)
 class Flag:
-    """``values`` are those of its variants, by name; empty if it is only on or off.
+    """``values`` are the variants' values, by name; empty if the flag is only on or off.
 
-    ``differences`` say what is not the same after the conversion; ``missing`` what has no equivalent, so that the flag
-    cannot be converted.
+    ``differences`` describe changes by the conversion; ``missing`` describes parts without an equivalent, which
+    prevent it.
     """
 
     name: str
@@ -99,7 +100,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All flags of a file. ``renamed`` are the context fields that have another name here, by their name there."""
+    """All flags of a file. ``renamed`` are the context fields with another name here, by their original name."""
 
     product: str
     flags: list[Flag]
@@ -108,7 +109,7 @@ class Source:
 
 
 def find_outcome(name: Any, values: dict[str, Any], *, noun: str) -> Outcome:
-    """Finds the outcome of a variation that a rule names: that a boolean flag is on or off, or the variant.
+    """The outcome of a variation in a rule: on or off for a boolean flag, otherwise the variant.
 
     Raises Unsupported for another name.
     """
@@ -122,3 +123,44 @@ def find_outcome(name: Any, values: dict[str, Any], *, noun: str) -> Outcome:
 
 def is_boolean(values: dict[str, Any]) -> bool:
     return all(isinstance(value, bool) for value in values.values())
+
+
+MAX_SHOWN = 50
+
+
+def find_name(values: Mapping[str, Any], value: Any) -> str | None:
+    """The name of a value, compared as JSON: 1 is not true."""
+    return next((name for name, known in values.items() if _is_same(known, value)), None)
+
+
+def add_value(values: dict[str, Any], value: Any) -> str:
+    """The name of a value. Adds the value if it is new."""
+    name = find_name(values, value)
+    if name is None:
+        name = make_name(value, values)
+        values[name] = value
+    return name
+
+
+def make_name(value: Any, taken: Mapping[str, Any]) -> str:
+    """The value itself if it is a short text, and a number otherwise."""
+    text = format_text(value) if isinstance(value, str | int | float) else ""
+    name = text if 0 < len(text) <= MAX_SHOWN else f"value-{len(taken) + 1}"
+    return name if name not in taken else f"{name}-{len(taken) + 1}"
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    return isinstance(left, bool) is isinstance(right, bool) and left == right
+
+
+FNV_BASIS, FNV_PRIME = 0x811C9DC5, 0x01000193
+
+
+def hash_fnv1a_32(text: str, *, encoding: str = "utf-16-le") -> int:
+    """FNV-1a of the UTF-16 code units of a text, as in JavaScript, or of its bytes in another encoding."""
+    data = text.encode(encoding, "surrogatepass")
+    units = memoryview(data).cast("H") if encoding == "utf-16-le" else data
+    value = FNV_BASIS
+    for unit in units:
+        value = ((value ^ unit) * FNV_PRIME) & 0xFFFFFFFF
+    return value

@@ -1,8 +1,13 @@
-"""GO Feature Flag's file: variations, and targeting rules in a query language of its own or in JSONLogic."""
+"""GO Feature Flag's file: variations, and targeting rules in its own query language or in JSONLogic.
+
+``and`` and ``or`` have equal precedence, from the left. ``not`` precedes a parenthesis. Texts are compared ignoring
+case, except in lists.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, NotRequired
 
@@ -10,9 +15,26 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import compare_with_moment, read_date_time
-from importer.converting.conditions import All, Condition, Not, Unsupported
-from importer.converting.files import validate
+from importer.converting.comparisons import (
+    compare_number,
+    compare_versions,
+    compare_with_moment,
+    is_number,
+    match_texts_in_any_case,
+    read_date_time,
+)
+from importer.converting.conditions import (
+    MAX_DEPTH,
+    All,
+    Condition,
+    Not,
+    Test,
+    Unsupported,
+    has_value,
+    match_any,
+)
+from importer.converting.conditions import Any as AnyOf
+from importer.converting.files import format_text, validate
 from importer.converting.flags import (
     Flag,
     Outcome,
@@ -22,12 +44,11 @@ from importer.converting.flags import (
     Source,
     Split,
     find_outcome,
+    hash_fnv1a_32,
     is_boolean,
 )
-from importer.converting.gofeatureflag_queries import Query
-from importer.converting.hashing import hash_fnv1a_32
 from importer.converting.json_logic import Logic
-from importer.converting.rollouts import pick_share
+from importer.converting.strategies import pick_share
 
 NAME, TITLE = "gofeatureflag", "GO Feature Flag"
 SIZE = 100_000  # of its buckets
@@ -149,7 +170,7 @@ class _FlagReader:
         return self._find_outcome(variation)
 
     def _split(self, percentages: Mapping[str, float]) -> Split:
-        """Its buckets are shared out in the reverse order of names."""
+        """Its buckets are assigned in reverse order of names."""
         if abs(sum(percentages.values()) - 100) > 1e-6:
             raise Unsupported("The percentages of a rule are not 100 in all.")
         shares = tuple(
@@ -174,3 +195,152 @@ def _read_period(experimentation: Experimentation) -> Condition:
 def _read_time(text: str) -> datetime:
     moment = read_date_time(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+SYMBOLS = {"==": "eq", "!=": "ne", "<": "lt", ">": "gt", "<=": "le", ">=": "ge"}
+RELATIONS = {"eq": "==", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+TEXTS = {"co": "STR_CONTAINS", "sw": "STR_STARTS_WITH", "ew": "STR_ENDS_WITH"}
+_TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|([()])|(\[[^\]]*\])|([=!<>]=|[<>])|([^\s()\[\]"=!<>]+))')
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\S*", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+
+
+class Version(str):
+    __slots__ = ()
+
+
+class Query:
+    """Reads the queries of a flag.
+
+    ``compares_text`` and ``negates`` tell whether a query compares texts for equality, and whether one negates
+    something.
+    """
+
+    def __init__(self, field_of: Callable[[str], str]) -> None:
+        self._field_of = field_of
+        self._tokens: list[str] = []
+        self.compares_text = self.negates = False
+
+    def read(self, query: str) -> Condition:
+        """Reads a query. Raises Unsupported, also for invalid queries."""
+        if not query.strip():
+            return All()
+        self._tokens = list(reversed(_split(query)))
+        condition = self._read_logical(0)
+        if self._tokens:
+            raise _malformed(self._tokens[-1])
+        return condition
+
+    def _read_token(self) -> str:
+        if not self._tokens:
+            raise Unsupported("A query ends too early.")
+        return self._tokens.pop()
+
+    def _read_logical(self, depth: int) -> Condition:
+        condition = self._read_term(depth)
+        while self._tokens and self._tokens[-1] in ("and", "or"):
+            operator = self._read_token()
+            other = self._read_term(depth)
+            condition = All((condition, other)) if operator == "and" else AnyOf((condition, other))
+        return condition
+
+    def _read_term(self, depth: int) -> Condition:
+        if depth > MAX_DEPTH:
+            raise Unsupported(f"A query is nested deeper than {MAX_DEPTH} levels.")
+        token = self._read_token()
+        is_negated = token == "not"
+        if is_negated:
+            self.negates = True
+            token = self._read_token()
+        if token != "(":
+            if is_negated:
+                raise Unsupported("not stands before something that is not in parentheses.")
+            return self._read_comparison(token)
+        condition = self._read_logical(depth + 1)
+        if self._read_token() != ")":
+            raise Unsupported("A parenthesis of a query is not closed.")
+        return Not(condition) if is_negated else condition
+
+    def _read_comparison(self, attribute: str) -> Condition:
+        if attribute[:1] in '"[)':
+            raise _malformed(attribute)
+        field, operator = self._field_of(attribute), self._read_token().lower()
+        operator = SYMBOLS.get(operator, operator)
+        if operator == "pr":
+            return has_value(field)
+        value = _read_value(self._read_token())
+        if operator == "in":
+            return self._read_member(field, value)
+        if operator in TEXTS and isinstance(value, str):
+            return (
+                Test(field, TEXTS[operator], (value,), case_insensitive=True) if value else has_value(field)
+            )
+        if operator == "ne":
+            self.negates = True
+            return self._read_different(field, value)
+        return self._compare(field, operator, value)
+
+    def _read_different(self, field: str, value: Any) -> Condition:
+        if isinstance(value, Version):
+            return compare_versions(field, "!=", value)
+        return All((has_value(field), Not(self._compare(field, "eq", value))))
+
+    def _compare(self, field: str, operator: str, value: Any) -> Condition:
+        relation = RELATIONS.get(operator)
+        if relation is None:
+            raise Unsupported(f"The operator {operator[:60]} of a query has no equivalent.")
+        if isinstance(value, Version):
+            return compare_versions(field, "=" if relation == "==" else relation, value)
+        if is_number(value):
+            return compare_number(field, relation, value)
+        if operator != "eq":
+            raise Unsupported(f"It compares the order of {field} with what is not a number.")
+        return (
+            match_any(field, [format_text(value)])
+            if isinstance(value, bool)
+            else self._read_equal(field, value)
+        )
+
+    def _read_member(self, field: str, values: Any) -> Condition:
+        """Members of a list are compared exactly."""
+        if not isinstance(values, list):
+            raise Unsupported("What follows in is not a list.")
+        return match_any(field, map(format_text, values))
+
+    def _read_equal(self, field: str, text: str) -> Condition:
+        """Equality ignoring case requires a pattern, which cannot be negated: a negated one compares exactly."""
+        if text.lower() == text.upper():
+            return match_any(field, [text])
+        self.compares_text = True
+        written = Test(field, "IN", (text,), inverted=True)
+        return match_texts_in_any_case(field, [text], negation=written)
+
+
+def _split(query: str) -> list[str]:
+    tokens, position, query = [], 0, query.rstrip()
+    while position < len(query):
+        match = _TOKEN.match(query, position)
+        if match is None:
+            raise _malformed(query[position:].strip())
+        tokens.append(match[match.lastindex or 0])
+        position = match.end()
+    return tokens
+
+
+def _read_value(token: str) -> Any:
+    if token[:1] in '"[':
+        try:
+            return orjson.loads(token)
+        except orjson.JSONDecodeError:
+            raise _malformed(token) from None
+    if token in ("true", "false"):
+        return token == "true"
+    if _VERSION.fullmatch(token):
+        return Version(token)
+    if _NUMBER.fullmatch(token):
+        return orjson.loads(token)
+    raise _malformed(token)
+
+
+def _malformed(text: str) -> Unsupported:
+    return Unsupported(f"A query cannot be read at {text[:40]}.")

@@ -1,4 +1,4 @@
-"""GrowthBook's features: what its SDK endpoint answers, with saved groups."""
+"""GrowthBook's features: the answer of its SDK endpoint, with saved groups."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from typing_extensions import TypedDict
 
 from importer.converting.conditions import Unsupported
 from importer.converting.files import validate
-from importer.converting.flags import Flag, Outcome, Parent, Result, Rule, Share, Source, Split
+from importer.converting.flags import (
+    Flag,
+    Outcome,
+    Parent,
+    Result,
+    Rule,
+    Share,
+    Source,
+    Split,
+    add_value,
+    find_name,
+    hash_fnv1a_32,
+)
 from importer.converting.growthbook_conditions import ID, Conditions, find_field
-from importer.converting.hashing import hash_fnv1a_32
-from importer.converting.naming import add_value, find_name
 
 NAME, TITLE = "growthbook", "GrowthBook"
 SIZES = {1: 1_000, 2: 10_000}  # of the buckets of each version of its hash
@@ -30,7 +40,7 @@ INFORMATION = {
     "bucketVersion",
     "minBucketVersion",
 }
-"""Members of a rule that do not decide what a user gets, if nothing is kept for users ("sticky bucketing")."""
+"""Members of a rule that do not affect results, unless results are stored for users ("sticky bucketing")."""
 
 
 class ParentCondition(TypedDict):
@@ -40,7 +50,7 @@ class ParentCondition(TypedDict):
 
 
 class Feature(TypedDict):
-    """Rules are read on their own, so that one that is odd concerns its feature only."""
+    """Rules are read separately, so that an invalid one affects only its feature."""
 
     defaultValue: NotRequired[Any]
     rules: NotRequired[list[dict[str, Any]] | None]
@@ -123,7 +133,9 @@ class _FeatureReader:
         self.flag.rules.append(Rule(self._read_result(rule), condition, title))
 
     def _read_parent(self, parent: ParentCondition, *, is_first: bool) -> None:
-        """A prerequisite of the whole feature. One of a rule cannot be said, as parents are those of a flag."""
+        """A prerequisite of the whole feature. Those of single rules are not supported, because parents
+        belong to a flag.
+        """
         key, condition = parent["id"], parent["condition"]
         if not parent.get("gate") or not is_first:
             raise Unsupported(f"Only some of its rules have the prerequisite {key}.")
@@ -156,7 +168,7 @@ class _FeatureReader:
         seed: str | None,
         weights: Sequence[float] = (1,),
     ) -> Split:
-        """Shares of buckets, each at the beginning of the range that its weight gives it."""
+        """Shares of buckets, each at the beginning of the range for its weight."""
         version = rule.get("hashVersion") or 1
         if version not in SIZES:
             raise Unsupported(f"Version {version} of its hash is not known.")
@@ -179,7 +191,7 @@ class _FeatureReader:
 
 
 class _Values:
-    """The values that a feature can have, each with a name."""
+    """The possible values of a feature, each with a name."""
 
     def __init__(self, feature: Feature, rules: Sequence[FeatureRule]) -> None:
         listed: list[Any] = [feature.get("defaultValue")]
@@ -201,7 +213,7 @@ class _Values:
         if self.is_boolean:
             return Result.ON if value else Result.OFF
         name = self.name(value)
-        if name is None:  # NaN, which YAML has, equals nothing
+        if name is None:  # NaN, which YAML supports, equals nothing
             raise Unsupported("One of its values is not a number that JSON has.")
         return name
 

@@ -1,4 +1,4 @@
-"""GrowthBook's conditions, which are like MongoDB's."""
+"""GrowthBook's conditions, which resemble MongoDB's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def find_field(attribute: str) -> str:
 
 
 class Conditions:
-    """``renamed`` are the attributes that are context fields of another name."""
+    """``renamed`` are the attributes whose context fields have another name."""
 
     def __init__(self, groups: Mapping[str, Any]) -> None:
         self._groups = groups
@@ -140,7 +140,7 @@ def _read_member(field: str, values: Any) -> Condition:
 
 
 def _read_member_in_any_case(field: str, values: Any) -> Condition:
-    """A list of patterns that match the whole text, in any case."""
+    """Makes patterns for the whole text, ignoring case."""
     texts = _read_texts(values)
     return match_texts_in_any_case(field, texts) if texts else NEVER
 

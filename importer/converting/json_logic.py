@@ -39,7 +39,7 @@ class Logic:
     """Reads the conditions of one flag.
 
     ``constants`` are the variables with a known value, ``clock`` is the variable with the time in seconds, and
-    ``refs`` the conditions that others refer to. ``field_of`` is the context field of a variable.
+    ``refs`` are shared conditions. ``field_of`` is the context field of a variable.
     """
 
     field_of: Callable[[str], str]
@@ -47,7 +47,7 @@ class Logic:
     clock: str = ""
     refs: Mapping[str, Any] = field(default_factory=dict)
     truths: set[str] = field(default_factory=set)
-    """The fields of which only the text ``true`` counts as true."""
+    """The fields for which only the text ``true`` counts as true."""
     _depth: int = 0
 
     def read_condition(self, rule: Any) -> Condition:
@@ -105,7 +105,7 @@ class Logic:
         return value, None
 
     def _read_pair(self, arguments: Sequence[Any]) -> tuple[str | None, Any, bool]:
-        """Field, constant, and whether the constant comes first. Without a field, the comparison is of constants."""
+        """Field, constant, and whether the constant comes first. Without a field, both operands are constants."""
         if len(arguments) != 2:
             raise Unsupported("A comparison of its targeting does not have two operands.")
         (left, left_field), (right, right_field) = map(self._read_operand, arguments)
@@ -144,7 +144,7 @@ class Logic:
         operator = FLIPPED[operator] if constant_first else operator
         if name == self.clock:
             return compare_time(operator, value)
-        # JSONLogic takes an absent variable for 0.
+        # JSONLogic treats an absent variable as 0.
         return compare_number(name, operator, value, if_absent=_ORDERS[operator](0, value))
 
     def _read_in(self, operator: str, arguments: Sequence[Any]) -> Condition:
@@ -193,7 +193,7 @@ def split_operation(rule: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
 
 
 def list_branches(arguments: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """(condition, result) of an ``if``; None as condition for what is left."""
+    """(condition, result) of an ``if``; the condition is None for the else branch."""
     for index in range(0, len(arguments) - 1, 2):
         yield arguments[index], arguments[index + 1]
     yield None, arguments[-1] if len(arguments) % 2 else None

@@ -63,7 +63,7 @@ class Segment(TypedDict):
 
 
 class Clauses:
-    """Conditions of clauses. ``renamed`` are the attributes that are context fields of another name."""
+    """Conditions of clauses. ``renamed`` are the attributes whose context fields have another name."""
 
     def __init__(self, segments: Mapping[str, Segment]) -> None:
         self._segments = segments
@@ -187,7 +187,7 @@ def _compare_version(relation: str, field: str, value: Any) -> Condition:
 
 
 def _read_time(value: Any) -> datetime:
-    """A time in milliseconds since 1970, or as RFC 3339 has it."""
+    """A time in milliseconds since 1970, or in RFC 3339."""
     if is_number(value):
         return read_moment(value / 1000)
     moment = read_date_time(str(value))

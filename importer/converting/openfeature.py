@@ -8,8 +8,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from importer.converting.files import validate
-from importer.converting.flags import Flag, Result, Rule, Source
-from importer.converting.naming import add_value
+from importer.converting.flags import Flag, Result, Rule, Source, add_value
 
 NAME, TITLE = "openfeature", "OpenFeature"
 

@@ -1,22 +1,23 @@
-"""The products whose files can be converted, and which of them a file is of."""
+"""The supported products, and recognition of a file's product."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 from flagadmin.core import errors
 from flagadmin.core.wording import choices
+from importer.body.schemas import check_state_file
 from importer.converting import flagd, flagsmith, gofeatureflag, growthbook, launchdarkly, openfeature
-from importer.converting.files import read_document
+from importer.converting.files import read_with_notes
 from importer.converting.flags import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``recognize`` says whether a document is of this product; ``read`` reads it, of one of its environments."""
+    """``recognize`` tells whether a document is this product's; ``read`` reads it, for one of its environments."""
 
     name: str
     title: str
@@ -35,8 +36,8 @@ TITLES = ", ".join(dict.fromkeys(product.title for product in PRODUCTS.values())
 
 
 def read_source(content: bytes, *, product: str = "", file_name: str = "", environment: str = "") -> Source:
-    """The flags of a file of this product, or of the one whose file it is. Raises ValidationError."""
-    document = read_document(content, file_name)
+    """The flags of a file of this product, or of the recognized one. Raises ValidationError."""
+    document, notes = read_with_notes(content, file_name)
     if product and product not in PRODUCTS:
         message = f"{product} is not a product whose files can be converted. Available: {choices(PRODUCTS)}"
         raise errors.ValidationError.at("source", message)
@@ -47,18 +48,23 @@ def read_source(content: bytes, *, product: str = "", file_name: str = "", envir
     chosen = PRODUCTS[product] if product else recognized
     if chosen is None:
         raise errors.ValidationError(f"This is not a file of a product that can be converted: {TITLES}.")
-    return chosen.read(document, environment)
+    source = chosen.read(document, environment)
+    return replace(source, notes=(*source.notes, *notes))
 
 
 def recognize(document: Any) -> Product | None:
-    """The product whose file this is; None if it is none of them, or an export of Unleash's or flagadmin's."""
+    """The product of this document; None if it is none of them, or an export of Unleash or flagadmin.
+
+    Raises ValidationError for a state file of Unleash 4.
+    """
+    check_state_file(document)
     if not isinstance(document, dict | list) or is_export(document):
         return None
     return next((product for product in PRODUCTS.values() if product.recognize(document)), None)
 
 
 def is_export(document: Any) -> bool:
-    """Whether an import accepts the document as it is."""
+    """Whether an import accepts the document unchanged."""
     if not isinstance(document, dict):
         return False
     data = document.get("data", document)

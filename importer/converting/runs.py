@@ -1,4 +1,4 @@
-"""Imports of files of other products: what is stored is the file with its choices, converted whenever it is planned."""
+"""Imports of files of other products: stores the file with its choices, and converts it whenever it is planned."""
 
 import zlib
 from uuid import UUID

@@ -1,7 +1,8 @@
-"""A file of another product as it is kept until its flags are imported, with what its reader has chosen."""
+"""A stored file of another product until its flags are imported, with the user's choices."""
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,14 +11,15 @@ import orjson
 from flagadmin.core.errors import AppError, ValidationError
 from importer.converting.changes import Users, count_changes, read_users
 from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
-from importer.converting.files import ENDINGS, read_document
-from importer.converting.recognize import recognize
-from importer.converting.rollouts import Choice
+from importer.converting.files import ENDINGS, read_document, weigh
+from importer.converting.recognize import is_export, recognize
+from importer.converting.strategies import Choice
 
 MAX_LISTED = 200
-"""Flags that are not exact, or have percentages, of which a preview has the notes."""
+"""Flags in a preview with notes: those that are not exact, or have percentages."""
+BLANK = codecs.BOM_UTF8 + b" \t\r\n"
 EXPORT_MEMBER = b'"featureStrategies"'
-"""Every export has it, so that large ones need not be read for nothing."""
+"""Every export contains it, so that large ones need not be parsed to recognize them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class StoredConversion:
 
     @property
     def size(self) -> int:
-        return len(self.content) + len(self.users)
+        return weigh(self.content) + len(self.users)
 
     def dump(self) -> bytes:
         head = {
@@ -63,7 +65,7 @@ class StoredConversion:
         return cls(head["product"], head["fileName"], content, options, users, head["usersName"])
 
     def choose(self, options: Options, users: bytes = b"", users_name: str = "") -> StoredConversion:
-        """The same with other choices. The users stay if no others are given. Raises ValidationError."""
+        """The same with other choices. Keeps the users if no others are given. Raises ValidationError."""
         chosen = replace(self, options=replace(options, environment=self.options.environment))
         if users:
             chosen = replace(chosen, users=users, users_name=users_name[:255])
@@ -85,7 +87,7 @@ class StoredConversion:
         )
 
     def convert_with_report(self) -> tuple[Conversion, dict[str, Any]]:
-        """The conversion, and what its preview shows of it. Raises ValidationError."""
+        """The conversion, and the data for its preview. Raises ValidationError."""
         users = read_users(self.users) if self.users else None
         conversion = self._convert(users)
         changes = {name: change.document() for name, change in count_changes(conversion, users).items()}
@@ -103,16 +105,22 @@ class StoredConversion:
 
 
 def recognize_file(content: bytes, file_name: str) -> str:
-    """The name of the product whose file this is; "" if it is none that can be converted.
+    """The name of the file's product; "" if it is not a supported one.
 
-    Raises ValidationError for a malformed file whose name says that it is YAML or TOML: exports are neither.
+    Raises ValidationError for a malformed YAML or TOML file, for an export in these formats, and for a state file of
+    Unleash 4.
     """
     if EXPORT_MEMBER in content:
         return ""
     try:
-        product = recognize(read_document(content, file_name))
+        document = read_document(content, file_name)
     except AppError:
         if not file_name.lower().endswith(tuple(ending for ending in ENDINGS if ending != ".json")):
             return ""
         raise
+    product = recognize(document)
+    if not product and is_export(document) and not content.lstrip(BLANK).startswith(b"{"):
+        raise ValidationError(
+            "This is an export in YAML or TOML. Imports read exports in JSON: export it as JSON."
+        )
     return product.name if product else ""

@@ -1,12 +1,17 @@
-"""Makes strategies of the rules of a flag.
+"""Makes strategies from the rules of a flag.
 
-Rules are tried in their order, and the first that holds decides. Strategies are tried in their order too, and the first
-that passes gives its variant; but none can turn a flag off. So rules that do are excluded from all that follow.
+Rules are tried in order, and the first matching one decides. Strategies are tried in order too, and the first that
+passes supplies the variant; but none can turn a flag off. So rules that do are excluded from all later ones.
+
+Products hash differently, so a percentage selects other users here. The number of changes is computed with the source's
+hash, and there are ways to keep the present users.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 import orjson
@@ -26,10 +31,10 @@ from importer.converting.conditions import (
     Sizes,
     Test,
     Unsupported,
+    match_any,
 )
 from importer.converting.files import format_text
-from importer.converting.flags import Flag, Outcome, Result, Rule, Split
-from importer.converting.rollouts import Choice, keep_rules
+from importer.converting.flags import Flag, Outcome, Result, Rule, Share, Split
 from playground.engine.constraints import compile_constraint
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, find_problem
@@ -42,7 +47,7 @@ WITHOUT = (Result.OFF, Result.NEXT)
 
 
 class Strategies:
-    """Makes strategies of flags. ``segments`` are those that they use, by name."""
+    """Makes strategies of flags. ``segments`` are the used ones, by name."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -51,7 +56,7 @@ class Strategies:
         self._known: dict[Test, Document] = {}
 
     def make(self, flag: Flag, choice: Choice, identifiers: Mapping[str, Sequence[str]]) -> list[Document]:
-        """The strategies of a flag. Raises Unsupported if they cannot say what its rules do."""
+        """The strategies of a flag. Raises Unsupported if they cannot express its rules."""
         strategies: list[Document] = []
         excluded: list[Condition] = []
         for rule in keep_rules(flag, choice, identifiers):
@@ -110,7 +115,7 @@ class Strategies:
         return [self._find_segment(segment) for segment in segments]
 
     def _find_segment(self, segment: InSegment) -> int:
-        """The id of a segment. One of the same name with other constraints gets another name."""
+        """The id of a segment. A segment with the same name but other constraints gets another name."""
         assert isinstance(segment.condition, All)
         constraints = self._make_constraints(tuple(_list_literals(segment.condition)))
         name, number = clip(segment.name, MAX_SEGMENT_NAME_LENGTH), 1
@@ -144,7 +149,7 @@ def _can_be(outcome: Outcome | Split, result: Result) -> bool:
 
 
 def _find_percentage(flag: Flag, outcome: Outcome | Split) -> int:
-    """The rollout in whole percent. A share that is neither none nor all stays so."""
+    """The rollout in whole percent. A partial share stays partial."""
     if not isinstance(outcome, Split):
         return 100
     total = sum(share.weight for share in outcome.shares)
@@ -170,7 +175,7 @@ def _find_shares(outcome: Outcome | Split) -> dict[str, float]:
 
 
 def _make_variants(flag: Flag, shares: dict[str, float], outcome: Outcome | Split) -> Iterator[Document]:
-    """Variants with weights out of 1000, of which the largest takes what rounding leaves."""
+    """Variants with weights out of 1000. The largest absorbs the rounding error."""
     total = sum(shares.values())
     weights = {name: round(TOTAL_WEIGHT * weight / total) for name, weight in shares.items()}
     if any(abs(weights[name] - TOTAL_WEIGHT * weight / total) > 1e-6 for name, weight in shares.items()):
@@ -197,7 +202,7 @@ def _make_payload(name: str, value: Any) -> Document | None:
         text = orjson.dumps(value).decode()
     except (TypeError, ValueError):
         text = "null"
-    if text == "null":  # numbers that are too large, infinite or none
+    if text == "null":  # numbers that are too large, infinite or NaN
         raise Unsupported(f"The value of {name} cannot be written as JSON.")
     if is_number(value):
         return {"type": "number", "value": format_text(value)}
@@ -205,7 +210,7 @@ def _make_payload(name: str, value: Any) -> Document | None:
 
 
 def _make_constraint(test: Test, limits: Limits) -> Document:
-    """The constraint as an export has it. Raises Unsupported if SDKs could not read it."""
+    """The constraint in the format of an export. Raises Unsupported if SDKs could not read it."""
     operator = "NOT_IN" if test.operator == "IN" and test.inverted else test.operator
     constraint: Document = {"contextName": test.field, "operator": operator, "values": list(test.values)}
     if OPERATORS[operator].takes == "value":
@@ -232,3 +237,63 @@ def _find_value_fault(value: str, limits: Limits | None) -> str:
         if limits and len(value) > limits.value_length
         else ""
     )
+
+
+class Choice(StrEnum):
+    """How to treat the percentages of a flag."""
+
+    NEW = "new"
+    KEEP = "keep"
+    BOTH = "both"
+    FINISH = "finish"
+
+
+DESCRIPTIONS = {
+    Choice.NEW: "start a new rollout, to the same share of users",
+    Choice.KEEP: "keep today's users in segments, and nobody else until you raise the rollout",
+    Choice.BOTH: "keep today's users in segments, and start a new rollout as well: nobody loses anything",
+    Choice.FINISH: "leave the flag out; finish its rollout first, and convert again",
+}
+
+
+def keep_rules(flag: Flag, choice: Choice, identifiers: Mapping[str, Sequence[str]]) -> Iterator[Rule]:
+    """The rules. To keep today's users, rules for segments of them precede each rule with percentages."""
+    for number, rule in enumerate(flag.rules, 1):
+        if not isinstance(rule.outcome, Split) or choice in (Choice.NEW, Choice.FINISH):
+            yield rule
+            continue
+        name = flag.name if len(flag.splits) == 1 else f"{flag.name}, rule {number}"
+        yield from _split_by_users(rule, rule.outcome, name, identifiers)
+        yield replace(rule, outcome=replace(rule.outcome, is_paused=choice is Choice.KEEP))
+
+
+def _split_by_users(
+    rule: Rule, split: Split, name: str, identifiers: Mapping[str, Sequence[str]]
+) -> Iterator[Rule]:
+    if split.field not in identifiers:
+        raise Unsupported(f"The file of users has no {split.field}, which its percentages depend on.")
+    for outcome, members in pick_all(split, identifiers[split.field]).items():
+        if members and outcome not in (Result.OFF, Result.NEXT):
+            title = name if outcome is Result.ON else f"{name}: {outcome}"
+            segment = InSegment(f"{title} (today)", match_any(split.field, members))
+            yield Rule(outcome, All((rule.when, segment)), f"Today's users of {title}")
+
+
+def pick_all(split: Split, identifiers: Sequence[str]) -> dict[Outcome, list[str]]:
+    """The identifiers that get each outcome in the source."""
+    if split.pick is None:
+        raise Unsupported("Its percentages are chosen by a hash that is not known, so nobody can be kept.")
+    outcomes: dict[Outcome, list[str]] = {}
+    for identifier in identifiers:
+        outcomes.setdefault(split.pick(identifier), []).append(identifier)
+    return outcomes
+
+
+def pick_share(shares: Sequence[Share], position: float) -> Outcome:
+    """The outcome at a position from 0 to the sum of weights. Beyond the end, the last outcome."""
+    limit = 0.0
+    for share in shares:
+        limit += share.weight
+        if position < limit:
+            return share.outcome
+    return shares[-1].outcome

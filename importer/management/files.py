@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from flagadmin.core.errors import AppError
 
 REFUSED = 2
-"""The exit status of what is refused, or could not be done; 1 where 2 means something else."""
+"""The exit status of refusals and failures; 1 if 2 has another meaning."""
 
 
 def read_bytes(name: str, status: int = 1) -> bytes:
@@ -30,7 +30,7 @@ def write_bytes(path: Path, content: bytes, status: int = 1) -> None:
 
 @contextmanager
 def refusing(stderr: OutputWrapper) -> Iterator[None]:
-    """Prints the problems of an error, one a line, and ends with its message and REFUSED."""
+    """Prints the problems of an error, one per line, and exits with its message and REFUSED."""
     try:
         yield
     except AppError as error:

@@ -1,6 +1,6 @@
-"""Writes what is here to an Unleash server, as far as its free edition can take it, or gives its import files.
+"""Writes our flags to an Unleash server, as far as its free edition supports them, or makes its import files.
 
-What exists there is changed, and nothing is deleted. Each import is all or nothing there; all of them together are not.
+Changes existing objects there, and deletes nothing. Each import is atomic there; all of them together are not.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,21 +12,27 @@ import orjson
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
-from flagadmin.core.wording import choices
+from flagadmin.core.wording import choices, pluralize
 from groups.models import ApiToken
 from importer.moving.reading.read import read_version
 from importer.moving.reading.shapes import Overview, Shape, read_shape
 from importer.moving.reading.source import Source
 from importer.moving.report import Kind, Line, Report
 from playground.engine.context import TOP_LEVEL
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.context_fields.documents import make_context_field_document
 from projects.export import export_flags
 from projects.models import ContextField, Flag, Project, Segment, StrategyType, TagType
 from projects.segments.documents import make_segment_document
 from projects.strategies.strategy_type_documents import make_strategy_type_document
+from projects.strategies.variant_rules import TOTAL_WEIGHT
 from projects.tag_types.documents import tag_type_document
 
 IMPORT = "/api/admin/features-batch/import"
+NEEDS_PERSON = (
+    "Unleash refuses them with an admin token. Create a personal token (user:…) of an admin there, in the profile, and "
+    "give that one"
+)
 
 
 class _Named(Shape):
@@ -59,20 +65,31 @@ def write_files(folder: Path, bodies: Iterable[Document], *, write: bool) -> Ite
         name = f"{quote(body['project'], safe='')}.{quote(body['environment'], safe='')}.json"
         if write:
             (folder / name).write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
-        yield Line(Kind.CREATE, f"file {name}", f"{len(body['data']['features']):,} flags", body["project"])
+        yield Line(
+            Kind.CREATE, f"file {name}", pluralize(len(body["data"]["features"]), "flag"), body["project"]
+        )
 
 
 def move_back(target: Source, projects: Iterable[str], *, write: bool) -> Report:
-    """Moves back. Raises SourceError; everything written until then stays there, and a second run writes the rest."""
+    """Moves back. Writes nothing if the report is refused.
+
+    Raises SourceError; everything written until then stays there, and a second run writes the rest.
+    """
     read_version(target)
     report = Report()
+    if not target.has_personal_token:
+        report.lines.append(Line(Kind.REFUSE, f"imports into {target.address}", NEEDS_PERSON))
+        if write:
+            return report
     bodies = list(read_bodies(projects))
     report.lines += _write_shared(target, write=write)
     places = {
         project: _find_environments(target, project) for project in {body["project"] for body in bodies}
     }
     for body in bodies:
+        target.begin(f"Writing flags of {body['project']} / {body['environment']}")
         report.lines.append(_write_flags(target, body, places[body["project"]], write=write))
+        report.lines += _name_completed(body)
     report.lines += _name_what_stays()
     return report
 
@@ -105,7 +122,7 @@ def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:
 def _add(
     target: Source, noun: str, path: str, member: str | None, documents: Iterable[Document], write: bool
 ) -> Iterator[Line]:
-    """Adds what is missing there."""
+    """Adds the missing objects there."""
     known = {row.name for row in _list(target, path, member)}
     for document in documents:
         if document["name"] in known:
@@ -121,7 +138,7 @@ _OURS = {"id", "createdAt", "createdBy", "displayName", "editable", "project"}
 
 
 def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
-    """Writes segments. Those of a project become segments of all projects if the server there does not have it."""
+    """Writes segments. A project's segments become segments of all projects if the server lacks the project."""
     path = "/api/admin/segments"
     known = {row.name: row for row in _list(target, path, "segments")}
     for segment in Segment.objects.order_by("id"):
@@ -139,7 +156,7 @@ def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
 
 
 def _list_written(constraints: Iterable[Document]) -> list[Document]:
-    """Leaves out what is as if it were missing."""
+    """The members that are not empty."""
     return [
         {key: value for key, value in constraint.items() if value not in (None, False, [], "")}
         for constraint in constraints
@@ -147,7 +164,7 @@ def _list_written(constraints: Iterable[Document]) -> list[Document]:
 
 
 def _find_environments(target: Source, project: str) -> set[str] | None:
-    """Finds the environments of the project there. None: it is not there."""
+    """The environments of the project there; None if the project does not exist there."""
     path = f"/api/admin/projects/{quote(project, safe='')}/overview"
     raw = target.find(path)
     if raw is None:
@@ -156,7 +173,8 @@ def _find_environments(target: Source, project: str) -> set[str] | None:
 
 
 def _write_flags(target: Source, body: Document, there: set[str] | None, *, write: bool) -> Line:
-    subject = f"{len(body['data']['features']):,} flags of {body['project']} / {body['environment']}"
+    flags = pluralize(len(body["data"]["features"]), "flag")
+    subject = f"{flags} of {body['project']} / {body['environment']}"
     if there is None:
         return Line(
             Kind.CANNOT,
@@ -169,6 +187,25 @@ def _write_flags(target: Source, body: Document, there: set[str] | None, *, writ
     if write:
         target.send("POST", IMPORT, body)
     return Line(Kind.CHANGE, subject, "imported" if write else "to be imported", body["project"])
+
+
+def _name_completed(body: Document) -> Iterator[Line]:
+    """Names strategies that imports there complete differently from SDKs, so that users get other results."""
+    for strategy in body["data"]["featureStrategies"]:
+        parameters, variants = strategy["parameters"], strategy.get("variants") or ()
+        completed = [
+            name
+            for name in ("rollout", "stickiness", "groupId")
+            if strategy["name"] == FLEXIBLE_ROLLOUT
+            and (name not in parameters or (name != "rollout" and not parameters[name]))
+        ]
+        if variants and sum(each["weight"] for each in variants) != TOTAL_WEIGHT:
+            completed.append("weights of variants")
+        if completed:
+            flag = strategy["featureName"]
+            detail = f"imports there complete its {' and '.join(completed)}, so users get other results: set them here"
+            subject = f"a strategy of {flag} in {body['environment']}"
+            yield Line(Kind.CANNOT, subject, detail, body["project"], flag)
 
 
 def _name_what_stays() -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""Moves again and again what has changed in another installation, and proves it each time."""
+"""Repeatedly moves the changes in another installation, and proves each move."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from importer.moving.report import Report
 
 EVENTS = "/api/admin/search/events?limit=100"
 OUR_OWN = {"features-exported"}
-"""Events that reading leaves in the log of the other installation."""
+"""Events that our own reading leaves in the other installation's log."""
 
 
 class _Event(Shape):
@@ -29,7 +29,9 @@ class _Events(Shape):
 
 @dataclass(slots=True)
 class Round:
-    """One look at the other installation. ``report`` is None if nothing has changed there; ``problem``: it failed."""
+    """One look at the other installation. ``report`` is None if nothing has changed there; ``problem`` is
+    its failure.
+    """
 
     report: Report | None = None
     proofs: list[TokenProof] = field(default_factory=list)
@@ -37,20 +39,20 @@ class Round:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all is here, and equal."""
+        """Whether everything is here, and equal."""
         moved = self.report is None or not (self.report.is_refused or self.report.has_conflicts)
         return not self.problem and moved and all(proof.is_equal for proof in self.proofs)
 
 
 class Changes:
-    """Whether anything has changed there since the last look, so that not everything is read each time."""
+    """Detects changes there since the last look, to avoid reading everything each time."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._newest: int | None = None
 
     def look(self) -> bool:
-        """Also True if the log cannot tell."""
+        """Whether something changed. Also true if the log cannot tell."""
         raw: Any = self._source.find(EVENTS)
         events = read_shape(self._source.address, EVENTS, raw, _Events).events if raw is not None else []
         before, self._newest = self._newest, max((event.id for event in events), default=None)
@@ -60,7 +62,7 @@ class Changes:
         return len(new) == len(events) or any(event.type not in OUR_OWN for event in new)
 
     def forget(self) -> None:
-        """Forgets what was found, since it was not moved."""
+        """Forgets the result, because it was not moved."""
         self._newest = None
 
 
@@ -72,7 +74,7 @@ def follow(
     every: float,
     stopping: threading.Event,
 ) -> Iterator[Round]:
-    """Yields a round every `every` seconds until `stopping` is set. A round that was begun is completed."""
+    """Yields a round every `every` seconds until `stopping` is set. Completes a round that has begun."""
     changes = Changes(source)
     while not stopping.is_set():
         current = Round()
@@ -82,10 +84,10 @@ def follow(
             current.proofs = prove()
         except AppError as error:
             current.problem = error.message
-        except OperationalError:  # the next round connects anew
+        except OperationalError:  # the next round reconnects
             connection.close()
             current.problem = "The database of this server cannot be reached."
-        if not current.is_settled:  # somebody may have edited here, which the next round is to name
+        if not current.is_settled:  # a user may have edited here, which the next round should report
             changes.forget()
         yield current
         pause(stopping, every)

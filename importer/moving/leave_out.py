@@ -1,4 +1,4 @@
-"""Leaves out of a move what its reader names, such as what cannot be here, and the flags that need it."""
+"""Leaves chosen objects out of a move, such as unsupported ones, together with the flags that need them."""
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from flagadmin.core.wording import choices
 from importer.moving.proving.answers import Flags
 from importer.moving.reading.installation import Installation, SourceProject
 from importer.moving.report import Kind, Line
-from importer.plan.exclude import FLAG_KEYS, name_flag
+from importer.plan.entries import FLAG_KEYS, name_flag
 from projects.models import Flag, Segment, StrategyType, TagType
 
 FLAG = "flag"
@@ -20,7 +20,7 @@ LISTS = {
     "strategy-type": "strategy_types",
     "tag-type": "tag_types",
 }
-"""The kinds of things that can be left out besides flags, and where each is in an installation."""
+"""The kinds of objects that can be left out besides flags, and their places in an installation."""
 
 
 class Choice(NamedTuple):
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
 
 def read_choices(texts: Iterable[str], path: str) -> list[Choice]:
-    """``NAME`` of a flag, ``segment:NAME`` and so on. Raises ValidationError, whose problems are at the path."""
+    """``NAME`` of a flag, ``segment:NAME`` and so on. Raises ValidationError with problems at the path."""
     parts = [text.partition(":") if ":" in text else (FLAG, ":", text) for text in texts]
     kinds = (FLAG, *LISTS)
     problems = [
@@ -49,7 +49,7 @@ def read_choices(texts: Iterable[str], path: str) -> list[Choice]:
 
 
 def leave_out(installation: Installation, chosen: Collection[Choice]) -> None:
-    """Takes it out of what was read, with a line for each thing. Existing things here stay as they are."""
+    """Removes the choices from the installation, with a line for each. Existing objects here stay unchanged."""
     for choice in chosen:
         if not _drop(installation, choice):
             installation.left.append(Line(Kind.NOTE, choice.subject, "is to be left out, and is not there"))
@@ -69,7 +69,9 @@ def leave_out(installation: Installation, chosen: Collection[Choice]) -> None:
 
 
 def _drop(installation: Installation, choice: Choice) -> bool:
-    """Whether it is there. Flags are dropped later, with those that need them."""
+    """Drops the choice if it exists there, and returns whether it does. Flags are dropped later, with their
+    dependents.
+    """
     kind, name = choice
     projects = installation.projects
     if kind == FLAG:
@@ -78,7 +80,7 @@ def _drop(installation: Installation, choice: Choice) -> bool:
     dropped = [_drop_named(owner, LISTS[kind], name) for owner in owners]
     if kind == "tag-type":
         installation.tags = [tag for tag in installation.tags if tag.type != name]
-    # Flags keep tags of a type that is here already.
+    # Flags keep tags of a type that already exists here.
     if kind == "environment" or (kind == "tag-type" and not TagType.objects.filter(name=name).exists()):
         dropped += [_drop_of_project(project, choice) for project in projects]
     return any(dropped)
@@ -105,7 +107,7 @@ def _drop_of_project(project: SourceProject, choice: Choice) -> bool:
 
 
 class MissingParts:
-    """The chosen parts that are not here, so that whatever needs them is left out too."""
+    """The chosen parts that do not exist here, so that everything that needs them is left out too."""
 
     def __init__(self, chosen: Iterable[Choice]) -> None:
         names: dict[str, set[str]] = {kind: set() for kind in (FLAG, *LISTS)}
@@ -117,7 +119,7 @@ class MissingParts:
         self.types = types - {*StrategyType.objects.filter(name__in=types).values_list("name", flat=True)}
 
     def find_flags(self, project: SourceProject) -> dict[str, str]:
-        """Finds the flags of the project to leave out, and why."""
+        """The flags of the project to leave out, with the reasons."""
         reasons = {flag.name: "as you chose" for flag in project.listed if flag.name in self.flags}
         for data in project.flags.values():
             segments = {each.get("id"): each.get("name", "") for each in data["segments"]}
@@ -131,7 +133,7 @@ class MissingParts:
         return reasons
 
     def find_among(self, there: Flags, here: Flags) -> set[str]:
-        """Finds those that an SDK gets there and does not get here, or not as they are there."""
+        """The flags that SDKs get there but not here, or differently here."""
         reasons = {name: "" for name, flag in there.items() if self._has(flag)}
         parents = [(name, each["feature"]) for name in there for each in there[name]["dependencies"]]
         _add_children(reasons, here, parents)
@@ -148,11 +150,11 @@ class MissingParts:
         )
 
     def has_token(self, environment: str, projects: Collection[str]) -> bool:
-        """Whether nothing of what the token is for moves."""
+        """Whether nothing within the token's scope moves."""
         return environment in self.environments or (bool(projects) and {*projects} <= self.projects)
 
     def explain(self, strategy_type: str, segments: Iterable[str]) -> str:
-        """Explains why a strategy cannot be without what is left out; "" if it can."""
+        """Why a strategy needs a part that is left out; "" if it does not."""
         if strategy_type in self.types:
             return f"its strategy type {strategy_type} is left out"
         return next((f"its segment {name} is left out" for name in segments if name in self.segments), "")
@@ -169,13 +171,13 @@ def _read_parents(project: SourceProject) -> Iterator[tuple[str, str]]:
 
 
 def _read_segments(strategy: Mapping[str, Any]) -> list[Any]:
-    """Reads the segments' ids. Imports refuse anything else that may stand there."""
+    """Reads the segments' ids. Imports refuse any other values."""
     ids = strategy.get("segments")
     return [key for key in ids if isinstance(key, int)] if isinstance(ids, list) else []
 
 
 def _add_children(reasons: dict[str, str], here: Container[str], parents: Sequence[tuple[str, str]]) -> None:
-    """Adds the flags that depend on one of those which are left out and not here."""
+    """Adds the flags that depend on a flag that is left out and does not exist here."""
     count = -1
     while count != len(reasons):
         count = len(reasons)

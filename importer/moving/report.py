@@ -15,21 +15,21 @@ class Kind(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     CONFLICT = "conflict"
-    """Was edited here since the last move. It is left alone, unless it is to be overwritten."""
+    """Edited here since the last move. Left unchanged, unless overwriting is requested."""
     REFUSE = "refuse"
     """Prevents the whole move."""
     CANNOT = "cannot"
-    """Does not move; somebody has to see to it."""
+    """Cannot be moved and needs manual work."""
     LEAVE = "leave"
-    """Does not move, as the reader wishes."""
+    """Is not moved at the user's request."""
     NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that a move does, or cannot do. ``project`` is "" for what projects share.
+    """One result of a move, done or impossible. ``project`` is "" for shared objects.
 
-    ``choice``: what is to be left out so that everything else moves, if this is refused.
+    ``choice``: what to leave out so that everything else moves, if this is refused.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(slots=True)
 class Report:
-    """The report of a move, done or planned. ``same`` flags need nothing."""
+    """The report of a move, done or planned. ``same`` flags need no action."""
 
     lines: list[Line] = field(default_factory=list)
     same: int = 0
@@ -68,7 +68,7 @@ class Report:
 
     @property
     def choices(self) -> list[str]:
-        """The choices that have to be left out so that everything else moves."""
+        """The choices to leave out so that everything else moves."""
         return list(dict.fromkeys(line.choice for line in self.lines if line.choice))
 
     @property
@@ -77,12 +77,12 @@ class Report:
 
     @property
     def has_work(self) -> bool:
-        """Whether there is anything to do, or would be if it were not refused."""
+        """Whether there is anything to do, or would be without refusals."""
         return any(line.kind in (Kind.CREATE, Kind.CHANGE, Kind.REFUSE) for line in self.lines)
 
     @classmethod
     def load(cls, document: Mapping[str, Any]) -> "Report":
-        """The report of a document, which may be of an earlier version."""
+        """The report in a document, possibly of an earlier version."""
         lines = [
             Line(
                 Kind(each["kind"]),
@@ -104,12 +104,12 @@ class Report:
         }
 
     def texts(self) -> Iterator[str]:
-        """A sentence for each line. New flags of a project are one line."""
+        """A sentence for each line. New flags of a project share one line."""
         for line in self.join_lines():
             yield strip_controls(f"{line.kind:9}{line.subject}{': ' if line.detail else ''}{line.detail}")
 
     def join_lines(self) -> Iterator[Line]:
-        """New flags of a project are one line."""
+        """Joins new flags of a project into one line."""
         new: dict[str, list[str]] = {}
         for line in self.lines:
             if line.kind is Kind.CREATE and line.flag:
@@ -123,7 +123,7 @@ class Report:
 
 
 def strip_controls(text: str) -> str:
-    """Strips line ends and what controls a terminal: the words may be those of another server."""
+    """Strips line ends and terminal control characters: the text may come from another server."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 

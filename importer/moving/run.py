@@ -1,22 +1,36 @@
-"""Reads another installation and moves it."""
+"""Reads another installation and moves it, from a command or from the console.
 
-from collections.abc import Sequence
+The console's moves run in a thread of the worker that got the request, because only its memory has the token.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
 
-from importer.moving.leave_out import Choice, leave_out
+from django.db import connections, transaction
+from django.utils import timezone
+
+from flagadmin.core.db.statements import execute
+from flagadmin.core.errors import AppError, Conflict
+from importer.models import InstallationMove
+from importer.moving.leave_out import Choice, leave_out, read_choices
+from importer.moving.proving.prove import prove
 from importer.moving.reading.database import open_database
 from importer.moving.reading.installation import Installation
 from importer.moving.reading.read import read_installation
 from importer.moving.reading.read_hidden import add_hidden, list_projects
 from importer.moving.reading.source import Source
-from importer.moving.report import Report
+from importer.moving.report import Report, strip_controls
 from importer.moving.writing.move import move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedMove:
-    """The wanted move: some projects or all, what the database at a URL has too, what was edited here too.
+    """The requested move: some projects or all, with the database at a URL, with or without local edits.
 
     ``left_out`` stays there.
     """
@@ -26,15 +40,94 @@ class WantedMove:
     left_out: Sequence[Choice] = ()
     overwrite: bool = False
     by: str = ""
-    """The person who asks for it, if it is no operator of this machine."""
+    """The requesting person, unless it is an operator of this machine."""
 
 
 def move_from(source: Source, wanted: WantedMove, *, write: bool) -> tuple[Installation, Report]:
-    """Raises SourceError; then nothing is written."""
+    """Reads and moves. Raises SourceError without writing anything."""
     with open_database(wanted.database) if wanted.database else nullcontext() as database:
         stored = list_projects(database) if database is not None else ()
         installation = read_installation(source, wanted.projects, stored)
         if database is not None:
+            source.begin("Reading the database of the other server")
             add_hidden(installation, database)
         leave_out(installation, wanted.left_out)
-        return installation, move(installation, write=write, overwrite=wanted.overwrite, by=wanted.by)
+        report = move(installation, write=write, overwrite=wanted.overwrite, by=wanted.by, tell=source.begin)
+        return installation, report
+
+
+logger = logging.getLogger(__name__)
+BEAT = 1.0  # seconds
+KEPT = 20
+"""The latest runs."""
+Step = InstallationMove.Step
+_ONE_AT_A_TIME = "LOCK TABLE importer_installationmove IN SHARE ROW EXCLUSIVE MODE"
+"""Locking the latest run would let waiting ones begin beside the next one, and there may be none."""
+
+
+def begin(run: InstallationMove, source: Source, csv: bytes = b"") -> None:
+    """Stores the run and starts it after the commit. Raises Conflict if another is running."""
+    with transaction.atomic():
+        execute(_ONE_AT_A_TIME)
+        latest = InstallationMove.objects.order_by("-created_at").first()
+        if latest is not None and latest.is_running:
+            raise Conflict(
+                f"{latest.caller_name} started a move at {latest.created_at:%H:%M} UTC. Wait until it ends."
+            )
+        old = InstallationMove.objects.order_by("-created_at").values_list("pk", flat=True)[KEPT - 1 :]
+        InstallationMove.objects.filter(pk__in=list(old)).delete()
+        run.save()
+        transaction.on_commit(partial(start, run.pk, source, partial(work, run, source, csv)))
+
+
+def start(run_id: UUID, source: Source, do: Callable[[], None]) -> None:
+    done = threading.Event()
+    threading.Thread(target=_do, args=(do, done), name="move", daemon=True).start()
+    threading.Thread(target=_beat, args=(run_id, source, done), name="move-beat", daemon=True).start()
+
+
+def _do(do: Callable[[], None], done: threading.Event) -> None:
+    try:
+        do()
+    finally:
+        done.set()
+        connections.close_all()
+
+
+def _beat(run_id: UUID, source: Source, done: threading.Event) -> None:
+    """Updates the run's sign of life and its progress."""
+    try:
+        while not done.wait(BEAT):
+            doing = f"{source.doing}: " if source.doing else ""
+            text = strip_controls(f"{doing}{source.answers:,} answers of the other server so far.")
+            InstallationMove.objects.filter(pk=run_id, finished_at=None).update(
+                beat_at=timezone.now(), progress=text
+            )
+    finally:
+        connections.close_all()
+
+
+def work(run: InstallationMove, source: Source, csv: bytes) -> None:
+    """Carries out the run and stores its result."""
+    try:
+        _do_steps(run, source, csv)
+    except AppError as error:
+        run.problem = strip_controls(error.message)
+    except Exception:
+        logger.exception("a move from the console failed")
+        run.problem = "The move failed; this server's log says why."
+    run.finished_at = timezone.now()
+    run.progress = ""
+    run.save()
+
+
+def _do_steps(run: InstallationMove, source: Source, csv: bytes) -> None:
+    left_out = read_choices(run.left_out, "left_out")
+    wanted = WantedMove(projects=run.projects, left_out=left_out, overwrite=run.overwrite, by=run.caller_name)
+    if run.step != Step.PROVE:
+        _, report = move_from(source, wanted, write=run.step == Step.APPLY)
+        run.report = report.document()
+        if report.is_refused or run.step == Step.PLAN:
+            return
+    proofs = prove(source, users=run.users, csv=csv, projects=run.projects, left_out=left_out)
+    run.proofs = [proof.document() for proof in proofs]

@@ -10,7 +10,7 @@ from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
 from groups.models import User
 from importer.models import ImportRun
-from importer.pages.flag_rows import ACTIONS
+from importer.pages.preview import ACTIONS
 from importer.runs import find_visible_runs
 
 MARKS = {"pending": "info", "running": "info", "done": "plus", "undone": "warn"}
@@ -73,7 +73,7 @@ class HistoryPage(ListPage):
 
 
 def name_callers(runs: Iterable[ImportRun]) -> dict[UUID, str]:
-    """Who imported, by run: the full name of a person who still exists."""
+    """The importing person by run: the full name if the account still exists."""
     people = User.objects.in_bulk({run.caller_id for run in runs if run.caller_id is not None})
     return {
         run.pk: people[run.caller_id].display_name if run.caller_id in people else run.caller_name

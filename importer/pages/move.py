@@ -1,4 +1,4 @@
-"""/move/: moving from an Unleash server, for root admins. /move/ID/: how far it is, and what has come of it."""
+"""/move/: moving from an Unleash server, for root admins. /move/ID/: its progress and result."""
 
 import shlex
 from typing import Any
@@ -19,9 +19,9 @@ from groups.console import ConsolePage, FormPage, ListPage
 from groups.login.links import make_absolute_url
 from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
-from importer.moving import background
+from importer.moving import run as background
 from importer.moving.leave_out import LISTS, read_choices
-from importer.moving.proving.proof_people import MAX_USERS, read_users
+from importer.moving.proving.proof import MAX_USERS, read_users
 from importer.moving.reading.source import FOR_PAGES, Source, SourceError
 from importer.moving.report import Kind, Report
 
@@ -29,7 +29,7 @@ TITLE = "Move from Unleash"
 MOVE = (TITLE, reverse_lazy("move"))
 MAX_LINES = 500
 MAX_FLAGS = 50
-"""Differing flags of a token that are named. The file has all."""
+"""Differing flags per token that are listed. The file has all of them."""
 LABELS = {
     Kind.REFUSE: ("refused", "warn"),
     Kind.CONFLICT: ("edited here", "warn"),
@@ -38,7 +38,7 @@ LABELS = {
     Kind.CREATE: ("new", "plus"),
     Kind.NOTE: ("note", ""),
 }
-"""Words and marks of the listed lines, in the order of their list."""
+"""Words and marks of the listed lines, in list order."""
 Step = InstallationMove.Step
 
 
@@ -98,7 +98,7 @@ class MovePage(FormPage):
         self.caller.check(Permission.ADMIN)
 
     def get_initial(self) -> dict[str, Any]:
-        """As the run that is named was begun, without what it was refused for if ``without`` says so."""
+        """The values of the named run, without the refused parts if ``without`` says so."""
         run = find_run(self.request.GET.get("run", ""))
         if run is None:
             latest = InstallationMove.objects.first()
@@ -142,7 +142,7 @@ class MovePage(FormPage):
 
 
 def _check_users(csv: bytes) -> None:
-    """Raises ValidationError, whose problems are the file's."""
+    """Raises ValidationError with the problems of the file."""
     try:
         read_users(csv, timezone.now())
     except ValidationError as error:
@@ -210,7 +210,7 @@ class MoveRunPage(ConsolePage):
 
 
 def _command(run: InstallationMove, step: str) -> str:
-    """Does the same on this machine, where it can read the other server's database too."""
+    """The equivalent command on this machine, which can also read the other server's database."""
     options = [part for project in run.projects for part in ("--project", project)]
     options += [part for choice in run.left_out for part in ("--leave-out", choice)]
     return shlex.join(["manage.py", "move", step, "--from", run.address, *options])
@@ -233,7 +233,7 @@ def _document(run: InstallationMove) -> dict[str, Any]:
 
 
 class SourceHistoryPage(ListPage):
-    """The history that the other installation had recorded before its flags came here."""
+    """The history recorded by the other installation before its flags moved here."""
 
     template_name = "importer/source_history.html"
     title = "History of the source"

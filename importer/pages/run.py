@@ -1,35 +1,61 @@
-"""/import/ID/: an import's preview, progress and result. The URL stays the same from upload to undo."""
+"""/import/ID/: an import's preview, progress, result and undo. /projects/ID/promote: the same for a promotion."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    QueryDict,
+    StreamingHttpResponse,
+)
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.db.transactions import stream_rows
-from flagadmin.core.errors import AppError, NotFound, ValidationError
+from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
 from flagadmin.core.lists.pages import curl_for, make_csv_response
-from groups.console import Breadcrumbs, ConsolePage
+from flagadmin.core.wording import choices, clip, pluralize
+from groups.access import Caller
+from groups.console import Breadcrumbs, ConfirmPage, ConsolePage
 from groups.permissions import Permission
-from importer.apply.undo import find_undoing, plan_undo
+from importer.apply.undo import Undoing, check_may_undo, find_undoing, plan_undo, undo_import
 from importer.bulk_work import run_isolated
 from importer.converting.runs import change_conversion
 from importer.models import ImportRun
-from importer.pages.conversion import make_conversion_context, read_options
-from importer.pages.flag_rows import FlagRow, list_csv_rows, make_listing
 from importer.pages.history import list_counts, name_callers
-from importer.pages.naming import list_pages_above, name_run
-from importer.pages.preview import preview_context
-from importer.pages.undo import MAX_PLANNED
+from importer.pages.preview import (
+    FlagRow,
+    list_csv_rows,
+    list_pages_above,
+    list_pages_above_part,
+    make_conversion_context,
+    make_listing,
+    name_run,
+    preview_context,
+    read_options,
+)
 from importer.pages.upload import STEPS
-from importer.promotion import ENABLED, STRATEGIES, VARIANTS
-from importer.runs import access_run, change_parts, check, confirm, get_promotion, run_document
+from importer.promotion import ENABLED, MAX_FLAGS, STRATEGIES, VARIANTS, Promotion
+from importer.runs import (
+    access_run,
+    change_parts,
+    check,
+    confirm,
+    create_promotion,
+    get_promotion,
+    run_document,
+)
+from projects.access import access_project
 from projects.console import api_path
+from projects.environments.comparison_queries import select_matching
 from projects.flags.archive.actions import revive_flags
 from projects.projects.required_comments import requires_comment
 
@@ -42,7 +68,7 @@ ACTIONS = ("confirm", "copy", "convert", "exclude", "include", "restore", "check
 class RunPage(ConsolePage):
     """Shows the stored run on GET. POST checks it again, excludes flags or confirms it."""
 
-    body_limit = settings.IMPORT_BODY_LIMIT  # a file of users comes with the choices for percentages
+    body_limit = settings.IMPORT_BODY_LIMIT  # the choices for percentages may include a file of users
     refusal: AppError | None = None
     changes: Sequence[str] = ()
 
@@ -92,7 +118,7 @@ class RunPage(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         may_update = self.caller.can(Permission.UPDATE_FEATURE, project=self.run.project)
-        # Undoing a promotion needs the permissions of its changes, which the undoing checks.
+        # Undoing a promotion needs the permissions of its changes, which the undo checks.
         may_undo = may_update or (bool(self.run.promoted_from) and self.caller.id == self.run.caller_id)
         is_pending = self.run.state == State.PENDING
         return super().get_context_data(
@@ -128,7 +154,7 @@ class RunPage(ConsolePage):
         return ((part, label, part in copied) for part, label in PART_NAMES.items())
 
     def undoing(self, may_undo: bool) -> dict[str, Any]:
-        """Returns whether undoing is possible, why not, or what it has done."""
+        """Whether undoing is possible, why not, or its result."""
         if self.run.state == State.UNDONE:
             return {"undone": find_undoing(self.run, caller=self.caller)}
         if self.run.state != State.DONE or not may_undo:
@@ -155,8 +181,6 @@ class RunPage(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
         action = request.POST.get("do", "")
-        if action == "undo":  # of a page that version 1.2 has shown
-            return self.redirect("import-undo")
         try:
             self.act(action)
         except NotFound:
@@ -165,10 +189,7 @@ class RunPage(ConsolePage):
             if action == "confirm" and self.run.state == State.PENDING:
                 return self.refuse(error)
             messages.error(request, error.message)
-        return self.redirect("import-run")
-
-    def redirect(self, page: str) -> HttpResponseBase:
-        url = reverse(page, args=[self.run.id])
+        url = reverse("import-run", args=[self.run.id])
         by_script = "HX-Request" in self.request.headers
         return HttpResponseClientRedirect(url) if by_script else HttpResponseRedirect(url)
 
@@ -238,3 +259,93 @@ class ProgressPart(ConsolePage):
         if run.state not in (State.RUNNING, State.PENDING):
             return HttpResponseClientRedirect(reverse("import-run", args=[run.id]))
         return self.render_to_response({"run": run, "progress": run_document(run), "polling": True})
+
+
+MAX_PLANNED = 2000
+"""Flags of an import up to which pages show the effects of undoing it."""
+
+
+class UndoPage(ConfirmPage):
+    run: ImportRun
+
+    def plan(self) -> dict[str, Any]:
+        self.run = run = access_run(self.caller, self.kwargs["run_id"])
+        question = f"Undo {run.noun} {run.preposition} {run.project} / {run.environment}"
+        undoing, blocked = self.plan_undoing()
+        return {
+            "title": question,
+            "lead": f"{pluralize(run.written, 'flag')}. Applications get the earlier results at once.",
+            "consequences": [] if blocked else list(describe(undoing, run)),
+            "blocked": blocked,
+            "button": question,
+            "hidden": list(self.name_request()),
+            "cancel": reverse("import-run", args=[run.id]),
+            "comment_required": requires_comment([run.project], [run.environment]),
+        }
+
+    def name_request(self) -> Iterator[tuple[str, str]]:
+        """The title and note of the change request that undoing becomes if one is needed."""
+        run = self.run
+        name = clip(run.file_name, 200) if run.file_name and not run.promoted_from else ""
+        undone = f"{run.noun} of {name}" if name else f"{run.noun} {run.preposition} {run.environment}"
+        yield "request_title", f"Undo the {undone}"
+        address = self.request.build_absolute_uri(reverse("import-run", args=[run.id]))
+        yield "request_note", f"What is undone: {address}"
+
+    def plan_undoing(self) -> tuple[Undoing | None, str]:
+        """The effects of undoing, None if they are not computed, and why it is impossible. Raises NoAccess."""
+        try:
+            check_may_undo(self.run, caller=self.caller)
+            if self.run.written > MAX_PLANNED:
+                return None, ""
+            return plan_undo(self.run, caller=self.caller), ""
+        except NoAccess:
+            raise
+        except AppError as error:
+            return None, error.message
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return list_pages_above_part(self.run)
+
+    def act(self) -> tuple[str, str]:
+        run = undo_import(self.kwargs["run_id"], caller=self.caller)
+        return f"Undid the {run.noun}.", reverse("import-run", args=[run.id])
+
+
+def describe(undoing: Undoing | None, run: ImportRun) -> Iterator[str]:
+    if undoing is None:
+        created = "" if run.promoted_from else " Deletes created ones, or archives them if they are in use."
+        yield f"Restores changed flags.{created}"
+    else:
+        effects = {
+            "Restores": undoing.restored,
+            "Deletes": undoing.deleted,
+            "Archives, because in use:": undoing.archived,
+        }
+        yield from (f"{verb} {choices(names)}." for verb, names in effects.items() if names)
+    if run.saved_contexts:
+        yield f"Restores or removes {pluralize(len(run.saved_contexts), 'saved context')}."
+    yield f"An undone {run.noun} cannot be redone: {'promote' if run.promoted_from else 'import the file'} again."
+
+
+class PromotePage(ConsolePage):
+    """POST: ``from``, ``to``, ``name`` for each flag, or ``matching``, the query string of the list of flags."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        project = access_project(self.caller, kwargs["project_id"])
+        source, target = request.POST.get("from", ""), request.POST.get("to", "")
+        names = request.POST.getlist("name")
+        if "matching" in request.POST:
+            query = QueryDict(request.POST["matching"])
+            names = [flag.name for flag in select_matching(project, (source, target), query)]
+        if len(names) > MAX_FLAGS:
+            raise ValidationError.at("name", f"must be at most {MAX_FLAGS:,} flags, not {len(names):,}")
+        promotion = Promotion(project.pk, source, target, tuple(dict.fromkeys(names)))
+        run_id = run_isolated(promotion.size, plan_promotion, promotion, caller=self.caller)
+        return HttpResponseRedirect(reverse("import-run", args=[run_id]))
+
+
+def plan_promotion(promotion: Promotion, *, caller: Caller) -> UUID:
+    return create_promotion(promotion, caller=caller).id

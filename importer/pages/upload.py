@@ -1,23 +1,28 @@
-"""/import/: upload or paste an export and choose its target. This only stores the file."""
+"""/import/: stores an uploaded or pasted export for a target, and offers downloads of flags."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from django import forms
 from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
-from groups.console import FormPage
+from groups.console import ConsolePage, FormPage
 from groups.permissions import Permission
 from groups.roles.subjects import name_permission
+from importer.api import make_file_name
 from importer.bulk_work import run_isolated
-from importer.converting.files import ENDINGS
+from importer.converting.files import ENDINGS, weigh
 from importer.converting.recognize import TITLES
 from importer.converting.runs import upload
+from importer.export import Selection, export_selection
 from importer.runs import find_last_target
+from projects.access import access_project
 from projects.models import Environment, Project
 
 STEPS = ("File", "Check changes", "Result")
@@ -30,7 +35,7 @@ NO_PROJECT = (
 
 
 class UploadForm(forms.Form):
-    """The file and its target, which the next page names beside what would change there."""
+    """The file and its target, which the next page shows with the changes there."""
 
     file = forms.FileField(
         required=False,
@@ -81,7 +86,7 @@ class UploadPage(FormPage):
     schema_errors: Sequence[Problem] = ()
 
     def get_initial(self) -> dict[str, Any]:
-        """Returns the target that the address names, or where the caller imported last."""
+        """The target named in the URL, or the caller's last one."""
         named = {
             name: self.request.GET[name] for name in ("project", "environment") if name in self.request.GET
         }
@@ -97,7 +102,7 @@ class UploadPage(FormPage):
         body, file_name = form.body()
         try:
             run_id = run_isolated(
-                len(body),
+                weigh(body),
                 upload,
                 body,
                 caller=self.caller,
@@ -131,3 +136,20 @@ def list_importable_projects(caller: Caller) -> list[str]:
     """The active projects in which this caller may change flags."""
     projects = Project.objects.active().readable_by(caller).values_list("id", flat=True)
     return [project for project in projects if caller.can(Permission.UPDATE_FEATURE, project=project)]
+
+
+class ExportFile(ConsolePage):
+    """Downloads the export. Raises NotFound (unknown project), ValidationError (unknown environment)."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        project = access_project(self.caller, kwargs["project_id"])
+        environment = request.GET.get("environment", "")
+        selection = Selection(
+            environment=environment,
+            project=project.pk,
+            full_segments=True,
+            saved_contexts="saved-contexts" in request.GET,
+        )
+        document = orjson.dumps(export_selection(selection, caller=self.caller))
+        headers = {"Content-Disposition": f'attachment; filename="{make_file_name(selection)}"'}
+        return HttpResponse(document, content_type="application/json", headers=headers)

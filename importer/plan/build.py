@@ -6,39 +6,56 @@ from typing import Any
 
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.document import Document
+from flagadmin.core.wording import list_some
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.body.schemas import Body
 from importer.bulk_work import bulk_work
-from importer.plan.dependencies import find_dependency_issues
+from importer.plan.checks import (
+    change_permissions,
+    describe_location,
+    find_dependency_issues,
+    find_location_issue,
+    find_missing_permissions,
+    is_skipped,
+    list_missing_variants,
+    list_needed_permissions,
+)
 from importer.plan.desired_state import build_desired_document
 from importer.plan.entries import Entries, Entry, gather, list_notes_on_children
 from importer.plan.import_plan import Action, FlagPlan, Plan
-from importer.plan.issues import Issue, IssueKind
-from importer.plan.other_projects import describe_location, find_location_issue, is_skipped
-from importer.plan.permissions import change_permissions, find_missing_permissions, list_needed_permissions
 from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts
 from importer.plan.stored import StoredFlag, read_flags
-from importer.plan.target import Target, find_target
+from importer.plan.target import Issue, IssueKind, Target, find_target
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
+from projects.models import FlagType
 
 
 @bulk_work
 def plan_import(body: Body, *, caller: Caller) -> Plan:
-    """Plans what an import of this body would do now. Reads the database, writes nothing."""
+    """Plans an import of this body now. Reads the database, writes nothing."""
     plan = Plan(body.project, body.environment, parts=body.parts)
     plan.target, plan.issues = find_target(body.project, body.environment, caller=caller)
     if plan.target is not None:
         _plan_flags(plan, plan.target, gather(body), body.data.get("savedContexts", ()), caller)
+    else:
+        plan.issues += _find_body_issues(gather(body))
     if plan.parts is not None:
         plan.issues = list(_move_to_request(plan))
     _refuse_flags_with_issues(plan)
     return plan
 
 
+def _find_body_issues(entries: Entries) -> Iterator[Issue]:
+    """Malformed entries. As in the reference, invalid names come after the project."""
+    yield from entries.issues
+    if nameless := entries.flags.get(""):
+        yield from _find_name_issues(nameless)
+
+
 def _move_to_request(plan: Plan) -> Iterator[Issue]:
-    """The issues of a promotion with paths of its request, which names flags and environments only."""
+    """The issues of a promotion with the paths of its request, which names only flags and environments."""
     places = {name: f"features[{index}]" for index, name in enumerate(plan.flags)}
     for issue in plan.issues:
         name = next((name for name in (issue.flag, *issue.users) if name in places), None)
@@ -66,7 +83,7 @@ def _plan_flags(
     if plan.parts is None:
         needed = list_needed_permissions(not_skipped, entries, references)
     else:
-        needed = change_permissions(not_skipped, switch="enabled" in plan.parts)
+        needed = change_permissions(not_skipped, plan.environment, switch="enabled" in plan.parts)
     if any(
         planned.project is None and planned.action is not Action.SAME
         for planned in plan.saved_contexts.values()
@@ -113,15 +130,15 @@ def _plan_flag(
 
 
 def _waits_to_be_on(entry: Entry, after: Document) -> bool:
-    """Whether a promotion leaves the flag off that is on where it comes from."""
+    """Whether a promotion leaves a flag off that is on in the source."""
     return entry.enabled is None and not after["enabled"]
 
 
-def _find_name_issues(entry: Entry, target: Target) -> Iterator[Issue]:
+def _find_name_issues(entry: Entry, target: Target | None = None) -> Iterator[Issue]:
     path, name = f"{entry.path}.name", entry.name
     if problem := find_name_problem(name):
         yield Issue(IssueKind.VALUE, path, f'"{name[:120]}": {problem}', name)
-    elif problem := find_pattern_problem(name, target.project):
+    elif target and (problem := find_pattern_problem(name, target.project)):
         yield Issue(IssueKind.PATTERN, path, problem, name, name)
 
 
@@ -149,6 +166,10 @@ def _limit_issues(plan: Plan, target: Target) -> Iterator[Issue]:
 
 
 def _list_notes(plan: Plan, entries: Entries) -> Iterator[str]:
+    if plan.target is not None and plan.target.is_off:
+        yield f"Environment {plan.environment} is switched off: new projects do not get it."
+    yield from list_missing_variants(plan)
+    yield from _list_unknown_types(plan)
     for flag in plan.flags.values():
         entry = entries.flags[flag.name]
         if flag.after is None:
@@ -160,6 +181,18 @@ def _list_notes(plan: Plan, entries: Entries) -> Iterator[str]:
             yield f"{flag.name}: {entry.path}.lifecycle is not imported because the file does not archive the flag"
         if entry.feature is None:
             yield f"{flag.name} is not in data.features: the file adds to the flag instead of overwriting it."
+
+
+def _list_unknown_types(plan: Plan) -> Iterator[str]:
+    """Types that flags would get and that forms do not offer: mostly misspelled ones."""
+    known = list(FlagType.objects.order_by("id").values_list("id", flat=True))
+    flags: dict[str, list[str]] = {}
+    for flag in plan.flags.values():
+        kind = flag.after and flag.after["type"]
+        if kind and kind not in known and (flag.before or {}).get("type") != kind:
+            flags.setdefault(kind, []).append(flag.name)
+    for kind, names in sorted(flags.items()):
+        yield f"Flag type {kind} of {list_some(names, 3)} is unknown here, and is kept. Known: {', '.join(known)}."
 
 
 def _refuse_flags_with_issues(plan: Plan) -> None:

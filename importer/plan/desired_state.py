@@ -10,21 +10,21 @@ from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
 from importer.plan.entries import Entry
-from importer.plan.issues import Issue, IssueKind
 from importer.plan.references import References
-from importer.plan.target import Target
+from importer.plan.target import Issue, IssueKind, Target
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.dependencies.rules import make_dependency
 from projects.flags.links.rules import link_problems, normalize_url
+from projects.states import has_enabled, next_sort_order, with_strategies
 from projects.strategies.rules import make_strategy, strategy_problems
 from projects.strategies.variant_rules import make_variants, variants_problems
-from projects.tag_types.tag_rules import tag_problems
+from projects.tag_types.rules import tag_problems
 from projects.text_values import format_scalar
 
 NEW_FLAG: Document = {"enabled": False, "variants": [], "links": [], "parents": []}
 MAX_SORT_ORDER = 2**31 - 1
 UNKNOWN_SEGMENT = 0
-"""Stands for a segment that does not exist. Another issue reports it."""
+"""Represents a missing segment. Another issue reports it."""
 
 
 def build_desired_document(
@@ -47,7 +47,7 @@ def build_desired_document(
     if entry.enabled is not None:
         document["enabled"] = entry.enabled[1]
         _ensure_strategy(entry, document, target, issues)
-    _set_variants(entry, document, references, issues)
+    _set_variants(entry, document, references, target, issues)
     if entry.links is not None:
         document["links"] = _build_links(entry, target, issues)
     if entry.parents is not None:
@@ -60,10 +60,7 @@ def build_desired_document(
 def _copy_parts(
     entry: Entry, stored: Document, references: References, target: Target, issues: list[Issue]
 ) -> Document:
-    """The stored document with the entry's ``parts``. Strategies that are equal in the same order stay as they are.
-
-    A flag that would be on without an enabled strategy, which is on for everyone, is turned off.
-    """
+    """The stored document with the entry's ``parts``. Equal strategies in the same order stay unchanged."""
     document = {**stored, "strategies": list(stored["strategies"])}
     if "strategies" in entry.parts:  # type: ignore[operator]
         problems: list[Issue] = []
@@ -71,9 +68,8 @@ def _copy_parts(
         if _drop_order(strategies) != _drop_order(stored["strategies"]):
             issues += problems
             _keep_orders(strategies, stored["strategies"])
-            document["strategies"] = strategies
-            document["enabled"] = stored["enabled"] and not all(each["disabled"] for each in strategies)
-    _set_variants(entry, document, references, issues)
+            document = with_strategies(document, strategies)
+    _set_variants(entry, document, references, target, issues)
     if entry.enabled is not None:
         document["enabled"] = entry.enabled[1]
         if not stored["enabled"] or document["strategies"] != stored["strategies"]:
@@ -86,26 +82,29 @@ def _drop_order(strategies: Iterable[StrategyDefinition]) -> list[Any]:
 
 
 def _keep_orders(strategies: Sequence[Any], stored: Sequence[Any]) -> None:
-    """Gives strategies that stay in their order the sort order that they have, so that these are not changed."""
+    """Keeps the sort orders of strategies that stay in order, so that they do not change."""
     old, new = ([orjson.dumps(each) for each in _drop_order(side)] for side in (stored, strategies))
     matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
     orders_by_index = {b + n: stored[a + n]["sortOrder"] for a, b, size in matches for n in range(size)}
     orders: list[int] = []
     for index in range(len(strategies)):
         orders.append(orders_by_index.get(index, orders[-1] + 1 if orders else 0))
-    if orders != sorted(set(orders)):  # there is no room between those that stay
+    if orders != sorted(set(orders)):  # no room between those that stay
         orders = list(range(len(strategies)))
     for strategy, order in zip(strategies, orders, strict=True):
         strategy["sortOrder"] = order
 
 
-def _set_variants(entry: Entry, document: Document, references: References, issues: list[Issue]) -> None:
+def _set_variants(
+    entry: Entry, document: Document, references: References, target: Target, issues: list[Issue]
+) -> None:
     if entry.variants is None:
         return
     path, variants = entry.variants
     issues += _convert_problems(entry, _note_unreadable(entry, variants_problems(variants, path), references))
-    # Copied variants stay as they are, in their order and with their weights.
-    document["variants"] = make_variants(variants, variants if entry.parts else document["variants"])
+    # Copied variants keep their order and weights.
+    stays = entry.parts or target.keeps_results
+    document["variants"] = make_variants(variants, variants if stays else document["variants"])
 
 
 def _convert_problems(entry: Entry, problems: Iterator[Any]) -> Iterator[Issue]:
@@ -146,7 +145,7 @@ def _build_strategies(
         [strategy.copy() for strategy in stored["strategies"]] if stored and entry.feature is None else []
     )
     yield from strategies
-    first = 1 + max((strategy["sortOrder"] for strategy in strategies), default=-1)
+    first = next_sort_order(strategies)
     defaults = target.make_defaults(entry.name)
     count = len(strategies) + len(entry.strategies)
     if count > target.limits.strategies and entry.strategies:
@@ -225,14 +224,14 @@ def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: l
                 entry.name,
             )
         )
-    if all(strategy["disabled"] for strategy in document["strategies"]):
-        last = max((strategy["sortOrder"] for strategy in document["strategies"]), default=-1)
+    if not has_enabled(document["strategies"]):
+        last = next_sort_order(document["strategies"])
         if len(document["strategies"]) >= (limit := target.limits.strategies):
             message = (
                 f"needs the default strategy to be enabled, but has {limit} strategies already, the limit"
             )
             issues.append(Issue(IssueKind.VALUE, path, message, entry.name))
-        document["strategies"].append(target.find_default_strategy(entry.name) | {"sortOrder": last + 1})
+        document["strategies"].append(target.find_default_strategy(entry.name) | {"sortOrder": last})
 
 
 def _sort_strategies(strategies: list[Any]) -> None:

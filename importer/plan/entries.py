@@ -6,12 +6,12 @@ older value that is ignored becomes a note, an entry that belongs to no flag bec
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from importer.body.schemas import Body
-from importer.plan.issues import Issue, IssueKind
+from importer.plan.target import Issue, IssueKind
 from projects.flags.dependencies.rules import make_dependency
 
 WithPath = tuple[str, Any]
@@ -23,7 +23,7 @@ class Entry:
     """Everything in the body about one flag. ``feature`` is None for a flag that is not in ``features``.
 
     None means "not given". For ``variants``, ``links`` and ``parents``, it differs from an empty list. ``parts`` are
-    those of the body.
+    the body's.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Entries:
-    """The entries of all flags. ``sources`` are the environments that the file was exported from."""
+    """The entries of all flags. ``sources`` are the environments from which the file was exported."""
 
     flags: dict[str, Entry] = field(default_factory=dict)
     context_fields: Sequence[Any] = ()
@@ -71,6 +71,7 @@ def gather(body: Body) -> Entries:
         context_fields=data.get("contextFields", []),
         segments=data.get("segments", []),
         tag_types=data["tagTypes"],
+        notes=list(body.notes),
     )
     _read_features(entries, data["features"], body.parts)
     environments = _read_environments(entries, data.get("featureEnvironments", []), body.environment)
@@ -304,5 +305,58 @@ def _note_other_environments(entries: Entries, environment: str) -> None:
 
 
 def note_on_source(source: str, environment: str) -> str:
-    """The note about an environment of the file, which the preview's page shows in a place of its own."""
+    """The note about the file's environment, which the preview's page shows separately."""
     return f"This file was exported from {source}; you are importing into {environment}."
+
+
+FLAG_KEYS = {
+    "features": "name",
+    "featureStrategies": "featureName",
+    "featureTags": "featureName",
+    "dependencies": "feature",
+    "links": "feature",
+}
+"""The key for the flag in the entries of each list, except environments, which have two."""
+
+
+def name_flag(part: str, entry: Mapping[str, Any]) -> str:
+    """The flag of an unvalidated entry; "" if there is none."""
+    keys = ("featureName", "name") if part == "featureEnvironments" else (FLAG_KEYS.get(part, ""),)
+    return next((name for key in keys if isinstance(name := entry.get(key), str)), "")
+
+
+def exclude_flags(body: Body, names: Iterable[str]) -> Body:
+    """Removes these flags and the segments only they use, so that a missing one does not block the rest."""
+    excluded = frozenset(names)
+    data: dict[str, Any] = dict(body.data)
+    for part, key in FLAG_KEYS.items():
+        if part in data:
+            data[part] = [entry for entry in data[part] if entry.get(key) not in excluded]
+    if "featureEnvironments" in data:
+        flags = {feature["name"] for feature in body.data["features"]}
+        data["featureEnvironments"] = [
+            entry for entry in data["featureEnvironments"] if find_flag_of_entry(entry, flags) not in excluded
+        ]
+    if "segments" in data:
+        users = gather(body).segment_users()
+        data["segments"] = [
+            entry for entry in data["segments"] if not users[entry["id"]] or users[entry["id"]] - excluded
+        ]
+    if "savedContexts" in data:
+        data["savedContexts"] = [
+            entry
+            | {
+                "expectations": [
+                    expectation
+                    for expectation in entry.get("expectations", ())
+                    if expectation["flag"] not in excluded
+                ]
+            }
+            for entry in data["savedContexts"]
+        ]
+    return replace(body, data=data)  # type: ignore[arg-type]
+
+
+def exclude_links(body: Body, names: Container[str]) -> Body:
+    links = [entry for entry in body.data.get("links") or () if entry["feature"] not in names]
+    return replace(body, data=body.data | {"links": links})

@@ -16,10 +16,10 @@ from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from groups.permissions import Permission
 from importer.body.schema_errors import make_validation_error
-from importer.plan.issues import Issue, IssueKind, make_no_access
 from importer.plan.references import References
 from importer.plan.stored import StoredFlag
-from importer.plan.target import Target
+from importer.plan.target import Issue, IssueKind, Target, make_no_access
+from projects.states import Change, changes_there, match
 
 
 class Action(StrEnum):
@@ -51,10 +51,20 @@ class FlagPlan:
 
     @property
     def earlier(self) -> Document | None:
-        """The members that the audit event keeps besides ``before``: ids, and whether an archived flag was on."""
+        """The members that the audit event stores besides ``before``: ids, and whether an archived flag was on."""
         if self.stored is None or self.before is None:
             return None
         return {"strategyIds": self.stored.strategy_ids, "enabled": self.stored.switched_on}
+
+    def list_changes(self, environment: str) -> list[Change]:
+        """The changes in the environment of an existing flag."""
+        if self.stored is None or self.before is None or self.after is None:
+            return []
+        pairs = zip(self.before["strategies"], self.stored.strategy_ids, strict=True)
+        strategies = [strategy | {"id": key} for strategy, key in pairs]
+        before: Any = {**self.before, "strategies": strategies}
+        after: Any = {**self.after, "strategies": match(strategies, self.after["strategies"])}
+        return changes_there(environment, before, after)
 
     @property
     def becomes_archived(self) -> bool:
@@ -62,7 +72,7 @@ class FlagPlan:
 
     @property
     def has_stage_of_archived(self) -> bool:
-        """Whether the file gives an active flag the stage that only archived ones have."""
+        """Whether the file gives an active flag the stage of archived ones."""
         stage = ((self.feature or {}).get("lifecycle") or {}).get("stage")
         return bool(stage == "archived" and self.after and not self.after["archived"])
 
@@ -71,7 +81,7 @@ class FlagPlan:
 class SavedContextPlan:
     """The plan for a saved context: its ``context``, ``note`` and ``expectations`` before (None: new) and after.
 
-    ``enforced_in``: the project that will enforce what is expected of a flag, by flag.
+    ``enforced_in``: the project that will enforce the expectations of a flag, by flag.
     """
 
     name: str
@@ -134,7 +144,9 @@ class Plan:
             state.append(
                 [[planned.name, planned.before, planned.after] for planned in self.saved_contexts.values()]
             )
-        if self.parts is not None:  # what a promotion copies may change between its preview and the promotion
+        if (
+            self.parts is not None
+        ):  # the source of a promotion may change between its preview and the promotion
             state.append([[flag.name, flag.after] for flag in self.with_action(Action.CHANGE)])
         state.append(sorted((issue.path, issue.message) for issue in self.issues))
         return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
@@ -146,9 +158,10 @@ class Plan:
         self.check_issues()
 
     def check_issues(self) -> None:
-        """Raises NotFound if there is no active project to import into, ValidationError if there are other issues."""
-        for issue in self.issues:
-            if issue.kind is IssueKind.PROJECT:
+        """Raises ValidationError for issues; NotFound if the only issue is a missing or archived project."""
+        target = [issue for issue in self.issues if issue.path in ("project", "environment")]
+        for issue in target:
+            if issue.kind is IssueKind.PROJECT and len(target) == len(self.issues):
                 raise NotFound(issue.message, details=[issue.problem() for issue in self.issues])
         if self.issues:
             raise make_validation_error((issue.problem() for issue in self.issues), len(self.issues))

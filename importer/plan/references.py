@@ -8,8 +8,7 @@ from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
 from flagadmin.core.wording import choices
 from importer.plan.entries import Entries
-from importer.plan.issues import Issue, IssueKind
-from importer.plan.target import Target
+from importer.plan.target import Issue, IssueKind, Target
 from projects.context_fields.rules import context_field_problems
 from projects.models import ContextField, Segment, StrategyType, TagType
 from projects.segments.rules import segment_problems

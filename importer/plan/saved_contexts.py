@@ -1,6 +1,6 @@
-"""Plans the saved contexts of a file. Exports have them only where they are asked for; see docs/saved-contexts.md.
+"""Plans the saved contexts of a file. Exports include them on request; see docs/saved-contexts.md.
 
-What they expect is, like the rest of a file, of one environment: that of the import.
+Their expectations apply, like the rest of a file, to one environment: the import's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,8 +11,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.errors import NoAccess, Problem
 from groups.access import Caller
 from importer.plan.import_plan import Action, Plan, SavedContextPlan
-from importer.plan.issues import Issue, IssueKind
-from importer.plan.target import Target
+from importer.plan.target import Issue, IssueKind, Target
 from playground.models import SavedContext
 from playground.saved_contexts.enforcement import enforce
 from playground.saved_contexts.rules import (
@@ -30,7 +29,7 @@ NOTHING: Document = {"context": {}, "note": "", "expectations": []}
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """The data with which the entries are compared. ``flags`` are those that the file is about."""
+    """The data for comparing the entries. ``flags`` are the file's flags."""
 
     target: Target
     stored: Mapping[str, SavedContext]
@@ -59,7 +58,7 @@ def plan_saved_contexts(plan: Plan, entries: Sequence[Any], target: Target, call
 
 
 def _find_known_names(plan: Plan, entries: Iterable[Any], caller: Caller) -> Known:
-    """Finds the flags that exist after the import."""
+    """The names of flags that exist after the import."""
     named = {expectation["flag"] for entry in entries for expectation in entry.get("expectations", ())}
     flags = Flag.objects.active().readable_by(caller).filter(name__in=named)
     projects: dict[str, str] = dict(flags.values_list("name", "project_id"))
@@ -95,7 +94,7 @@ def _read_expectations(entry: Any, environment: str) -> list[Document]:
 
 
 def _merge_expectations(entry: Any, before: Document, around: _Around) -> Iterator[Document]:
-    """Merges the expectations; those of other environments and other flags stay as they are."""
+    """Merges the expectations; those of other environments and other flags stay unchanged."""
     environment = around.target.environment
     incoming = {expectation["flag"]: expectation for expectation in _read_expectations(entry, environment)}
     for expectation in before["expectations"]:
@@ -110,7 +109,7 @@ def _merge_expectations(entry: Any, before: Document, around: _Around) -> Iterat
 
 
 def _problems(planned: SavedContextPlan, entry: Any, around: _Around, caller: Caller) -> Iterator[Problem]:
-    """Normalizes the context; then says whether the plan changes anything, and which projects enforce it."""
+    """Normalizes the context; then determines whether the plan changes anything, and which projects enforce it."""
     if planned.project not in (None, around.target.project.id):
         yield Problem("name", "belongs to another project")
         return
@@ -129,7 +128,7 @@ def _problems(planned: SavedContextPlan, entry: Any, around: _Around, caller: Ca
 
 
 def _enforcement_problems(planned: SavedContextPlan, around: _Around, caller: Caller) -> Iterator[Problem]:
-    """A problem if the caller may not say what is expected. Plans which projects enforce it."""
+    """A problem if the caller may not state expectations. Plans which projects enforce them."""
     saved = SavedContext(
         project_id=planned.project,
         context=planned.after["context"],

@@ -1,6 +1,6 @@
 """Reads stored flags as documents, to compare them with an import, in a fixed number of statements.
 
-A flag's document holds what an import can change, in one environment:
+A flag's document holds everything that an import can change, in one environment:
 ``type description stale impressionData archived enabled variants strategies tags links parents``.
 """
 
@@ -19,7 +19,7 @@ from projects.definition_parts import FlagParts, read_flag_parts
 class StoredFlag:
     """A stored flag. ``document`` is None for a flag of another project, which an import cannot change.
 
-    ``strategy_ids`` are in the order of the document's strategies. ``switched_on``: on, were it not archived.
+    ``strategy_ids`` are in the order of the document's strategies. ``switched_on``: on, unless archived.
     """
 
     id: int

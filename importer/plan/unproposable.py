@@ -8,8 +8,8 @@ from flagadmin.core.errors import Problem
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.plan.import_plan import Action, FlagPlan, Plan
+from projects.fingerprint import list_evaluated
 from projects.models import ProjectEnvironment
-from releases.derive import list_evaluated
 
 UNPROPOSABLE = (
     "A change request cannot create flags that are on at once. Import them turned off, and propose to turn them "
@@ -25,7 +25,7 @@ _PROPOSED = frozenset({"enabled", "strategies", "variants", "parents", "archived
 
 
 def list_unproposable(plan: Plan, caller: Caller) -> list[str]:
-    """The new flags that would be on at once in an environment that takes change requests."""
+    """The new flags that would be on at once in an environment that requires change requests."""
     here = {"project": plan.project, "environment": plan.environment}
     if not ProjectEnvironment.objects.filter(**here, required_approvals__isnull=False).exists():
         return []
@@ -39,9 +39,9 @@ def _list_on_at_once(plan: Plan) -> list[str]:
 
 
 def foresee_request(plan: Plan) -> dict[str, Any]:
-    """What a request would make of the plan, without trying it: if it has anything to propose, needs and leaves out.
+    """Predicts the request for the plan without trying it: whether it proposes anything, its needs and omissions.
 
-    A change of a flag that stays off answers nothing.
+    Changes of a flag that stays off do not affect results.
     """
     on_at_once = dict.fromkeys(_list_on_at_once(plan))
     changed = [flag for flag in plan.with_action(Action.CHANGE) if _is_on(flag.before) or _is_on(flag.after)]
@@ -58,7 +58,7 @@ def foresee_request(plan: Plan) -> dict[str, Any]:
 
 
 def list_left_out(plan: Plan, proposed: Collection[str]) -> list[str]:
-    """The flags of which a request with changes of those ``proposed`` leaves something out: a tag, or a new flag."""
+    """The flags for which a request with changes of those ``proposed`` omits something: a tag, or a new flag."""
     return [
         flag.name
         for flag in plan.with_action(Action.CREATE, Action.CHANGE)
@@ -67,7 +67,7 @@ def list_left_out(plan: Plan, proposed: Collection[str]) -> list[str]:
 
 
 def list_also_left_out(plan: Plan) -> list[str]:
-    """What an import of the plan writes besides flags, and a request does not: ``context field tier``."""
+    """The parts of the plan besides flags that a request omits: ``context field tier``."""
     if plan.references is None:
         return []
     kinds = (
@@ -81,14 +81,14 @@ def list_also_left_out(plan: Plan) -> list[str]:
 
 
 def find_needed_first(plan: Plan, proposed: Collection[str]) -> Iterator[Problem]:
-    """Finds the new segments and parents without which the changes of the flags ``proposed`` cannot be made."""
+    """The new segments and parents that must exist before the changes of the flags ``proposed``."""
     for needed, name in _map_needed_first(plan, proposed).items():
         message = f"{name} needs {needed}, which a change request cannot create. Create it first"
         yield Problem(plan.flags[name].path, message)
 
 
 def _map_needed_first(plan: Plan, proposed: Collection[str]) -> dict[str, str]:
-    """Maps each to the first flag that needs it: ``{"segment vip": "cart"}``."""
+    """Maps each needed object to the first flag that needs it: ``{"segment vip": "cart"}``."""
     new_segments = {new["id"]: new["name"] for new in plan.references.new_segments} if plan.references else {}
     new_flags = {flag.name for flag in plan.with_action(Action.CREATE)}
     needed: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Creates, changes and deletes integrations, and has deliveries sent."""
+"""Creates, changes and deletes integrations, and triggers deliveries."""
 
 import base64
 import secrets
@@ -12,14 +12,14 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from integrations.addons.documents import make_integration_document, name_of
-from integrations.addons.queries import find_integration
+from integrations.addons.queries import find_integration, make_integration_document, name_of
 from integrations.addons.rules import (
     find_provider_problems,
     leads_elsewhere,
@@ -28,10 +28,12 @@ from integrations.addons.rules import (
 )
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
+from projects.deletion.kept_names import ENVIRONMENT, PROJECT
 from projects.history.queries import ACCESS_TYPES
+from projects.models import Environment, Project
 
 OLD_KEY_SECONDS = 24 * 3600
-"""The time for which requests are signed with the replaced key too."""
+"""How long requests are also signed with the replaced key."""
 _KEY_BYTES = 32
 
 
@@ -43,7 +45,7 @@ def create_integration(values: Mapping[str, Any], *, caller: Caller) -> Integrat
     integration = Integration()
     _assign(integration, values)
     integration.save(force_insert=True)
-    integration.refresh_from_db()  # the database says when
+    integration.refresh_from_db()  # the database sets the time
     event = Event(
         type=EventType.ADDON_CREATED,
         subject=name_of(integration),
@@ -51,6 +53,15 @@ def create_integration(values: Mapping[str, Any], *, caller: Caller) -> Integrat
     )
     record(event, actor=caller)
     return integration
+
+
+def create_switched_off(values: Mapping[str, Any]) -> list[str]:
+    """Creates an integration copied from another server. Returns the unsupported events. Raises ValidationError."""
+    provider = PROVIDERS.get(values["provider"])
+    offered = [event for event in values["events"] if provider is None or event in provider.events]
+    options = {"enabled": False, "tags": [], "productionOnly": False, "onlyIfUsersChange": False}
+    create_integration({**values, **options, "events": offered}, caller=Caller.system())
+    return [event for event in values["events"] if event not in offered]
 
 
 @transactional
@@ -63,7 +74,7 @@ def update_integration(
     check_expected(expected, before)
     _check_may_tell([*integration.events, *values["events"]], caller)
     _assign(integration, values)
-    integration.send_after = timezone.now()  # what waits may arrive now
+    integration.send_after = timezone.now()  # pending deliveries may arrive now
     integration.save()
     _record_update(integration, before, make_integration_document(integration), caller)
     return integration
@@ -81,9 +92,9 @@ def delete_integration(integration_id: int, *, expected: Expected = None, caller
 
 @transactional
 def make_signing_key(integration_id: int, *, caller: Caller) -> str:
-    """Returns the key, which cannot be read later. The one before stays valid for a day.
+    """Returns a new key, which cannot be read later. The previous key stays valid for a day.
 
-    Raises NotFound, NoAccess, InvalidOperation (the secrets, which are kept, cannot be read).
+    Raises NotFound, NoAccess, InvalidOperation (the stored secrets cannot be read).
     """
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
     try:
@@ -102,7 +113,7 @@ def make_signing_key(integration_id: int, *, caller: Caller) -> str:
 
 @transactional
 def send_test(integration_id: int, *, caller: Caller) -> Delivery:
-    """Puts a test before what waits. Raises NotFound, NoAccess, ValidationError."""
+    """Queues a test before pending deliveries. Raises NotFound, NoAccess, ValidationError."""
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
     if not integration.enabled:
         raise ValidationError.at("enabled", "Enable the integration before you send a test.")
@@ -112,7 +123,7 @@ def send_test(integration_id: int, *, caller: Caller) -> Delivery:
 
 @transactional
 def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Delivery:
-    """Has a delivery sent once more, with the same id. Raises NotFound, NoAccess."""
+    """Queues a delivery again, with the same id. Raises NotFound, NoAccess."""
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
     delivery = get_or_404(
         Delivery.objects.select_for_update(), "Delivery not found.", integration=integration, pk=delivery_id
@@ -121,10 +132,25 @@ def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Deli
         AuditEvent.objects.filter(pk=delivery.event_id or 0).values_list("type", flat=True), caller
     )
     delivery.state, delivery.attempts, delivery.first_sent_at = Delivery.State.PENDING, 0, None
-    delivery.details = None  # also for whom it was sent already
+    delivery.details = None  # also to recipients who already got it
     delivery.save(update_fields=["state", "attempts", "first_sent_at", "details"])
     _send_now(integration)
     return delivery
+
+
+@transactional
+def send_all_again(integration_id: int, *, caller: Caller) -> int:
+    """Queues all failed deliveries again, the oldest first, with the same ids. Returns their number.
+
+    Raises NotFound, NoAccess.
+    """
+    integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
+    failed = integration.deliveries.filter(state=Delivery.State.FAILED)
+    events = AuditEvent.objects.filter(pk__in=failed.values("event_id"))
+    _check_may_tell(events.values_list("type", flat=True).distinct(), caller)
+    number = failed.update(state=Delivery.State.PENDING, attempts=0, first_sent_at=None, details=None)
+    _send_now(integration)
+    return number
 
 
 def access_for_update(caller: Caller, integration_id: int, permission: Permission) -> Integration:
@@ -135,7 +161,7 @@ def access_for_update(caller: Caller, integration_id: int, permission: Permissio
 
 
 def _check_may_tell(types: Iterable[str], caller: Caller) -> None:
-    """Nobody has events sent that they may not read themselves. Raises NoAccess."""
+    """Raises NoAccess for events that the caller may not read."""
     if not set(ACCESS_TYPES).isdisjoint(types):
         caller.check(Permission.READ_LOGS)
 
@@ -146,7 +172,7 @@ def _send_now(integration: Integration) -> None:
 
 
 def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
-    """Raises ValidationError with every problem."""
+    """Sets the values. Raises ValidationError with every problem."""
     check_problems(find_provider_problems(values["provider"]))
     stored = _read_secrets(integration)
     kept = stored["parameters"] if integration.provider == values["provider"] else {}
@@ -165,6 +191,7 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     integration.description = values["description"]
     for name in ("events", "projects", "environments", "tags"):
         setattr(integration, name, list(dict.fromkeys(values[name])))
+    integration.ended = keep_ended(integration)
     integration.production_only = values["productionOnly"]
     integration.only_if_users_change = values["onlyIfUsersChange"]
     integration.parameters = {name: value for name, value in parameters.items() if name not in sensitive}
@@ -176,7 +203,7 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
 def _find_mask_problems(
     masked: set[str], before: Mapping[str, Any], kept: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    """Finds masks that stand for no secret (``kept``: the stored ones), or for one of another server."""
+    """Finds masks without a stored secret (``kept``), or with the secret of another server."""
     is_elsewhere = leads_elsewhere(_get_url({**before, **kept}), _get_url(parameters))
     for name in sorted(masked):
         if not kept.get(name):
@@ -191,7 +218,7 @@ def _get_url(parameters: Mapping[str, Any]) -> str:
 
 
 def _read_secrets(integration: Integration) -> dict[str, Any]:
-    """None of them if SECRET_KEY has changed: all that is required must be entered again."""
+    """The secrets; none if SECRET_KEY has changed, so that all required ones must be entered again."""
     try:
         return integration.secrets()
     except SecretKeyChanged:
@@ -203,3 +230,59 @@ def _record_update(integration: Integration, before: Document, after: Document, 
         Event(type=EventType.ADDON_UPDATED, subject=name_of(integration), before=before, after=after),
         actor=caller,
     )
+
+
+COLUMNS = {PROJECT: "projects", ENVIRONMENT: "environments"}
+_LAST_EVENT = "SELECT last_value FROM audit_auditevent_id_seq"
+
+
+def list_users(kind: str, names: Any) -> Iterable[str]:
+    return [name_of(integration) for integration in _naming(kind, names)]
+
+
+def end(kind: str, names: Any, *, caller: Caller) -> None:
+    """Records the last event of these names. Later events belong to a successor with the name and are not sent."""
+    for integration in _naming(kind, names, for_update=True):
+        before, column = make_integration_document(integration), COLUMNS[kind]
+        (last,) = fetch_row(_LAST_EVENT)
+        gone = dict.fromkeys(set(names).intersection(getattr(integration, column)), last)
+        integration.ended = {**integration.ended, column: {**integration.ended.get(column, {}), **gone}}
+        integration.save(update_fields=["ended"])
+        after = make_integration_document(integration)
+        event = Event(type=EventType.ADDON_UPDATED, subject=name_of(integration), before=before, after=after)
+        record(event, actor=caller)
+
+
+def _naming(kind: str, names: Any, *, for_update: bool = False) -> Iterable[Integration]:
+    if kind not in COLUMNS:
+        return []
+    rows = Integration.objects.select_for_update() if for_update else Integration.objects
+    return rows.filter(**{f"{COLUMNS[kind]}__overlap": list(names)}).order_by("pk")
+
+
+def list_created_again(integration: Integration) -> list[str]:
+    """The ended names that another project or environment has now."""
+    existing = _read_existing(integration)
+    return sorted(
+        name for column, ended in integration.ended.items() for name in ended if name in existing[column]
+    )
+
+
+def _read_existing(integration: Integration) -> dict[str, set[str]]:
+    projects = Project.objects.filter(pk__in=integration.projects).values_list("pk", flat=True)
+    environments = Environment.objects.filter(pk__in=integration.environments).values_list("pk", flat=True)
+    return {"projects": set(projects), "environments": set(environments)}
+
+
+def keep_ended(integration: Integration) -> dict[str, dict[str, int]]:
+    """The names that stay ended after a user has saved them: those that do not exist now."""
+    existing = _read_existing(integration)
+    kept = {
+        column: {
+            name: last
+            for name, last in ended.items()
+            if name in getattr(integration, column) and name not in existing[column]
+        }
+        for column, ended in integration.ended.items()
+    }
+    return {column: names for column, names in kept.items() if names}

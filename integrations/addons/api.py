@@ -1,32 +1,144 @@
-"""/api/admin/addons: other systems that are told of events."""
+"""/api/admin/addons: other systems that receive events."""
+
+from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.fields import Body, ListOf, MapOf, Texts
+from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.addons import actions
-from integrations.addons.documents import make_delivery_document, make_integration_document
 from integrations.addons.queries import (
     annotate_events,
     find_attempted_deliveries,
     find_integration,
     find_readable,
-)
-from integrations.addons.serializers import (
-    AddonBody,
-    AddonList,
-    AddonRecord,
-    IntegrationEventList,
-    SigningKeyRecord,
+    make_delivery_document,
+    make_integration_document,
 )
 from integrations.models import Integration
 from integrations.providers import PROVIDERS
+
+
+class ParameterValue(serializers.CharField):
+    """A string, a number or a boolean, kept as a string."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_blank=True, trim_whitespace=False, **kwargs)
+
+    def to_internal_value(self, data: Any) -> Any:
+        return str(data).lower() if isinstance(data, bool) else super().to_internal_value(data)
+
+
+def _names(**options: Any) -> ListOf:
+    return ListOf(child=serializers.CharField(max_length=255), required=False, default=list, **options)
+
+
+class AddonBody(Body):
+    provider = serializers.CharField(
+        max_length=255, help_text="webhook, slack-app, slack, teamsworkflow, email, datadog or new-relic."
+    )
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True, default=None)
+    enabled = serializers.BooleanField(required=False, default=True)
+    parameters = MapOf(child=ParameterValue(), help_text="`*****` keeps a stored secret.")
+    events = _names(help_text="Types of events.")
+    projects = _names(help_text="Empty or `*`: all.")
+    environments = _names(help_text="Empty or `*`: all. Events without an environment are always sent.")
+    tags = _names(help_text="`type:value`: only events of flags that have one of these. Empty: all events.")
+    productionOnly = serializers.BooleanField(
+        required=False, default=False, help_text="Only environments of the type production."
+    )
+    onlyIfUsersChange = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Of events of flags, only those that change what generated users get, with their number.",
+    )
+
+
+_DELETED = (
+    "Names in `{0}` that were deleted. Events of one that is created with the same name are not sent "
+    "until the integration is saved again. Absent if there are none."
+)
+
+
+class AddonRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    provider = serializers.CharField()
+    enabled = serializers.BooleanField()
+    description = serializers.CharField(allow_null=True)
+    parameters = serializers.DictField(help_text="Secrets are `*****`.")
+    events = Texts()
+    projects = Texts()
+    environments = Texts()
+    tags = Texts()
+    productionOnly = serializers.BooleanField()
+    onlyIfUsersChange = serializers.BooleanField()
+    createdAt = serializers.DateTimeField()
+    deletedProjects = Texts(required=False, help_text=_DELETED.format("projects"))
+    deletedEnvironments = Texts(required=False, help_text=_DELETED.format("environments"))
+
+
+class AddonParameterRecord(serializers.Serializer):
+    name = serializers.CharField()
+    displayName = serializers.CharField()
+    type = serializers.CharField(help_text="url, text or textfield.")
+    description = serializers.CharField()
+    required = serializers.BooleanField()  # type: ignore[assignment]
+    sensitive = serializers.BooleanField()
+    placeholder = serializers.CharField()
+
+
+class TagTypeOfProvider(serializers.Serializer):
+    name = serializers.CharField()
+    description = serializers.CharField()
+    icon = serializers.CharField()
+
+
+class AddonTypeRecord(serializers.Serializer):
+    name = serializers.CharField()
+    displayName = serializers.CharField()
+    description = serializers.CharField()
+    documentationUrl = serializers.CharField()
+    parameters = AddonParameterRecord(many=True)
+    events = Texts()
+    tagTypes = TagTypeOfProvider(many=True, required=False)
+
+
+class AddonList(serializers.Serializer):
+    addons = AddonRecord(many=True)
+    providers = AddonTypeRecord(many=True)
+
+
+class IntegrationEventRecord(serializers.Serializer):
+    id = serializers.CharField()
+    integrationId = serializers.IntegerField()
+    createdAt = serializers.DateTimeField()
+    state = serializers.CharField(help_text="success, failed, successWithErrors or leftOut.")
+    stateDetails = serializers.CharField()
+    event = serializers.DictField()
+    details = serializers.DictField(
+        help_text="The request, without secrets, and the beginning of the answer."
+    )
+
+
+class IntegrationEventList(serializers.Serializer):
+    integrationEvents = IntegrationEventRecord(many=True)
+
+
+class ResentRecord(serializers.Serializer):
+    resent = serializers.IntegerField(help_text="How many events are sent again.")
+
+
+class SigningKeyRecord(serializers.Serializer):
+    secret = serializers.CharField(help_text="`whsec_…`. It is not shown again.")
+
 
 MAX_EVENTS, DEFAULT_EVENTS = 100, 50
 _PAGE = [OpenApiParameter("limit", int, description="At most 100."), OpenApiParameter("offset", int)]
@@ -43,6 +155,7 @@ class AddonViewSet(ETagMixin, ViewSet):
         "test": Permission.UPDATE_ADDON,
         "signing_key": Permission.UPDATE_ADDON,
         "send_again": Permission.UPDATE_ADDON,
+        "send_all_again": Permission.UPDATE_ADDON,
     }
     integration: Integration
 
@@ -92,7 +205,7 @@ class AddonViewSet(ETagMixin, ViewSet):
     )
     @action(detail=True)
     def events(self, request: ApiRequest, addon_id: str) -> Response:
-        """List what was sent to an integration, newest first."""
+        """List the deliveries of an integration, newest first."""
         limit = min(_number(request, "limit", DEFAULT_EVENTS), MAX_EVENTS)
         offset = _number(request, "offset", 0)
         deliveries = list(
@@ -104,7 +217,7 @@ class AddonViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="testAddon", request=None, responses={202: None})
     @action(detail=True, methods=["post"])
     def test(self, request: ApiRequest, addon_id: str) -> Response:
-        """Send a test. Its outcome is in the list of what was sent."""
+        """Send a test. Its outcome appears in the list of deliveries."""
         actions.send_test(self.integration.pk, caller=self.caller)
         return Response(status=202)
 
@@ -115,6 +228,13 @@ class AddonViewSet(ETagMixin, ViewSet):
         actions.send_again(self.integration.pk, path_id(delivery_id, "Delivery"), caller=self.caller)
         return Response(status=202)
 
+    @extend_schema(operation_id="resendFailedIntegrationEvents", request=None, responses={202: ResentRecord})
+    @action(detail=True, methods=["post"], url_path="events/resend-failed")
+    def send_all_again(self, request: ApiRequest, addon_id: str) -> Response:
+        """Send all events again that failed in the last 30 days, with the same `webhook-id`."""
+        number = actions.send_all_again(self.integration.pk, caller=self.caller)
+        return Response({"resent": number}, status=202)
+
     @extend_schema(operation_id="createAddonSigningKey", request=None, responses={201: SigningKeyRecord})
     @action(detail=True, methods=["post"], url_path="signing-key")
     def signing_key(self, request: ApiRequest, addon_id: str) -> Response:
@@ -124,6 +244,6 @@ class AddonViewSet(ETagMixin, ViewSet):
 
 
 def _number(request: ApiRequest, name: str, default: int) -> int:
-    """As the reference reads it: what is not a number is the default."""
+    """Reads a number like the reference: invalid text yields the default."""
     text = request.query_params.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else default

@@ -6,14 +6,13 @@ from typing import Any
 from django import forms
 from django.utils.html import format_html
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.kinds import KINDS, group_types
+from flagadmin.core.audit.events import KINDS, EventType, group_types
 from flagadmin.core.audit.sentences import make_label
 from integrations.providers import MASK, Parameter, Provider
 
 _RECORDED = frozenset(kind.value for kind in EventType)
 PARAMETER, EVENTS = "parameter_", "events_"
-"""Placed before the names of parameters and of kinds of events, so that none is that of another field."""
+"""Prefixes for the names of parameters and of kinds of events, so that they clash with no other field."""
 
 
 class NamesField(forms.CharField):
@@ -63,7 +62,7 @@ class IntegrationForm(forms.Form):
         self.fields = {**described, **parameters, **self.fields, **events, **others}
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
-        """Groups the fields: where it sends to, and what."""
+        """Groups the fields into destination and events."""
         where = [name for name in self.fields if name.startswith(("description", PARAMETER, "enabled"))]
         return [
             ("Where it sends", [self[name] for name in where]),
@@ -71,7 +70,7 @@ class IntegrationForm(forms.Form):
         ]
 
     def values(self) -> dict[str, Any]:
-        """As the API's body."""
+        """The values in the form of the API's body."""
         data = self.cleaned_data
         names = [parameter.name for parameter in self.provider.parameters]
         return {
@@ -97,9 +96,9 @@ def list_offered_events(provider: Provider) -> list[str]:
 
 
 def make_initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, Any]:
-    """``document``: that of the stored integration."""
+    """``document``: the stored integration."""
     offered = list_offered_events(provider)
-    # Kinds of which none is chosen too: without a value, all would be.
+    # Includes kinds without a chosen event: a missing value would mean all.
     stored = {
         kind: [name for name in names if name in document["events"]]
         for kind, names in group_types(offered).items()
@@ -131,7 +130,7 @@ def _make_field(parameter: Parameter, *, is_stored: bool) -> forms.CharField:
     is_long = parameter.type == "textfield"
     attributes = {"spellcheck": "false", "autocomplete": "off", "placeholder": parameter.placeholder}
     widget = forms.Textarea({**attributes, "rows": 3}) if is_long else forms.TextInput(attributes)
-    secret = f" Kept secret: {MASK} stands for what is stored." if is_stored else " Kept secret."
+    secret = f" Stored. Leave {MASK} to keep it." if is_stored else " Kept secret."
     note = secret if parameter.sensitive else ""
     return forms.CharField(
         label=parameter.displayName,

@@ -1,4 +1,4 @@
-"""/integrations/: the list of integrations, their forms, and what was sent to each."""
+"""/integrations/: the list of integrations, their forms, and their deliveries."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,13 +14,20 @@ from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.wording import pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
 from integrations.addons import actions
-from integrations.addons.documents import make_integration_document, name_of
+from integrations.addons.actions import list_created_again
 from integrations.addons.forms import PARAMETER, IntegrationForm, make_initial_values
-from integrations.addons.queries import annotate_events, find_integration, list_integrations
+from integrations.addons.queries import (
+    annotate_events,
+    find_integration,
+    list_integrations,
+    make_integration_document,
+    name_of,
+)
 from integrations.models import Delivery, Integration
 from integrations.providers import PROVIDERS, Provider
 
@@ -144,11 +151,12 @@ class EditIntegration(EditPage, NewIntegration):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)
-        may = {
+        shown = {
             "may_delete": self.caller.can(Permission.DELETE_ADDON),
             "may_see_deliveries": self.caller.can(Permission.ADMIN),
+            "created_again": list_created_again(self.integration),
         }
-        return context | may | {"button": "Save integration", "integration": self.integration}
+        return context | shown | {"button": "Save integration", "integration": self.integration}
 
     def get_api_body(self) -> Any:
         return self.get_current_document()
@@ -174,6 +182,12 @@ class SendAgain(OneIntegration):
 
     def get_success_url(self) -> str:
         return reverse("deliveries", args=[self.kwargs["integration_id"]])
+
+
+class SendAllAgain(SendAgain):
+    def act(self) -> str:
+        number = actions.send_all_again(self.kwargs["integration_id"], caller=self.caller)
+        return f"Sending {pluralize(number, 'delivery', 'deliveries')} again. Results appear here in a few seconds."
 
 
 class NewSigningKey(ShowsSecretOnce, FormPage):
@@ -262,7 +276,8 @@ class DeliveriesPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(integration=self.integration, **kwargs)
         return context | {
-            "rows": [show_delivery(*pair) for pair in annotate_events(list(context["listing"].rows))]
+            "failed": self.integration.deliveries.filter(state=Delivery.State.FAILED).count(),
+            "rows": [show_delivery(*pair) for pair in annotate_events(list(context["listing"].rows))],
         }
 
 

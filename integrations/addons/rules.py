@@ -9,7 +9,7 @@ from django.core.validators import validate_email
 
 from flagadmin.core.errors import Problem
 from integrations.messages.chat import split_names
-from integrations.messages.mustache import TemplateError, parse
+from integrations.messages.outgoing import TemplateError, parse
 from integrations.providers import DEPRECATED, PROVIDERS, Parameter
 
 _IN_HEADERS = frozenset({"contentType", "authorization", "apiKey", "licenseKey", "accessToken"})
@@ -25,7 +25,7 @@ def find_provider_problems(name: str) -> Iterator[Problem]:
 
 
 def parameter_problems(provider: str, values: dict[str, Any]) -> Iterator[Problem]:
-    """``values``: all parameters, with the secrets that are kept."""
+    """``values``: all parameters, including the kept secrets."""
     known = PROVIDERS[provider].parameters
     missing = [parameter.name for parameter in known if parameter.required and not values.get(parameter.name)]
     if missing:
@@ -96,7 +96,7 @@ def split_url(text: str) -> SplitResult | None:
 
 
 def leads_elsewhere(url: str, other: str) -> bool:
-    """Whether these are URLs of different servers. A stored secret must not go to another one unseen."""
+    """Whether the URLs lead to different servers. A stored secret must not silently go to another one."""
     first, second = split_url(url), split_url(other)
     if first is None or second is None:
         return True

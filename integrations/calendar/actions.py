@@ -1,4 +1,4 @@
-"""Creates and deletes the address of a person's calendar."""
+"""Creates and deletes the URL of a person's calendar."""
 
 import secrets
 
@@ -14,7 +14,9 @@ from integrations.models import CalendarFeed
 
 @transactional
 def create_feed(*, caller: Caller) -> str:
-    """Returns its token, which cannot be read later. The one before is refused at once. Raises InvalidOperation."""
+    """Returns the token, which cannot be read later. The previous one stops working at once. Raises
+    InvalidOperation.
+    """
     user, token = _find_user(caller), secrets.token_urlsafe(32)
     CalendarFeed.objects.update_or_create(user=user, defaults={"token_hash": hash_secret(token)})
     record(Event(type=EventType.CALENDAR_FEED_CREATED, subject=user.username), actor=caller)

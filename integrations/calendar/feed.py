@@ -9,7 +9,7 @@ from icalendar import Calendar, Event
 
 from flagadmin import __version__
 from groups.access import Caller
-from integrations.messages.wordings import absolute
+from integrations.messages.message import absolute
 from integrations.models import CalendarFeed
 from projects.console import flag_url
 from projects.models import Flag, FlagType, Project
@@ -21,13 +21,13 @@ LENGTH = timedelta(minutes=15)
 
 
 def find_caller(token_hash: str) -> Caller | None:
-    """Finds the caller whose calendar it is. None if there is none, or the person may no longer log in."""
+    """Finds the caller who owns the calendar. None if there is none, or if the person may no longer log in."""
     feed = CalendarFeed.objects.select_related("user").filter(token_hash=token_hash).first()
     return Caller(user=feed.user) if feed and feed.user.is_active else None
 
 
 def write_calendar(caller: Caller, project: str, now: datetime) -> bytes:
-    """``project``: only what belongs to it; "" is all that the caller may read."""
+    """``project`` limits the calendar to one project; "" includes everything that the caller may read."""
     projects = Project.objects.readable_by(caller).filter(archived_at=None)
     if project:
         projects = projects.filter(pk=project)
@@ -58,7 +58,7 @@ def _list_scheduled(projects: list[str], now: datetime) -> Iterator[Event]:
 
 
 def _list_lifetimes(projects: list[str], now: datetime) -> Iterator[Event]:
-    """Yields the entries of active flags that are not marked as stale yet."""
+    """Yields the entries of active flags that are not yet marked as stale."""
     for kind, days in FlagType.objects.exclude(lifetime_days=None).values_list("id", "lifetime_days"):
         lifetime = timedelta(days=days or 0)
         flags = Flag.objects.active().filter(project__in=projects, type=kind, stale=False)

@@ -1,4 +1,4 @@
-"""/calendar/: the address of one's calendar; and the calendar itself, for programs that have the address."""
+"""/calendar/: the page with the user's calendar URL, and the calendar itself for programs that have the URL."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class DeleteCalendar(ActionPage):
 
 
 class CalendarFeedView(View):
-    """Needs no login: the token is in the address, as calendars cannot send it another way."""
+    """Needs no login: the token is in the URL, because calendar programs cannot send it otherwise."""
 
     def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
         from integrations.calendar.feed import find_caller, write_calendar  # late: icalendar has 80 modules

@@ -1,4 +1,4 @@
-"""One attempt to deliver an event: what is sent, what the answer means, and when to try again."""
+"""One attempt to deliver an event: its requests, the meaning of the answers, and the time of the next attempt."""
 
 import http.client
 import logging
@@ -17,13 +17,11 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.http.outside import Refused
-from flagadmin.core.http.retry_after import read_retry_after
+from flagadmin.core.http.outside import Refused, read_retry_after
 from flagadmin.core.server import background_tasks
 from integrations.deliveries.connections import TIMEOUT, Answer, Connection
-from integrations.messages.builders import make_request
-from integrations.messages.effects import Effect, find_effect, list_production_names
-from integrations.messages.message import Message, Tags
+from integrations.messages.chat import make_request
+from integrations.messages.message import Effect, Message, Tags, find_effect, list_production_names
 from integrations.messages.outgoing import Mail, Outgoing, list_valid_keys, sign
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import PROVIDERS
@@ -32,6 +30,8 @@ from projects.history.queries import leave_out_projects
 log = logging.getLogger("flagadmin.integrations")
 
 GIVE_UP_AFTER = timedelta(days=1)
+REFUSED_FOR = timedelta(minutes=10)
+"""How long to retry a receiver that does not recognize the URL or the key."""
 FIRST_DELAY, MAX_DELAY = 2.0, 3600.0  # seconds before another attempt
 State = Delivery.State
 Events = Mapping[int, tuple[AuditEvent, Tags]]
@@ -39,7 +39,7 @@ Events = Mapping[int, tuple[AuditEvent, Tags]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``delay``: seconds before another attempt, None if there is none."""
+    """``delay``: seconds before the next attempt; None if there is none."""
 
     state: Delivery.State
     text: str
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def send_one(integration: Integration, delivery: Delivery, events: Events, receiver: Connection) -> Outcome:
-    """One attempt. Notes its outcome in ``delivery``, which is not stored yet."""
+    """Makes one attempt. Sets its outcome in ``delivery``, without storing it."""
     now, begun = timezone.now(), time.monotonic()
     delivery.attempts += 1
     delivery.sent_at = now
@@ -63,7 +63,7 @@ def send_one(integration: Integration, delivery: Delivery, events: Events, recei
             State.PENDING, f"{label} could not be made. The log says why.", _choose_delay(delivery)
         )
     finally:
-        connection.close()  # nobody waits for a connection that only waits for a receiver
+        connection.close()  # frees a database connection while the thread waits for a receiver
     if outcome.delay is not None and now - delivery.first_sent_at > GIVE_UP_AFTER:
         outcome = Outcome(State.FAILED, f"{outcome.text} Given up after {delivery.attempts} attempts.")
     delivery.milliseconds = round(1000 * (time.monotonic() - begun))
@@ -91,7 +91,7 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
 
 
 def _narrow(integration: Integration, event: AuditEvent) -> AuditEvent:
-    """The event as an integration may tell it that is limited to projects."""
+    """The event without the parts that an integration limited to projects may not report."""
     projects = integration.projects
     if not projects or "*" in projects:
         return event
@@ -101,7 +101,7 @@ def _narrow(integration: Integration, event: AuditEvent) -> AuditEvent:
 
 
 def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
-    """Finds the effect in the integration's environments. None if it is not known: then the event is sent without."""
+    """Finds the effect in the integration's environments; None if it is unknown, and the event is sent without it."""
     try:
         effect = find_effect(event)
     except DatabaseError:
@@ -120,7 +120,8 @@ def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
 def _send_requests(
     request: Outgoing, delivery: Delivery, receiver: Connection, label: str, keys: list[str]
 ) -> Outcome:
-    """One after the other, without those that have arrived at an earlier attempt. A refused one stops no other.
+    """Sends the requests in turn, except those that arrived at an earlier attempt. A refused one does not stop the
+    others.
 
     When the turn is over, the rest waits for the next one: another server may send once the claim has expired.
     """
@@ -147,7 +148,7 @@ def _send_requests(
 
 
 def _combine(last: Outcome, failures: Mapping[str, str], arrived: Collection[str]) -> Outcome:
-    """The outcome of several requests of which some failed: each is named by whom it was for."""
+    """The combined outcome of several requests, some of which failed. Names the recipient of each failed one."""
     said = [last.text] if last.state is not State.FAILED else []
     text = " ".join([*said, *(f"{name}: {reason}" for name, reason in failures.items())])
     return Outcome(State.WITH_ERRORS if arrived else State.FAILED, text)
@@ -223,19 +224,25 @@ def _judge(answer: Answer, label: str, delivery: Delivery, request: Outgoing) ->
         text = f"{label} was successful with status code: {answer.status}."
         return Outcome(State.WITH_ERRORS if errors else State.SUCCESS, " ".join([text, *errors]))
     text = " ".join([f"{label} failed with status code: {answer.status}.", *errors])
-    if answer.status in (408, 429) or answer.status >= 500:
+    if answer.status in (408, 429) or answer.status >= 500 or _may_come_back(answer, delivery):
         wanted_delay = min(read_retry_after(answer.retry_after) or 0.0, MAX_DELAY)
         return Outcome(State.PENDING, text, max(_choose_delay(delivery), wanted_delay))
     return Outcome(State.FAILED, text)
 
 
+def _may_come_back(answer: Answer, delivery: Delivery) -> bool:
+    """Whether the receiver may just be restarting or receiving a new key."""
+    tried_for = timezone.now() - (delivery.first_sent_at or timezone.now())
+    return answer.status in (401, 403, 404) and tried_for < REFUSED_FOR
+
+
 def _choose_delay(delivery: Delivery) -> float:
-    """Twice as long each time, more or less."""
+    """Doubles the delay each time, with some randomness."""
     return min(FIRST_DELAY * 2 ** min(delivery.attempts - 1, 20), MAX_DELAY) * random.uniform(0.75, 1.25)
 
 
 def make_test_event() -> AuditEvent:
-    """Makes the event that a test delivery reports."""
+    """Makes the event reported by a test delivery."""
     return AuditEvent(
         id=0,
         type="integration-test",

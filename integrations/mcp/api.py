@@ -1,18 +1,36 @@
-"""POST /mcp: the Model Context Protocol, for agents of people and service accounts."""
+"""POST /mcp: the Model Context Protocol, for agents of people and service accounts.
 
-from typing import ClassVar
+``/.well-known/oauth-protected-resource/mcp`` tells clients that the endpoint takes bearer tokens (RFC 9728).
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.core.errors import AppError, NoAccess
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.errors import AppError, AuthenticationRequired, NoAccess
+from flagadmin.core.http.error_responses import as_app_error, log_and_record
 from flagadmin.core.http.request_bodies import FreedBodies
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
+from integrations.mcp import (
+    change_tools,
+    comparison_tools,
+    connect_tool,
+    flag_tools,
+    plan_tool,
+    request_tool,
+    stale_tool,
+)
 from integrations.mcp.protocol import (
     CACHED,
     InvalidParams,
@@ -23,19 +41,19 @@ from integrations.mcp.protocol import (
     make_error_document,
     read_message,
 )
-from integrations.mcp.tool import Call
-from integrations.mcp.tools import call_tool, list_tools
+from integrations.mcp.tool import MAX_BYTES, MAX_BYTES_ASKED, Call, Tool, render_answer, shorten_answer
+from sdk.schemas import read
 
 
 class IsPersonalCaller(IsCallerOfKind):
-    """The token of a person or a service account: an agent always acts for somebody."""
+    """Accepts the token of a person or service account: an agent always acts for one."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({ApiToken.Kind.PERSONAL})
 
 
 @extend_schema(exclude=True)
 class McpView(FreedBodies, APIView):
-    """Its operations are the protocol's, which describes its tools itself (``tools/list``)."""
+    """The operations of the protocol, which describes its tools itself (``tools/list``)."""
 
     request: ApiRequest
     authentication_classes = (ApiKeyAuthentication,)
@@ -52,6 +70,13 @@ class McpView(FreedBodies, APIView):
         except AppError as error:
             return self._refuse(message, error)
 
+    def handle_exception(self, exc: Exception) -> Response:
+        response = super().handle_exception(exc)
+        if response.status_code == AuthenticationRequired.status:
+            metadata = find_server(self.request._request) + reverse("mcp-metadata")
+            response["WWW-Authenticate"] = f'Bearer resource_metadata="{metadata}"'
+        return response
+
     def _make_result(self, message: Message) -> dict[str, object]:
         first = "server/discover" if message.is_modern else "initialize"
         if message.method == first:
@@ -59,25 +84,86 @@ class McpView(FreedBodies, APIView):
         if message.method == "tools/list":
             return {"tools": list_tools()} | (CACHED if message.is_modern else {})
         if message.method == "tools/call":
-            call = Call(self.request.user, settings.PUBLIC_URL or find_server(self.request._request))
+            call = Call(self.request.user, find_server(self.request._request))
             return call_tool(call, message.params.get("name"), message.params.get("arguments"))
         if message.method == "ping" and not message.is_modern:
             return {}
         raise MethodNotFound(f"There is no method {message.method[:100]}.")
 
     def _refuse(self, message: Message, error: AppError) -> Response:
-        """As the exception handler would, with the request's id. Earlier revisions have all errors in a 200."""
+        """Refuses like the exception handler, with the request's id. Earlier revisions put all errors into a 200."""
         body = make_error_document("", error, "", request_id=message.id)
         known = isinstance(error, InvalidParams | MethodNotFound)
         return Response(body, status=error.status if message.is_modern or not known else 200)
 
 
+@require_safe
+def describe_resource(request: HttpRequest) -> JsonResponse:
+    """The protected resource metadata. It names no authorization server: people create their tokens in the console."""
+    server = find_server(request)
+    return JsonResponse(
+        {
+            "resource": server + reverse("mcp"),
+            "resource_name": "flagadmin",
+            "bearer_methods_supported": ["header"],
+            "resource_documentation": server + reverse("account"),
+        }
+    )
+
+
 def find_server(request: HttpRequest) -> str:
-    return request.build_absolute_uri("/").rstrip("/")
+    return settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
 
 
 def check_origin(request: HttpRequest) -> None:
-    """Raises NoAccess for pages of other sites, which have no business here (DNS rebinding)."""
+    """Raises NoAccess for pages of other sites (DNS rebinding)."""
     origin = request.headers.get("Origin")
     if origin and urlsplit(origin).netloc != request.get_host():
         raise NoAccess("Pages of other sites cannot call this server.")
+
+
+MAX_DETAILS = 10
+_REFUSALS = (AppError, APIException, Refusal)
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in [
+        *flag_tools.TOOLS,
+        *comparison_tools.TOOLS,
+        *change_tools.TOOLS,
+        *request_tool.TOOLS,
+        *plan_tool.TOOLS,
+        *stale_tool.TOOLS,
+        *connect_tool.TOOLS,
+    ]
+}
+
+
+def list_tools() -> list[dict[str, Any]]:
+    return [tool.document() for tool in TOOLS.values()]
+
+
+def call_tool(call: Call, name: Any, arguments: Any) -> dict[str, Any]:
+    """Calls a tool and returns the result. Invalid arguments and refusals are results too, so that models read them.
+
+    Raises InvalidParams for a tool that does not exist.
+    """
+    tool = TOOLS.get(name) if isinstance(name, str) else None
+    if tool is None:
+        raise InvalidParams(f"There is no such tool. There are: {', '.join(TOOLS)}.")
+    arguments = {} if arguments is None else arguments
+    wants_more = False
+    try:
+        asked = read(tool.arguments, arguments)
+        wants_more = asked.wants_more
+        answer, is_error = tool.run(call, asked), False
+    except _REFUSALS as error:
+        answer, is_error = _describe(as_app_error(error), error), True
+    document = shorten_answer(answer, max_bytes=MAX_BYTES_ASKED if wants_more else MAX_BYTES)
+    text = {"type": "text", "text": render_answer(document)}
+    return {"content": [text], "structuredContent": document, "isError": is_error}
+
+
+def _describe(error: AppError, cause: Exception) -> dict[str, Any]:
+    record = log_and_record(error, cause)
+    details = record.get("details", [])[:MAX_DETAILS]
+    return {"error": record["name"], "message": record["message"]} | ({"details": details} if details else {})

@@ -1,4 +1,4 @@
-"""Tools about changes: what has changed, how environments differ, and proposing a change."""
+"""Tools for changes: recent changes, differences between environments, and proposals."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,8 +21,7 @@ from integrations.mcp.tool import (
     perform,
 )
 from projects.access import access_project, check_environment, check_project
-from projects.environments.comparison_queries import DIFFERS, compare_flags, select_flags
-from projects.environments.comparison_rows import ComparedFlag
+from projects.environments.comparison_queries import DIFFERS, ComparedFlag, compare_flags, select_flags
 from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Segment
@@ -105,7 +104,7 @@ class ProposedAction(Arguments):
     action: str = Field(
         description="updateEnabled {enabled}, addStrategy {name, parameters, constraints, segments}, updateStrategy "
         "{id, …}, deleteStrategy {id}, reorderStrategy [{id, sortOrder}], patchVariant {variants}, archiveFeature, "
-        "addDependency {feature}, deleteDependency, updateSegment {id, …}, deleteSegment {id}."
+        "addDependency {feature}, deleteDependency {feature}, updateSegment {id, …}, deleteSegment {id}."
     )
     payload: Any = Field(None, description="What the action takes, as the API takes it.")
 
@@ -137,7 +136,9 @@ def _propose(call: Call, arguments: ProposeChange) -> ChangeRequest:
         ProposedChange(change.feature, change.action, change.payload, path=f"changes[{index}]")
         for index, change in enumerate(arguments.changes)
     ]
-    request = add_changes(arguments.project, arguments.environment, changes, caller=call.caller)
+    request = add_changes(
+        arguments.project, arguments.environment, changes, may_discard=True, caller=call.caller
+    )
     if not request.changes.exists():
         raise ValidationError.at("changes", "leave everything as it is")
     set_title(arguments.project, request.pk, arguments.title, caller=call.caller)
@@ -146,7 +147,7 @@ def _propose(call: Call, arguments: ProposeChange) -> ChangeRequest:
 
 
 def _check_no_draft(call: Call, arguments: ProposeChange) -> None:
-    """Raises InvalidOperation: what somebody has begun by hand is not sent along."""
+    """Raises InvalidOperation if the user has an open draft, so that it is not submitted along with the proposal."""
     drafts = ChangeRequest.objects.filter(
         by(call.caller),
         project=arguments.project,

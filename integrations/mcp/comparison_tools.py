@@ -1,16 +1,20 @@
-"""Tools that evaluate: why somebody gets what, who would change, what saved contexts expect, what can go."""
+"""Tools that evaluate: reasons for a result, effects of a change, expectations of saved contexts, removable flags."""
 
+import csv
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from io import StringIO
 from typing import Any
 
+import orjson
 from django.utils import timezone
 from pydantic import Field
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.fields import validate_body
 from groups.access import Caller
-from integrations.mcp.tool import Answer, Arguments, Call, ListArguments, Tool, find_flag
-from playground.comparison.answer import answer_question
+from integrations.mcp.tool import FEW, Answer, Arguments, Call, ListArguments, Tool, find_flag
+from playground.comparison.answer import compare_states, explain_nobody
 from playground.comparison.compare import FlagReasons
 from playground.comparison.past import compile_flag_then
 from playground.comparison.request import CompareBody
@@ -20,15 +24,18 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import ConstraintExplanation, StrategyExplanation, explain
 from playground.engine.snapshot import Snapshot
+from playground.outcomes import incident
+from playground.outcomes.answer import DEFAULT_LAG, SmallAnswer
+from playground.outcomes.history import Sight, read_now
+from playground.outcomes.runs import CHANGES_AT_ONCE
 from playground.request import PlaygroundRequest, read_request
-from playground.saved_contexts.checks import check_request
+from playground.saved_contexts.checks import check_request, summarize
 from playground.saved_contexts.expectations import (
     Checked,
     compile_flags,
     describe_shares,
     read_stored_flags,
 )
-from playground.saved_contexts.report import summarize
 from projects.access import check_environment, check_project
 from projects.models import Flag
 
@@ -74,7 +81,7 @@ def explain_flag(call: Call, arguments: ExplainFlag) -> Answer:
 
 
 def _read_flag(caller: Caller, name: str, query: PlaygroundRequest) -> Snapshot:
-    """The flag, as it is now or was then, with its parents. Raises ValidationError."""
+    """The flag with its parents, now or at an earlier time. Raises ValidationError."""
     [environment] = query.environments
     if query.at is not None:
         [snapshot] = compile_flag_then(caller, query, {"environment": environment}, name).values()
@@ -101,6 +108,68 @@ def _make_strategy(strategy: StrategyExplanation) -> Answer:
 
 def _make_condition(condition: ConstraintExplanation) -> str:
     return f"{'holds' if condition.holds else 'does not hold'}: {condition.sentence}"
+
+
+class WhoHadFlag(Arguments):
+    flag: str = Field(description="Its name.")
+    environment: str
+    rows: list[dict[str, Any]] = Field(
+        min_length=1,
+        max_length=200,
+        description='What happened, each with its time and fields of the user: {"time": "2026-11-20T12:00:00Z", '
+        '"userId": "42"}.',
+    )
+
+
+def who_had_flag(call: Call, arguments: WhoHadFlag) -> Answer:
+    answer = SmallAnswer(
+        call.caller, arguments.environment, [arguments.flag], lag=DEFAULT_LAG, spreadsheet=False
+    )
+    columns = dict.fromkeys(name for row in arguments.rows for name in row)
+    lines = (orjson.dumps({name: row.get(name) for name in columns}) for row in arguments.rows)
+    found = csv.DictReader(StringIO(answer.answer(b"\n".join(lines)), newline=""))
+    rows = [{name: text for name, text in row.items() if text} for row in found]
+    [counts] = answer.summarize()["flags"]
+    return {
+        "flag": arguments.flag,
+        "environment": arguments.environment,
+        "counts": counts["results"],
+        "rows": rows,
+    }
+
+
+class FindCause(Arguments):
+    environment: str
+    since: datetime = Field(alias="from", description="When it was still good, such as 2026-11-20T12:00:00Z.")
+    to: datetime
+    affected: list[str] = Field(
+        min_length=1, max_length=2_000, description="The userId of users with the problem."
+    )
+    others: list[str] = Field(
+        default_factory=list,
+        max_length=2_000,
+        description="Of users without it; else generated users stand in.",
+    )
+
+
+def find_cause(call: Call, arguments: FindCause) -> Answer:
+    sight = Sight.of(call.caller, arguments.environment)
+    window = incident.check_window(arguments.since, arguments.to, read_now())
+    groups = [
+        incident.Users(["userId"], [[user] for user in ids]) for ids in (arguments.affected, arguments.others)
+    ]
+    found = incident.find_cause(
+        sight,
+        arguments.environment,
+        window,
+        groups[0],
+        groups[1] if arguments.others else None,
+        max_changes=CHANGES_AT_ONCE,
+    )
+    return found | {
+        "changes": [change for change in found["changes"] if change["noticed"]["affected"]][:FEW],
+        "changesThatNoAffectedUserNoticed": sum(not each["noticed"]["affected"] for each in found["changes"]),
+    }
 
 
 class WhoChanges(Arguments):
@@ -138,7 +207,7 @@ def count_who_changes(
     examples: int,
     fixed: Mapping[str, Any] | None = None,
 ) -> Answer:
-    """Counts how many of 1,000 generated users get a different result of the flag, and of those that depend on it."""
+    """Counts how many of 1,000 generated users get a different result from the flag or from flags that depend on it."""
     contexts = {"synthetic": USERS, "generated": True} | ({"fixed": dict(fixed)} if fixed else {})
     body = {
         "from": {"environment": environment},
@@ -148,7 +217,7 @@ def count_who_changes(
         "contexts": contexts,
         "limit": examples,
     }
-    answer = answer_question(caller, validate_body(CompareBody(data=body)))
+    answer, who = compare_states(caller, validate_body(CompareBody(data=body)))
     return {
         "contexts": answer["contexts"],
         "changed": answer["people"],
@@ -159,6 +228,7 @@ def count_who_changes(
             for broken in answer["expectations"]["broken"]
         ],
         **({"examples": [_make_example(each) for each in answer["examples"]]} if examples else {}),
+        **({} if answer["people"] else {"whyNobody": explain_nobody(who, flag.name)}),
         **({"notes": answer["notes"]} if "notes" in answer else {}),
     }
 
@@ -205,6 +275,22 @@ TOOLS: Sequence[Tool] = [
         "What a user gets of a flag, now or at another moment, and why: rule by rule.",
         ExplainFlag,
         explain_flag,
+    ),
+    Tool(
+        "who_had_flag",
+        "Who had it at that time?",
+        "What users had of a flag at past times (of orders, errors or tickets): on, off or unknown, since when, and by "
+        "which change.",
+        WhoHadFlag,
+        who_had_flag,
+    ),
+    Tool(
+        "find_cause",
+        "Which change did this?",
+        "The changes that users with a problem noticed and others did not, the most telling first, with numbers and a "
+        "sentence; and what these users had in common before.",
+        FindCause,
+        find_cause,
     ),
     Tool(
         "who_changes",

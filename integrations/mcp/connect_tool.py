@@ -1,11 +1,10 @@
-"""The tool that connects an SDK: the program of a language, with the address of this server."""
+"""The tool that connects an SDK: a program in the given language, with the URL of this server."""
 
 from pydantic import Field
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import choices
-from integrations.mcp.answers import Whole
-from integrations.mcp.tool import Answer, Arguments, Call, Tool
+from integrations.mcp.tool import Answer, Arguments, Call, Tool, Whole
 from projects.connect.snippets import read_snippets, render_text
 
 

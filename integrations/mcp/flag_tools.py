@@ -1,4 +1,4 @@
-"""Tools about flags: find, describe, create and turn off."""
+"""Tools for flags: find, describe, create and turn off."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -9,13 +9,17 @@ from pydantic import Field
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.responses import iso
+from flagadmin.core.wording import choices
 from groups.access import Caller
 from integrations.mcp.comparison_tools import count_who_changes
+from integrations.mcp.plan_tool import list_unfinished_plans
 from integrations.mcp.tool import (
     FEW,
     Answer,
     Call,
+    Exact,
     ListArguments,
     Tool,
     WriteArguments,
@@ -91,11 +95,21 @@ def _summarize(flag: Flag, summary: Document) -> Answer:
 
 class GetFlag(ListArguments):
     flag: str = Field(description="Its name.")
+    environment: str | None = Field(
+        None,
+        description="Its rules there are answered exactly as well, with parameters, constraints, segments and "
+        "payloads: what propose_change and who_changes take.",
+    )
+
+    @property
+    def wants_more(self) -> bool:
+        return super().wants_more or self.environment is not None
 
 
 def get_flag(call: Call, arguments: GetFlag) -> Answer:
     flag = find_flag(call.caller, arguments.flag)
     document = read_flag_document(flag, caller=call.caller)
+    plans = list_unfinished_plans(flag, [place["name"] for place in document["environments"]])
     events = narrow_events(readable_events(call.caller), EventFilter(features=[flag.name])).newest_first()
     return {
         "name": flag.name,
@@ -108,6 +122,8 @@ def get_flag(call: Call, arguments: GetFlag) -> Answer:
         "stale": flag.stale,
         "archived": flag.is_archived,
         "environments": list(_describe_environments(document["environments"])),
+        **({} if arguments.environment is None else _take_rules(document, arguments.environment)),
+        **({"releasePlans": plans} if plans else {}),
         "dependsOn": document["dependencies"],
         "dependents": document["children"],
         "usedBy": [
@@ -121,6 +137,15 @@ def get_flag(call: Call, arguments: GetFlag) -> Answer:
         ],
         "changes": [change_document(event) for event in events[: arguments.limit or FEW // 2]],
     }
+
+
+def _take_rules(document: Document, environment: str) -> Answer:
+    """The flag in the environment, in the API's form. Raises ValidationError."""
+    places = {place["name"]: place for place in document["environments"]}
+    if environment not in places:
+        raise ValidationError.at("environment", f"must be one of {choices(places)}, not {environment[:100]}")
+    members = ("enabled", "strategies", "variants")
+    return {"rules": Exact({name: places[environment][name] for name in members})}
 
 
 def _describe_environments(places: list[Document]) -> Iterator[Answer]:

@@ -1,6 +1,6 @@
 """The Model Context Protocol over HTTP: JSON-RPC in one request and one answer, without sessions.
 
-Revision 2026-07-28, whose requests say everything about themselves, and those before it that begin with ``initialize``.
+Supports revision 2026-07-28, whose requests are self-contained, and earlier ones, which begin with ``initialize``.
 """
 
 import base64
@@ -18,7 +18,7 @@ MODERN = ("2026-07-28",)
 EARLIER = ("2025-06-18", "2025-11-25")
 LATEST_EARLIER = EARLIER[-1]
 ASSUMED = "2025-03-26"
-"""The version of a client that sends none: it has begun with ``initialize``, and may not have heard of the header."""
+"""The assumed version of a client without the header: it has begun with ``initialize``, and may not know the header."""
 _META = "io.modelcontextprotocol/"
 VERSION_META, CAPABILITIES_META, SERVER_META = (
     f"{_META}{name}" for name in ("protocolVersion", "clientCapabilities", "serverInfo")
@@ -35,7 +35,7 @@ INSTRUCTIONS = (
 
 
 class ProtocolError(ValidationError):
-    """A request that is refused before a tool is called. ``code`` is JSON-RPC's or the protocol's."""
+    """A request refused before a tool is called. ``code`` is JSON-RPC's or the protocol's."""
 
     code: ClassVar[int] = -32600
 
@@ -65,7 +65,7 @@ _PARSE_ERROR, _REFUSED, _INTERNAL = -32700, -32010, -32603
 
 
 def make_error_document(path: str, error: AppError, error_id: str, *, request_id: Any = None) -> Document:
-    """A JSON-RPC error. ``error_id`` finds it in the server's log."""
+    """A JSON-RPC error. ``error_id`` identifies it in the server's log."""
     if isinstance(error, ProtocolError):
         code, data = error.code, error.data
     else:
@@ -95,7 +95,7 @@ class Message:
 
 
 def read_message(body: Any, headers: Mapping[str, str]) -> Message:
-    """Raises ProtocolError. Several messages in one body, as revisions before 2025-06-18 had them, are refused."""
+    """Reads one message. Raises ProtocolError, also for batches, which revisions before 2025-06-18 allowed."""
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0" or not isinstance(body.get("method"), str):
         raise ProtocolError("The body must be one JSON-RPC 2.0 request or notification.")
     request_id, params = body.get("id"), body.get("params")
@@ -122,7 +122,7 @@ def _refuse_version(version: str) -> UnsupportedVersion:
 
 
 def _check_envelope(message: Message, headers: Mapping[str, str]) -> None:
-    """Checks what a request says of itself, in its body and again in headers, which gateways read."""
+    """Checks the request's metadata in its body, and against the headers, which gateways read."""
     meta = message.params.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
     for key in (VERSION_META, CAPABILITIES_META):
@@ -137,7 +137,7 @@ def _check_envelope(message: Message, headers: Mapping[str, str]) -> None:
 
 
 def _decode(header: str | None) -> str | None:
-    """Names that are not ASCII are sent as ``=?base64?…?=``. None if that cannot be decoded."""
+    """Decodes a name that is not ASCII, sent as ``=?base64?…?=``. None if that fails."""
     encoded = _BASE64.fullmatch(header or "")
     if encoded is None:
         return header
@@ -158,4 +158,4 @@ def greet(message: Message) -> Document:
 
 
 CACHED = {"ttlMs": 3_600_000, "cacheScope": "public"}
-"""Clients may keep an answer that is the same for everybody for an hour."""
+"""Clients may cache answers that are the same for everyone for an hour."""

@@ -1,15 +1,19 @@
-"""The tool that finds flags that can go, with the proof: what everybody gets, what depends on it, who still asks."""
+"""The tool that finds removable flags with proof: their result for everyone, their dependents and their last use."""
+
+from threading import Lock
 
 from django.utils import timezone
 from pydantic import Field
 
+from flagadmin.core.errors import TooManyRequests
 from integrations.mcp.tool import Answer, Call, ListArguments, Tool
-from playground.stale.documents import make_proof_document
-from playground.stale.queries import find_candidates, list_reasons, prove_flags
+from playground.stale.queries import find_candidates, list_reasons, make_proof_document, prove_flags
 from projects.access import check_project
 from projects.models import Flag
 
 FEW = 5
+PATIENCE = 5.0  # seconds
+_one_at_a_time = Lock()  # each proof evaluates a flag for a thousand contexts in each environment
 
 
 class FindStaleFlags(ListArguments):
@@ -17,6 +21,18 @@ class FindStaleFlags(ListArguments):
 
 
 def find_stale_flags(call: Call, arguments: FindStaleFlags) -> Answer:
+    """Proves one flag at a time in a worker. Raises TooManyRequests if other calls are waiting."""
+    if not _one_at_a_time.acquire(timeout=PATIENCE):
+        raise TooManyRequests(
+            "Other calls of find_stale_flags are running. Call it again later.", headers={"Retry-After": "10"}
+        )
+    try:
+        return _prove(call, arguments)
+    finally:
+        _one_at_a_time.release()
+
+
+def _prove(call: Call, arguments: FindStaleFlags) -> Answer:
     now = timezone.now()
     flags = Flag.objects.readable_by(call.caller)
     if arguments.project is not None:

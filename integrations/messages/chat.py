@@ -1,29 +1,38 @@
-"""Messages for providers whose readers are people: Slack, Microsoft Teams, e-mail."""
+"""Messages for people (Slack, Microsoft Teams, e-mail), and the function that writes each kind."""
 
 import html
 import re
 from typing import Any
 
 import orjson
+from django.conf import settings
 
 from integrations.deliveries.connections import Answer
-from integrations.messages.message import Message
-from integrations.messages.outgoing import JSON, Mail, Outgoing
-from integrations.messages.wordings import Link, defuse, links, plain_text
-from integrations.providers import MASK
+from integrations.messages.message import Link, Message, defuse, links, plain_text
+from integrations.messages.outgoing import (
+    JSON,
+    Builder,
+    Mail,
+    Outgoing,
+    add_custom_headers,
+    make_datadog,
+    make_new_relic,
+    make_webhook,
+)
+from integrations.providers import MASK, PROVIDERS, Provider
 
 SLACK_URL = "https://slack.com/api/chat.postMessage"
 SLACK_TAG = "slack"
 """Tags of this type name channels."""
 PASSING = ("fatal_error", "internal_error", "ratelimited", "request_timeout", "service_unavailable")
-"""Errors of Slack that may be none the next time."""
+"""Slack errors that may be temporary."""
 _LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s]*)\)")
 _NOT_OK = re.compile(r'"ok"\s*:\s*false')
 _ERROR = re.compile(r'"error"\s*:\s*"(\w{1,100})"')
 
 
 def make_slack_app(parameters: dict[str, Any], message: Message) -> Outgoing:
-    """One request for each channel: those of the flag's tags, otherwise the default ones."""
+    """One request for each channel: the channels in the flag's tags, or the default ones."""
     channels = [tag["value"] for tag in message.tags if tag["type"] == SLACK_TAG]
     channels = channels or split_names(parameters.get("defaultChannels"))
     body = _make_slack_body(message)
@@ -48,7 +57,7 @@ def make_teams(parameters: dict[str, Any], message: Message) -> Outgoing:
     event = message.event
     facts = [{"title": "User:", "value": defuse(event.actor_name)}, {"title": "Action:", "value": event.type}]
     items = [
-        {"type": "TextBlock", "text": "Unleash update notification", "style": "heading"},
+        {"type": "TextBlock", "text": f"{settings.INTEGRATION_NAME} update notification", "style": "heading"},
         {"type": "TextBlock", "text": message.markdown, "wrap": True},
         {"type": "FactSet", "facts": facts},
     ]
@@ -106,13 +115,13 @@ def _make_slack_body(message: Message) -> dict[str, Any]:
 
 
 def _make_slack_text(text: str) -> str:
-    """Markdown as Slack writes it. Names cannot mention anybody: `<`, `>` and `&` are escaped."""
+    """Converts Markdown to Slack's syntax. Escapes `<`, `>` and `&`, so that names cannot mention anyone."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _LINK.sub(lambda link: f"<{link[2]}|{link[1]}>", escaped)
 
 
 def _find_slack_error(answer: Answer) -> str:
-    """Slack answers 200 with ``"ok": false``."""
+    """Finds the error in a 200 answer of Slack with ``"ok": false``."""
     if not _NOT_OK.search(answer.text):
         return ""
     error = _ERROR.search(answer.text)
@@ -121,3 +130,23 @@ def _find_slack_error(answer: Answer) -> str:
 
 def _passes(refusal: str) -> bool:
     return any(f" {error}." in refusal for error in PASSING)
+
+
+_BUILDERS: dict[str, Builder] = {
+    "webhook": make_webhook,
+    "slack-app": make_slack_app,
+    "slack": make_slack_webhook,
+    "teamsworkflow": make_teams,
+    "email": make_mail,
+    "datadog": make_datadog,
+    "new-relic": make_new_relic,
+}
+assert _BUILDERS.keys() == PROVIDERS.keys()
+
+
+def make_request(provider: Provider, parameters: dict[str, Any], message: Message) -> Outgoing | Mail:
+    """``parameters``: all of them, including the secrets."""
+    request = _BUILDERS[provider.name](parameters, message)
+    if isinstance(request, Outgoing):
+        add_custom_headers(request, str(parameters.get("customHeaders") or ""))
+    return request

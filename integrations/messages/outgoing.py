@@ -1,25 +1,36 @@
-"""Requests that deliver an event to providers that take data. `chat` has those whose readers are people."""
+"""Requests that deliver an event to providers of data, optionally with Mustache templates.
+
+`chat` has the providers for people.
+
+The specification is at https://mustache.github.io/mustache.5.html. Templates come from people who may not be trusted
+with this server, and no library on PyPI bounds their work. Tried in November 2026, with three nested sections over a
+list of 200: chevron-blue 0.3, the maintained fork of chevron, takes 27 seconds and produces 8 MB. It reads attributes
+of Python objects (`{{a.__class__}}`), calls methods named in a section, and fails with IndexError for `{{}}`.
+pystache 0.6 drops everything before an unclosed section, and fails with KeyError and IndexError for some templates.
+Guarding either of them would take as much code as this module.
+"""
 
 import base64
 import hashlib
 import hmac
+import html
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from django.conf import settings
 
 from integrations.deliveries.connections import Answer
 from integrations.messages.message import Message
-from integrations.messages.mustache import TemplateError, render
 from integrations.providers import MASK
 
 DATADOG_URL = "https://api.datadoghq.com/api/v1/events"
-TITLE = "Unleash notification update"
 
-# Headers that the connection decides, or that prove that the request is from here.
+# Headers that the connection sets, or that prove that the request comes from this server.
 _OUR_HEADERS = frozenset(
     {
         "host",
@@ -43,10 +54,11 @@ def _never(refusal: str) -> bool:
 
 @dataclass(slots=True)
 class Outgoing:
-    """An HTTP request, or several with different bodies: ``bodies`` are by whom they are for, "" if there is only one.
+    """An HTTP request, or several with different bodies: ``bodies`` are by recipient, "" if there is only one.
 
-    ``errors``: what is wrong with the integration's settings; the request is sent anyway. ``find_refusal`` says why an
-    answer with a status of success is none, or ""; ``passes``, whether such a refusal may be none the next time.
+    ``errors``: problems with the integration's settings; the request is sent anyway. ``find_refusal`` returns the
+    reason if an answer with a success status is a refusal, or ""; ``passes`` tells whether such a refusal may be
+    temporary.
     """
 
     url: str
@@ -77,13 +89,13 @@ JSON = {"Content-Type": "application/json"}
 
 
 def sign(keys: list[str], message_id: str, moment: int, body: bytes) -> str:
-    """The header ``webhook-signature`` of Standard Webhooks: a signature with each key. ``keys`` are ``whsec_…``."""
+    """The header ``webhook-signature`` of Standard Webhooks: one signature per key. ``keys`` are ``whsec_…``."""
     content = f"{message_id}.{moment}.".encode() + body
     return " ".join(f"v1,{_make_signature(key, content)}" for key in keys)
 
 
 def list_valid_keys(keys: list[dict[str, Any]]) -> list[str]:
-    """Lists the valid keys, without those that a newer one has replaced long enough ago."""
+    """Lists the valid keys, without replaced ones whose time is over."""
     return [key["key"] for key in keys if key["until"] is None or key["until"] > time.time()]
 
 
@@ -97,7 +109,7 @@ def make_webhook(parameters: dict[str, Any], message: Message) -> Outgoing:
     headers = {"Content-Type": content_type}
     if authorization := parameters.get("authorization"):
         headers["Authorization"] = str(authorization)
-    text, errors = _fill_template(parameters, message)
+    text, errors = _fill_template(parameters, message, is_json="json" in content_type.lower())
     body = orjson.dumps(message.document) if text is None else text.encode()
     details = {"url": MASK, "contentType": content_type, "body": message.document if text is None else text}
     return Outgoing(str(parameters["url"]), {"": body}, headers, details, errors)
@@ -108,7 +120,7 @@ def make_datadog(parameters: dict[str, Any], message: Message) -> Outgoing:
     tags = [f"{tag['type']}:{tag['value']}" for tag in message.tags]
     body = {
         "text": f"%%% \n {message.markdown} \n %%% " if text is None else text,
-        "title": TITLE,
+        "title": f"{settings.INTEGRATION_NAME} notification update",
         "tags": tags,
     }
     if source := parameters.get("sourceTypeName"):
@@ -119,7 +131,7 @@ def make_datadog(parameters: dict[str, Any], message: Message) -> Outgoing:
 
 
 def make_new_relic(parameters: dict[str, Any], message: Message) -> Outgoing:
-    text, errors = _fill_template(parameters, message)
+    text, errors = _fill_template(parameters, message, is_json=True)
     event = message.event
     body = {
         "eventType": "UnleashServiceEvent",
@@ -137,8 +149,10 @@ def make_new_relic(parameters: dict[str, Any], message: Message) -> Outgoing:
     return Outgoing(str(parameters["url"]), {"": content}, headers, details, errors)
 
 
-def _fill_template(parameters: dict[str, Any], message: Message) -> tuple[str | None, list[str]]:
-    """The text of the template, None without one, and what is wrong with it."""
+def _fill_template(
+    parameters: dict[str, Any], message: Message, *, is_json: bool = False
+) -> tuple[str | None, list[str]]:
+    """The text of the template (None without one) and its errors. Values in JSON are escaped for JSON."""
     template = str(parameters.get("bodyTemplate") or "")
     if not template.strip():
         return None, []
@@ -146,9 +160,24 @@ def _fill_template(parameters: dict[str, Any], message: Message) -> tuple[str | 
     text = json.dumps(orjson.dumps(message.document).decode(), ensure_ascii=False)
     context = {"event": message.document, "eventJson": text, "eventMarkdown": message.markdown}
     try:
-        return render(template, context), []
+        made = render(template, context, escape_json) if is_json else render(template, context)
     except TemplateError as error:
         return None, [f"The body template is not valid: {error} The default was sent."]
+    return made, [NOT_JSON] if is_json and not _is_json(made) else []
+
+
+NOT_JSON = (
+    "The body template makes no valid JSON of this event, and was sent as it is. Two braces, as in "
+    '"{{event.createdBy}}", escape a value for JSON; three do not.'
+)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def add_custom_headers(request: Outgoing, text: str) -> None:
@@ -176,3 +205,101 @@ def _is_header(name: str, value: Any) -> bool:
         and bool(name)
         and not set(name) & set(' :\t"(),/;<=>?@[\\]{}')
     )
+
+
+_TAG = re.compile(r"\{\{\{([^{}]*)\}\}\}|\{\{([#^/!&]?)([^{}]*)\}\}")
+
+MAX_PARTS, MAX_LENGTH, MAX_DEPTH = 20_000, 500_000, 20
+"""Limits on the output of a template: texts, values and list items; characters. And on nested sections."""
+
+Node = str | tuple[str, str, Any]  # text, or (kind, name, nodes of a section)
+
+
+class TemplateError(Exception):
+    """A section without an end or a beginning, or output that is too long."""
+
+
+def parse(template: str) -> list[Node]:
+    """Raises TemplateError."""
+    nodes: list[Node] = []
+    stack: list[tuple[str, str, list[Node]]] = [("", "", nodes)]
+    for kind, name in _read_tokens(template):
+        if kind == "text":
+            stack[-1][2].append(name)
+        elif kind in "#^" and kind:
+            stack.append((kind, name, []))
+            if len(stack) > MAX_DEPTH:
+                raise TemplateError(f"More than {MAX_DEPTH} sections are in each other.")
+        elif kind == "/":
+            if len(stack) == 1 or stack[-1][1] != name:
+                raise TemplateError(f"{{{{/{name}}}}} closes no open section.")
+            section = stack.pop()
+            stack[-1][2].append(section)
+        elif kind != "!":
+            stack[-1][2].append((kind, name, None))
+    if len(stack) > 1:
+        raise TemplateError(f"{{{{#{stack[-1][1]}}}}} is not closed.")
+    return nodes
+
+
+def _read_tokens(template: str) -> Iterator[tuple[str, str]]:
+    end = 0
+    for tag in _TAG.finditer(template):
+        yield "text", template[end : tag.start()]
+        raw, kind, name = tag.groups()
+        yield ("&", raw.strip()) if raw is not None else (kind, name.strip())
+        end = tag.end()
+    yield "text", template[end:]
+
+
+def escape_json(text: str) -> str:
+    """The text as it appears inside a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def render(template: str, context: dict[str, Any], escape: Callable[[str], str] = html.escape) -> str:
+    """``{{name}}`` is escaped by ``escape``; ``{{{name}}}`` and ``{{&name}}`` are not. Raises TemplateError."""
+    parts: list[str] = []
+    length = 0
+    for part in _render(parse(template), [context], escape):
+        parts.append(part)
+        length += len(part)
+        if len(parts) > MAX_PARTS or length > MAX_LENGTH:
+            raise TemplateError("It makes too much text: its sections go through long lists.")
+    return "".join(parts)
+
+
+def _render(nodes: list[Node], scopes: list[Any], escape: Callable[[str], str]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, str):
+            yield node
+            continue
+        kind, name, inner = node
+        value = _look_up(name, scopes)
+        if kind == "#" and value not in (None, False, "", []):
+            for item in value if isinstance(value, list) else [value]:
+                yield ""  # counts even if the section is empty
+                yield from _render(inner, [*scopes, item], escape)
+        elif kind == "^" and value in (None, False, "", []):
+            yield from _render(inner, scopes, escape)
+        elif kind in ("", "&"):
+            text = _as_text(value)
+            yield text if kind else escape(text)
+
+
+def _look_up(name: str, scopes: list[Any]) -> Any:
+    if name == ".":
+        return scopes[-1]
+    first, *rest = name.split(".")
+    value = next(
+        (scope[first] for scope in reversed(scopes) if isinstance(scope, dict) and first in scope), None
+    )
+    for part in rest:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

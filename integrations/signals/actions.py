@@ -1,8 +1,10 @@
 """Creates, changes and deletes sources of signals and their rules."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
@@ -15,8 +17,13 @@ from groups.access import Caller
 from groups.permissions import Permission
 from groups.tokens import hash_secret
 from integrations.models import SignalDone, SignalRule, SignalSource
-from integrations.signals.documents import make_rule_document, make_source_document
-from integrations.signals.queries import find_rule, find_source
+from integrations.signals.queries import (
+    find_rule,
+    find_source,
+    list_rules_to_suspend,
+    make_rule_document,
+    make_source_document,
+)
 from integrations.signals.rules import find_rule_problems, find_source_problems
 from projects.access import access_flag
 from projects.models import ProjectEnvironment
@@ -27,30 +34,43 @@ _ACT = ("project", "flag", "environment", "then")
 
 @transactional
 def create_source(name: str, kind: str, *, caller: Caller) -> tuple[SignalSource, str]:
-    """Returns its token too, which cannot be read later. Raises NoAccess, ValidationError."""
+    """Creates a source and returns it with its token, which cannot be read later. Raises NoAccess, ValidationError."""
     caller.check(Permission.CREATE_ADDON)
     check_problems(find_source_problems(name))
     token = _make_token()
-    source = SignalSource.objects.create(name=name, kind=kind, token_hash=hash_secret(token))
-    source.refresh_from_db()  # the database says when
+    source = SignalSource(name=name, kind=kind)
+    _assign_token(source, token, caller)
+    source.save()
+    source.refresh_from_db()  # the database sets the time
     _record(EventType.SIGNAL_SOURCE_CREATED, source, caller, after=make_source_document(source))
     return source, token
 
 
 @transactional
-def replace_token(source_id: int, *, caller: Caller) -> str:
-    """Returns the new one. The one before is refused at once. Raises NotFound, NoAccess."""
+def replace_token(source_id: int, *, caller: Caller) -> tuple[str, list[SignalRule]]:
+    """Returns the new token, and the suspended rules. The previous token stops working at once.
+
+    A rule acts with its author's rights, which the caller could use with the new token. Raises NotFound, NoAccess.
+    """
     source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
     token = _make_token()
-    source.token_hash = hash_secret(token)
-    source.save(update_fields=["token_hash"])
-    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, after={"token": "replaced"})
-    return token
+    _assign_token(source, token, caller)
+    source.save(update_fields=["token_hash", "token_by", "token_by_name"])
+    suspended = list_rules_to_suspend(source, caller)
+    now = timezone.now()
+    source.rules.filter(pk__in=[rule.pk for rule in suspended]).update(
+        suspended_at=now, suspended_by=caller.name
+    )
+    after: Document = {"token": "replaced"}
+    if suspended:
+        after["suspended"] = [rule.name for rule in suspended]
+    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, after=after)
+    return token, suspended
 
 
 @transactional
 def delete_source(source_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """Deletes a source with its rules and what arrived. Raises NotFound, NoAccess, EditConflict."""
+    """Deletes a source with its rules and its received signals. Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.DELETE_ADDON)
     before = make_source_document(source)
     check_expected(expected, before)
@@ -67,7 +87,7 @@ def save_rule(
     expected: Expected = None,
     caller: Caller,
 ) -> SignalRule:
-    """A new rule, or another state of one. It acts with the rights of the caller from now on.
+    """Creates or changes a rule, which acts with the rights of the caller from now on.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
@@ -79,10 +99,11 @@ def save_rule(
     _check_place(values, caller)
     rule = rule or SignalRule(source=source)
     if rule.pk and any(getattr(rule, name) != values[name] for name in _ACT):
-        SignalDone.objects.filter(rule=rule).delete()  # what it does now has not been done
+        SignalDone.objects.filter(rule=rule).delete()  # the changed rule has not acted yet
     for name in _ASSIGNED:
         setattr(rule, name, values[name])
     rule.author = caller.user
+    rule.suspended_at, rule.suspended_by = None, ""
     rule.save()
     after = make_rule_document(rule)
     _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=before, after=after)
@@ -108,7 +129,7 @@ def access_for_update(caller: Caller, source_id: int, permission: Permission) ->
 
 
 def _check_place(values: Mapping[str, Any], caller: Caller) -> None:
-    """The flag is there, and the caller may do what the rule does. Raises NoAccess, ValidationError."""
+    """Checks that the flag exists and that the caller may make the rule's change. Raises NoAccess, ValidationError."""
     project, environment = values["project"], values["environment"]
     try:
         access_flag(caller, project, values["flag"], archived=False)
@@ -128,6 +149,11 @@ def _check_place(values: Mapping[str, Any], caller: Caller) -> None:
     caller.check(needed, project=project, environment=environment)
 
 
+def _assign_token(source: SignalSource, token: str, caller: Caller) -> None:
+    source.token_hash = hash_secret(token)
+    source.token_by, source.token_by_name = caller.user, caller.name if caller.user else ""
+
+
 def _make_token() -> str:
     return f"signal_{secrets.token_urlsafe(32)}"
 
@@ -141,3 +167,19 @@ def _record(
     after: Document | None = None,
 ) -> None:
     record(Event(type=kind, subject=source.name, before=before, after=after), actor=caller)
+
+
+def list_users(kind: str, names: Any) -> Iterable[str]:
+    rules = SignalRule.objects.filter(enabled=True, **{f"{kind}__in": names}).select_related("source")
+    return [f"Rule {rule.name} of {rule.source.name}" for rule in rules]
+
+
+def end(kind: str, names: Any, *, caller: Caller) -> None:
+    rules = SignalRule.objects.filter(enabled=True, **{f"{kind}__in": names})
+    for rule in rules.select_related("source").select_for_update(of=("self",)):
+        before = make_rule_document(rule)
+        rule.enabled = False
+        rule.save(update_fields=["enabled"])
+        after = make_rule_document(rule)
+        kind_of_event = EventType.SIGNAL_SOURCE_UPDATED
+        record(Event(type=kind_of_event, subject=rule.source.name, before=before, after=after), actor=caller)

@@ -1,6 +1,9 @@
 """/api/signals/NAME, where other systems send signals, and /api/admin/signals: their sources and rules."""
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -9,40 +12,133 @@ from rest_framework.views import APIView
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import AuthenticationRequired
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, MapOf
+from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.request_bodies import FreedBodies
 from groups.authentication import ApiRequest, read_credential
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.documents import (
+from integrations.signals.queries import (
+    READERS,
+    find_rule,
+    find_visible_source,
+    list_sources,
     make_rule_document,
     make_signal_document,
     make_source_document,
 )
-from integrations.signals.queries import find_rule, find_source, list_sources
 from integrations.signals.receive import authenticate_source, receive_signal, try_rule
-from integrations.signals.serializers import (
-    NewSourceRecord,
-    ReceivedRecord,
-    SignalBody,
-    SignalList,
-    SignalRuleBody,
-    SignalRuleRecord,
-    SignalTokenRecord,
-    SourceBody,
-    SourceList,
-    SourceRecord,
-    TrialRecord,
-)
+
+
+class SourceBody(Body):
+    name = serializers.CharField(max_length=100, help_text="Part of the URL: `/api/signals/NAME`.")
+    kind = serializers.ChoiceField(SignalSource.Kind.values)
+
+
+class SignalRuleBody(Body):
+    name = serializers.CharField(max_length=100)
+    match = MapOf(
+        child=serializers.CharField(max_length=500),
+        help_text="Values by path, such as `labels.severity`. `*` is any. A signal must have all of them.",
+    )
+    project = serializers.CharField(max_length=MAX_NAME_LENGTH)
+    flag = serializers.CharField(max_length=MAX_NAME_LENGTH)
+    environment = serializers.CharField(max_length=MAX_NAME_LENGTH)
+    then = serializers.ChoiceField(SignalRule.Action.values)
+    enabled = serializers.BooleanField(required=False, default=False)
+
+
+class SignalBody(Body):
+    """An object: Alertmanager's own, or any other. Its members are not limited."""
+
+    alerts = serializers.JSONField(
+        required=False, help_text="Of Alertmanager: `status`, `labels`, `annotations`."
+    )
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        super().to_internal_value(data)
+        return dict(data)
+
+
+class SuspensionRecord(serializers.Serializer):
+    since = serializers.DateTimeField()
+    by = serializers.CharField(help_text="The one who replaced the token of the source.")
+
+
+class SignalRuleRecord(SignalRuleBody):
+    id = serializers.IntegerField()
+    suspended = SuspensionRecord(
+        allow_null=True,
+        help_text="Since when the rule does nothing, until its author or an admin saves it again.",
+    )
+
+
+class SourceRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    createdAt = serializers.DateTimeField()
+    rules = SignalRuleRecord(many=True)
+
+
+class NewSourceRecord(SourceRecord):
+    token = serializers.CharField(help_text="`signal_…`. It is not shown again.")
+
+
+class SourceList(serializers.Serializer):
+    sources = SourceRecord(many=True)
+
+
+class SignalTokenRecord(serializers.Serializer):
+    token = serializers.CharField(help_text="It is not shown again. The one before is refused from now on.")
+    suspendedRules = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="The names of rules that do nothing until they are saved again.",
+    )
+
+
+class TriedItem(serializers.Serializer):
+    item = serializers.IntegerField(help_text="Which alert that is firing, from 1.")
+    meets = serializers.BooleanField(help_text="Whether the rule would act.")
+    summary = serializers.CharField()
+
+
+class TrialRecord(serializers.Serializer):
+    items = TriedItem(many=True)
+
+
+class ResultRecord(serializers.Serializer):
+    rule = serializers.CharField()
+    flag = serializers.CharField()
+    environment = serializers.CharField()
+    result = serializers.CharField(
+        help_text="turnedOff, wasOff, paused, noRunningPlan, noted, repeated or refused."
+    )
+    why = serializers.CharField(required=False)
+
+
+class ReceivedRecord(serializers.Serializer):
+    results = ResultRecord(many=True)
+
+
+class SignalRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    receivedAt = serializers.DateTimeField()
+    body = serializers.JSONField()
+    results = ResultRecord(many=True)
+
+
+class SignalList(serializers.Serializer):
+    signals = SignalRecord(many=True)
+
 
 MAX_LISTED = 100
-ANY_OF_INTEGRATIONS = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
 
 
 class SignalView(FreedBodies, APIView):
-    """Accepts the token of the source only, before the body is read."""
+    """Accepts only the token of the source, before the body is read."""
 
     tags = ("Signals",)
     authentication_classes = ()
@@ -57,9 +153,9 @@ class SignalView(FreedBodies, APIView):
 
     @extend_schema(operation_id="sendSignal", request=SignalBody, responses={202: ReceivedRecord})
     def post(self, request: Request, source: str) -> Response:
-        """Send a signal: any JSON object, or what Alertmanager sends. Needs the token of the source.
+        """Send a signal: any JSON object, or Alertmanager's own. Needs the token of the source.
 
-        The answer says what the rules did that it meets. What has the same `id`, or is the same alert, acts once.
+        The answer lists the effects of the matching rules. Signals with the same `id`, or of the same alert, act once.
         """
         body = SignalBody(data=request.data)
         body.is_valid(raise_exception=True)
@@ -71,8 +167,8 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
     tags = ("Signals",)
     lookup_url_kwarg = "source_id"
     permissions = {
-        "list": ANY_OF_INTEGRATIONS,
-        "retrieve": ANY_OF_INTEGRATIONS,
+        "list": READERS,
+        "retrieve": READERS,
         "received": Permission.UPDATE_ADDON,
         "create": Permission.CREATE_ADDON,
         "destroy": Permission.DELETE_ADDON,
@@ -82,7 +178,7 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
 
     def authorize(self, source_id: str | None = None) -> None:
         if source_id is not None:
-            self.source = find_source(path_id(source_id, "Source"))
+            self.source = find_visible_source(self.caller, path_id(source_id, "Source"))
         self.check_permission()
 
     def get_current_document(self) -> Document:
@@ -108,15 +204,21 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="deleteSignalSource", responses={200: None})
     def destroy(self, request: ApiRequest, source_id: str) -> Response:
-        """Delete a source of signals, its rules, and the list of what it sent."""
+        """Delete a source of signals, its rules, and its received signals."""
         actions.delete_source(self.source.pk, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="replaceSignalToken", request=None, responses={201: SignalTokenRecord})
     @action(detail=True, methods=["post"])
     def token(self, request: ApiRequest, source_id: str) -> Response:
-        """Replace the token of a source. The one before is refused at once."""
-        return Response({"token": actions.replace_token(self.source.pk, caller=self.caller)}, status=201)
+        """Replace the token of a source. The one before is refused at once.
+
+        Rules that others have saved are suspended, unless an admin replaces the token: they do nothing until they are
+        saved again.
+        """
+        token, suspended = actions.replace_token(self.source.pk, caller=self.caller)
+        names = [rule.name for rule in suspended]
+        return Response({"token": token, "suspendedRules": names}, status=201)
 
     @extend_schema(operation_id="getReceivedSignals", responses={200: SignalList})
     @action(detail=True)
@@ -130,7 +232,7 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
     tags = ("Signals",)
     lookup_url_kwarg = "rule_id"
     permissions = {
-        "retrieve": ANY_OF_INTEGRATIONS,
+        "retrieve": READERS,
         "create": Permission.UPDATE_ADDON,
         "update": Permission.UPDATE_ADDON,
         "destroy": Permission.UPDATE_ADDON,
@@ -140,7 +242,7 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
     rule: SignalRule
 
     def authorize(self, source_id: str, rule_id: str | None = None) -> None:
-        self.source = find_source(path_id(source_id, "Source"))
+        self.source = find_visible_source(self.caller, path_id(source_id, "Source"))
         if rule_id is not None:
             self.rule = find_rule(self.source, path_id(rule_id, "Rule"))
         self.check_permission()
@@ -150,7 +252,7 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="createSignalRule", request=SignalRuleBody, responses={201: SignalRuleRecord})
     def create(self, request: ApiRequest, source_id: str) -> Response:
-        """Create a rule: what a signal with these values does to a flag, with your rights."""
+        """Create a rule: the effect on a flag of a signal with these values, with your rights."""
         rule = actions.save_rule(self.source.pk, self.validated(SignalRuleBody), caller=self.caller)
         return Response(make_rule_document(rule), status=201)
 

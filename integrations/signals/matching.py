@@ -21,7 +21,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that a signal says. Items with the same ``key`` are the same one, repeated; "" is never repeated."""
+    """One statement of a signal. Items with the same ``key`` are repetitions; "" marks a unique one."""
 
     document: Document
     key: str
@@ -33,7 +33,7 @@ class Item:
 
 
 def read_items(kind: str, body: Document) -> list[Item]:
-    """Reads each firing alert of Alertmanager, otherwise the body itself. Raises ValueError naming what is wrong."""
+    """Reads each firing alert of Alertmanager, or the body itself. Raises ValueError with the problem."""
     if kind != "alertmanager":
         return [Item(body, look_up(body, "id"))]
     alerts = body.get("alerts")
@@ -57,7 +57,7 @@ def meets(match: Mapping[str, str], document: Document) -> bool:
 
 
 def look_up(document: Any, path: str) -> str:
-    """The text at a path like ``labels.severity``. Names may have dots themselves. "" if nothing is there."""
+    """The text at a path like ``labels.severity``; "" if there is none. Names may contain dots."""
     if not isinstance(document, Mapping):
         return ""
     if path in document:

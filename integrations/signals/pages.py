@@ -1,26 +1,98 @@
-"""/signals/: sources of signals, their tokens, and what arrived."""
+"""/signals/: sources of signals, their tokens, and received signals."""
 
 from typing import Any
 
+import orjson
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.document import Document
+from flagadmin.core.errors import AppError
+from flagadmin.core.lists.pages import Column, Filter, add_problems
 from flagadmin.core.wording import pluralize
-from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, FormPage, ListPage
+from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
-from integrations.models import SignalSource
+from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.forms import SourceForm
-from integrations.signals.queries import find_source, list_sources
+from integrations.signals.holders import list_deaf_safeguards
+from integrations.signals.queries import (
+    READERS,
+    find_rule,
+    find_source,
+    find_visible_source,
+    list_rules_to_suspend,
+    list_sources,
+    make_rule_document,
+)
+from integrations.signals.receive import try_rule
+from projects.models import Environment, Project
+
+_CODE = {"spellcheck": "false", "autocomplete": "off"}
+MAX_EXAMPLE = 100_000  # characters
+
+
+class SourceForm(forms.Form):
+    name = forms.CharField(max_length=100, help_text="Part of the URL: lower-case letters, digits, - and _.")
+    kind = forms.ChoiceField(label="It sends", choices=SignalSource.Kind.choices)
+
+
+class MatchField(forms.CharField):
+    """A condition a line: ``labels.severity = critical``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=10_000, widget=forms.Textarea({**_CODE, "rows": 4}), **kwargs)
+
+    def clean(self, value: Any) -> dict[str, str]:
+        lines = [line for line in super().clean(value).splitlines() if line.strip()]
+        pairs = [line.partition("=") for line in lines]
+        if not all(equals and text.strip() for _, equals, text in pairs):
+            raise forms.ValidationError("Each line must be a path, = and a value: labels.severity = critical")
+        return {path.strip(): text.strip() for path, _, text in pairs}
+
+
+class RuleForm(forms.Form):
+    name = forms.CharField(max_length=100)
+    match = MatchField(
+        label="A signal must have",
+        help_text="A path and a value in each line: labels.severity = critical. * is any value.",
+    )
+    project = forms.CharField(max_length=255, widget=forms.TextInput({**_CODE, "list": "projects"}))
+    flag = forms.CharField(max_length=255, widget=forms.TextInput(_CODE))
+    environment = forms.CharField(max_length=255, widget=forms.TextInput({**_CODE, "list": "environments"}))
+    then = forms.ChoiceField(label="Then", choices=SignalRule.Action.choices)
+    enabled = forms.BooleanField(required=False, help_text="Try the rule with an example first.")
+
+
+class TrialForm(forms.Form):
+    example = forms.CharField(
+        max_length=MAX_EXAMPLE,
+        help_text="JSON, as the source sends it.",
+        widget=forms.Textarea({**_CODE, "rows": 14}),
+    )
+
+    def clean_example(self) -> dict[str, Any]:
+        try:
+            body = orjson.loads(self.cleaned_data["example"])
+        except orjson.JSONDecodeError as error:
+            raise forms.ValidationError(f"Invalid JSON: {error}.") from None
+        if not isinstance(body, dict):
+            raise forms.ValidationError("It must be a JSON object.")
+        return body
+
+
+def write_match(match: dict[str, str]) -> str:
+    return "\n".join(f"{path} = {value}" for path, value in match.items())
+
 
 SIGNALS = ("Signals", reverse_lazy("signals"))
 API = "/api/admin/signals"
 MAX_SHOWN = 20
-READERS = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
 
 
 class SignalsPage(ListPage):
@@ -79,8 +151,7 @@ class SourcePage(ConsolePage):
     api_call = f"GET {API}/{{source_id}}"
 
     def find(self) -> None:
-        self.caller.check_any(READERS)
-        self.source = find_source(self.kwargs["source_id"])
+        self.source = find_visible_source(self.caller, self.kwargs["source_id"])
 
     def get_title(self) -> str:
         return self.source.name
@@ -94,6 +165,7 @@ class SourcePage(ConsolePage):
             signals=self.source.signals.all()[:MAX_SHOWN] if may_edit else (),
             may_edit=may_edit,
             may_delete=self.caller.can(Permission.DELETE_ADDON),
+            deaf=list_deaf_safeguards(self.caller) if sends_alerts(self.source) else (),
             **kwargs,
         )
 
@@ -109,7 +181,7 @@ class NewToken(ShowsSecretOnce, FormPage):
         self.source = find_source(self.kwargs["source_id"])
 
     def submit(self, form: Any) -> str:
-        token = actions.replace_token(self.kwargs["source_id"], caller=self.caller)
+        token, _ = actions.replace_token(self.source.pk, caller=self.caller)
         self.created = {"secret": token, "back": self.url()}
         return self.url()
 
@@ -120,6 +192,9 @@ class NewToken(ShowsSecretOnce, FormPage):
         return (SIGNALS, (find_source(self.kwargs["source_id"]).name, self.url()))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        if "secret" not in kwargs:
+            kwargs["suspends"] = list_rules_to_suspend(self.source, self.caller)
+            kwargs["deafens"] = sends_alerts(self.source) and not self.caller.is_admin
         return super().get_context_data(
             **{"button": "Create token", "cancel": self.url(), "replaces": True, **kwargs}
         )
@@ -149,6 +224,10 @@ class DeleteSource(ConfirmPage):
         return "Deleted the source.", str(SIGNALS[1])
 
 
+def sends_alerts(source: SignalSource) -> bool:
+    return source.kind == SignalSource.Kind.ALERTMANAGER
+
+
 def make_source_url(source: SignalSource) -> str:
     return reverse("signal-source", args=[source.pk])
 
@@ -156,3 +235,145 @@ def make_source_url(source: SignalSource) -> str:
 def say_saved(page: ConsolePage, name: str, *, enabled: bool) -> None:
     state = "It is on." if enabled else "It is off. Try it, then enable it."
     messages.success(page.request, f"Saved rule {name}. {state}")
+
+
+MAX_OFFERED = 200  # in a list; other names can be typed
+EXAMPLE = {"name": "Checkout fails", "match": {"labels.alertname": "CheckoutErrors"}, "project": "shop"}
+
+
+class RulePage(FormPage):
+    """A page of a source's rule. ``rule`` is None for a new one."""
+
+    source: SignalSource
+    rule: SignalRule | None = None
+
+    def find(self) -> None:
+        self.caller.check(Permission.UPDATE_ADDON)
+        self.source = find_source(self.kwargs["source_id"])
+        if "rule_id" in self.kwargs:
+            self.rule = find_rule(self.source, self.kwargs["rule_id"])
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (SIGNALS, (self.source.name, make_source_url(self.source)))
+
+    @property
+    def api_path(self) -> str:
+        rules = f"{API}/{self.source.pk}/rules"
+        return f"{rules}/{self.rule.pk}" if self.rule else rules
+
+
+class NewRule(RulePage):
+    template_name = "signals/rule.html"
+    form_class: Any = RuleForm
+    api_call = "POST {page.api_path}"
+    api_example = EXAMPLE
+
+    def submit(self, form: Any) -> str:
+        return self.say(actions.save_rule(self.source.pk, form.cleaned_data, caller=self.caller))
+
+    def say(self, rule: SignalRule) -> str:
+        say_saved(self, rule.name, enabled=rule.enabled)
+        return reverse("signal-rule-try", args=[self.source.pk, rule.pk])
+
+    def get_title(self) -> str:
+        return f"New rule for {self.source.name}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        defaults = {
+            "button": "Save rule",
+            "cancel": make_source_url(self.source),
+            "rule": self.rule,
+            "source": self.source,
+            "projects": Project.objects.active().readable_by(self.caller).order_by("pk")[:MAX_OFFERED],
+            "environments": Environment.objects.all()[:MAX_OFFERED],
+        }
+        return super().get_context_data(**{**defaults, **kwargs})
+
+
+class EditRule(EditPage, NewRule):
+    rule: SignalRule
+    api_call = "PUT {page.api_path}"
+
+    def get_events(self) -> QuerySet[AuditEvent]:
+        changes = AuditEvent.objects.filter(type=EventType.SIGNAL_SOURCE_UPDATED, subject=self.source.name)
+        return changes.filter(after__id=self.rule.pk)
+
+    def get_current_document(self) -> Document:
+        return make_rule_document(self.rule)
+
+    def get_initial(self) -> dict[str, Any]:
+        return make_rule_document(self.rule) | {"match": write_match(self.rule.match)}
+
+    def submit(self, form: Any) -> str:
+        expected = self.version.expected
+        return self.say(
+            actions.save_rule(
+                self.source.pk,
+                form.cleaned_data,
+                rule_id=self.rule.pk,
+                expected=expected,
+                caller=self.caller,
+            )
+        )
+
+    def get_title(self) -> str:
+        return f"Rule {self.rule.name}"
+
+
+class TryRule(RulePage):
+    """Shows the outcome on the page itself, without changing anything."""
+
+    template_name = "signals/trial.html"
+    form_class = TrialForm
+    api_call = "POST {page.api_path}/try"
+    api_example = {"summary": "Checkout fails"}
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.prepare()
+        form = self.get_form()
+        items = None
+        if form.is_valid():
+            assert self.rule is not None
+            try:
+                items = try_rule(self.rule, form.cleaned_data["example"])
+            except AppError as error:
+                add_problems(form, error, fields={"alerts": "example"})
+        status = 200 if items is not None else 400
+        return self.render_to_response(self.get_context_data(form=form, items=items), status=status)
+
+    def get_title(self) -> str:
+        assert self.rule is not None
+        return f"Try {self.rule.name}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        defaults = {
+            "button": "Try it",
+            "cancel": make_source_url(self.source),
+            "rule": self.rule,
+            "source": self.source,
+        }
+        return super().get_context_data(**{**defaults, **kwargs})
+
+
+class DeleteRule(ConfirmPage):
+    api_call = f"DELETE {API}/{{source_id}}/rules/{{rule_id}}"
+
+    def plan(self) -> dict[str, Any]:
+        self.caller.check(Permission.UPDATE_ADDON)
+        self.source = find_source(self.kwargs["source_id"])
+        rule = find_rule(self.source, self.kwargs["rule_id"])
+        return {
+            "title": f"Delete rule {rule.name}",
+            "lead": "",
+            "removed_items": [f"the rule {rule.name}"],
+            "button": f"Delete rule {rule.name}",
+            "cancel": make_source_url(self.source),
+        }
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (SIGNALS, (self.source.name, make_source_url(self.source)))
+
+    def act(self) -> tuple[str, str]:
+        source_id = self.kwargs["source_id"]
+        actions.delete_rule(source_id, self.kwargs["rule_id"], caller=self.caller)
+        return "Deleted the rule.", reverse("signal-source", args=[source_id])

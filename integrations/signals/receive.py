@@ -1,4 +1,4 @@
-"""Takes a signal, and does what the rules that it meets say, each with the rights of whoever saved the rule."""
+"""Receives a signal, and applies the matching rules, each with the rights of the user who saved it last."""
 
 import hmac
 import logging
@@ -23,11 +23,12 @@ from flagadmin.core.errors import (
     TooManyRequests,
     ValidationError,
 )
-from flagadmin.core.installation.maintenance import check_writable
+from flagadmin.core.installation.state import check_writable
 from groups.access import Caller
 from groups.permissions import Permission
 from groups.tokens import hash_secret
 from integrations.models import Signal, SignalDone, SignalRule, SignalSource
+from integrations.signals.holders import find_holder
 from integrations.signals.matching import Item, look_up, meets, read_items
 from projects.access import access_flag_for_update
 from projects.flags.environments.actions import disable_flag
@@ -40,14 +41,14 @@ from releases.safeguards.actions import note_alert
 log = logging.getLogger("flagadmin.integrations")
 
 MAX_SIGNALS = 60  # of a source in a minute
-MAX_KEPT = 100  # signals of a source: what is listed
+MAX_KEPT = 100  # listed signals of a source
 MAX_KEY = 300
 KEPT = timedelta(days=30)
 Result = dict[str, Any]
 
 
 class Repeated(Exception):
-    """The rule has acted for this already."""
+    """The rule has already acted on this."""
 
 
 def authenticate_source(name: str, token: str) -> SignalSource:
@@ -67,7 +68,7 @@ def receive_signal(source: SignalSource, body: Mapping[str, Any]) -> Signal:
         raise ValidationError.at("alerts", str(error)) from None
     signal = _store(source, body)
     if source.kind == SignalSource.Kind.ALERTMANAGER:
-        _tell_safeguards(body["alerts"])
+        _tell_safeguards(body["alerts"], find_holder(source))
     rules = source.rules.filter(enabled=True).select_related("author", "source")
     for rule in rules:
         for item in items:
@@ -77,18 +78,18 @@ def receive_signal(source: SignalSource, body: Mapping[str, Any]) -> Signal:
     return signal
 
 
-def _tell_safeguards(alerts: Sequence[Mapping[str, Any]]) -> None:
-    """Tells the safeguards of release plans that wait for an alert, also that it is over."""
+def _tell_safeguards(alerts: Sequence[Mapping[str, Any]], holder: Caller) -> None:
+    """Reports alerts, and their end, to the safeguards that wait for them and that the holder may breach."""
     for alert in alerts:
         name = look_up(alert, "labels.alertname")
         labels = alert.get("labels")
         if name and isinstance(labels, Mapping):
             texts = {key: value for key, value in labels.items() if isinstance(value, str)}
-            note_alert(name, texts, fires=alert.get("status", "firing") == "firing")
+            note_alert(name, texts, fires=alert.get("status", "firing") == "firing", caller=holder)
 
 
 def try_rule(rule: SignalRule, body: Mapping[str, Any]) -> list[Result]:
-    """Tries what an example would do: nothing is changed. Raises ValidationError."""
+    """Shows the effect of an example without changing anything. Raises ValidationError."""
     try:
         items = read_items(rule.source.kind, body)
     except ValueError as error:
@@ -116,8 +117,12 @@ def _store(source: SignalSource, body: Mapping[str, Any]) -> Signal:
 
 
 def _apply(rule: SignalRule, item: Item) -> Result:
-    """Applies the rule and returns what it did. A rule that cannot act does not keep others from acting."""
+    """Applies the rule and returns the result. A failing rule does not keep others from acting."""
     result = {"rule": rule.name, "flag": rule.flag, "environment": rule.environment}
+    if rule.suspended_at is not None:
+        who = f"{rule.suspended_by} has replaced the token of this source."
+        why = f"{who} Its author or an admin must save the rule again."
+        return result | {"result": "refused", "why": why}
     if rule.author is None or not rule.author.is_active:
         what = "deactivated" if rule.author else "deleted"
         why = f"The account that saved this rule was {what}. Save the rule again."
@@ -125,11 +130,11 @@ def _apply(rule: SignalRule, item: Item) -> Result:
     caller = Caller(user=rule.author)
     comment = f"Signal of {rule.source.name}: {item.summary or rule.name}"
     try:
-        # Around the action: what changes need is checked at its end.
+        # Around the action, whose checks run at its end.
         with changing(comment=tidy_comment(comment), skip_by=caller, override_by=caller):
             return result | {"result": _act(rule, item, caller)}
     except Repeated:
-        # Is remembered for as long as it is repeated, and a month.
+        # Remembered for as long as it repeats, and a month.
         SignalDone.objects.filter(rule=rule, key=_fit_key(item.key)).update(at=timezone.now())
         return result | {"result": "repeated"}
     except MaintenanceMode:
@@ -140,7 +145,7 @@ def _apply(rule: SignalRule, item: Item) -> Result:
 
 @transactional
 def _act(rule: SignalRule, item: Item, caller: Caller) -> str:
-    """All or nothing: what is noted as done has been done. Raises AppError, Refusal, Repeated."""
+    """All or nothing, so that only completed actions are recorded. Raises AppError, Refusal, Repeated."""
     with transaction.atomic():
         if item.key:
             _, is_new = SignalDone.objects.get_or_create(rule=rule, key=_fit_key(item.key))
@@ -152,7 +157,7 @@ def _act(rule: SignalRule, item: Item, caller: Caller) -> str:
 
 
 def _fit_key(key: str) -> str:
-    """The key as its column holds it: a long one by its digest, which no other has."""
+    """The key as its column stores it: a long one as its digest."""
     return key if len(key) <= MAX_KEY else sha256(key.encode()).hexdigest()
 
 
@@ -183,7 +188,7 @@ _DO = {
 
 
 def _note(rule: SignalRule, item: Item, caller: Caller) -> None:
-    """An event of the flag, which its page shows. Raises NotFound, NoAccess."""
+    """Records an event of the flag, for its page. Raises NotFound, NoAccess."""
     access_flag_for_update(caller, rule.project, rule.flag, None)
     event = Event(
         type=EventType.SIGNAL_RECEIVED,

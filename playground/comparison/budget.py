@@ -1,4 +1,4 @@
-"""Limits how much one comparison may compute."""
+"""Limits the computation of one comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flagadmin.core.errors import ValidationError
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of one comparison. ``results`` are flags times contexts, ``advice`` says how to ask for less."""
+    """Limits of one comparison. ``results`` are flags times contexts, ``advice`` suggests how to reduce them."""
 
     results: int = 1_000_000
     seconds: float = 20
@@ -26,7 +26,7 @@ class Budget:
             )
 
     def spend(self, names: Sequence[str]) -> Iterator[str]:
-        """The names, as long as there is time: rules can be made that take long. Raises ValidationError."""
+        """Yields the names while there is time left: some rules can take long. Raises ValidationError."""
         start = monotonic()
         for done, name in enumerate(names):
             if monotonic() - start > self.seconds:

@@ -1,4 +1,4 @@
-"""Compares two states over the contexts of a table: how many get a different result, which, and why."""
+"""Compares two states over the contexts of a table: the number, kind and reasons of different results."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ MISSING = "The flag does not exist, or is archived"
 
 
 class Change(Enum):
-    """The effect of another state on a flag for a context. The first five give an application another result."""
+    """The effect of another state on a flag for a context. The first five change an application's result."""
 
     OFF_TO_ON = "offToOn"
     ON_TO_OFF = "onToOff"
     VARIANT = "variant"
     PAYLOAD = "payload"
-    """The same variant carries something else."""
+    """The same variant has another payload."""
     SHARE = "share"
     """The result is random in at least one state, and its shares differ."""
     UNKNOWN = "unknown"
-    """Only an SDK can tell the result in at least one state, and the flag is not the same in both."""
+    """Only an SDK can tell the result in at least one state, and the flag differs between the states."""
     NONE = "unchanged"
 
     @property
     def words(self) -> str:
-        """Says it after a number of users: ``200 off → on``."""
+        """The wording after a number of users: ``200 off → on``."""
         return _WORDS[self]
 
 
@@ -72,12 +72,12 @@ class FlagComparison:
 
     @property
     def changed(self) -> int:
-        """The number of contexts that certainly get something different."""
+        """The number of contexts whose result certainly changes."""
         return sum(map(self.count, CHANGES))
 
     @property
     def before(self) -> dict[Answer, Fraction]:
-        """The number of contexts that get each answer. A context with a random result counts with its shares."""
+        """The number of contexts with each answer. A context with a random result counts with its shares."""
         return _count_answers(self.pairs, 0)
 
     @property
@@ -101,7 +101,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A context that gets a different result. `position` is its place among the contexts."""
+    """A context whose result changes. `position` is its place among the contexts."""
 
     flag: str
     position: int
@@ -131,7 +131,7 @@ class Comparison:
         return self._after.snapshot
 
     def list_differing(self) -> list[str]:
-        """The flags that are not the same in both states, with their parents and segments."""
+        """The flags that differ between the states, including their parents and segments."""
         return [name for name in self.names() if not self.is_same(name)]
 
     def project(self, name: str) -> str:
@@ -139,7 +139,7 @@ class Comparison:
         return flag.project if flag else ""
 
     def flag(self, name: str) -> FlagComparison:
-        """Compares one flag. One that a state does not have is off there."""
+        """Compares one flag. A missing flag counts as off."""
         before, after = self._before.results(name), self._after.results(name)
         same = self.is_same(name)
         contexts: dict[Change, Mask] = defaultdict(int)
@@ -152,11 +152,11 @@ class Comparison:
         return FlagComparison(name, dict(contexts), pairs)
 
     def is_same(self, name: str) -> bool:
-        """Whether the flag is the same in both states, with its parents and segments."""
+        """Whether the flag, with its parents and segments, is the same in both states."""
         return self._parts(self._before, name) == self._parts(self._after, name)
 
     def _parts(self, state: StateResults, name: str) -> list[object]:
-        """Lists what the result depends on: the digests of documents, or objects that both states share."""
+        """Lists everything that affects the result: digests of documents, or objects that both states share."""
         flag = state.flag(name)
         flags = [flag] if flag is None else [flag, *(state.flag(parent.name) for parent in flag.parents)]
         segments = state.snapshot.segments
@@ -202,7 +202,7 @@ class FlagReasons:
         self._name = name
 
     def of(self, context: Context) -> str:
-        # A drawn bucket is the first, so that a random result gets the reason for which it can be on.
+        # A drawn bucket is the first, so that a random result gets the reason why it can be on.
         evaluation = Evaluation(self._snapshot, context, lambda: 0.0)
         if self._name not in self._snapshot.positions:
             return MISSING

@@ -1,4 +1,4 @@
-"""Edge cases: contexts generated from the rules of flags, the same every time."""
+"""Edge cases: contexts generated deterministically from the rules of flags."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from projects.definitions import Definitions
 Texts = dict[str, str]
 NOTHING: Mapping[str, str] = {}
 MAX_VALUES = 31
-"""Values of a field that are combined with those of every other field: a prime, see `_pair_values`."""
+"""Values of a field to combine with those of every other field: a prime, see `_pair_values`."""
 
 
 class Rules:
-    """The rules of flags in some states, and what they ask of each field."""
+    """The rules of flags in some states, and their conditions on each field."""
 
     def __init__(self, states: Iterable[Definitions]) -> None:
         self.by_flag: dict[str, list[StrategyRules]] = {}
@@ -34,7 +34,7 @@ class Rules:
                 self.values.setdefault(field, {None: None})[value] = None
 
     def list_goals(self) -> Iterator[StrategyRules]:
-        """Yields for each strategy the rules that let it pass, together with a strategy of each parent."""
+        """Yields, for each strategy, its rules together with those of one strategy of each parent."""
         for name, strategies in self.by_flag.items():
             above = [self.by_flag[parent] for parent in self.parents[name] if parent in self.by_flag]
             for strategy in strategies:
@@ -46,7 +46,7 @@ class Rules:
 
 
 def _meet(goal: StrategyRules) -> Texts:
-    """Values with which the rules of a strategy hold together, as far as there are any."""
+    """Values that meet all rules of a strategy together, as far as there are any."""
     texts: Texts = {}
     for field, rules in _group_by_field(goal).items():
         named = dict.fromkeys(value for rule in rules for value in rule.values)
@@ -67,8 +67,9 @@ def _group_by_field(goal: StrategyRules) -> dict[str, list[Rule]]:
 def generate_contexts(
     states: Iterable[Definitions] | Rules, *, now: PointInTime, limit: int, fixed: Mapping[str, str] = NOTHING
 ) -> list[Context]:
-    """Contexts that meet and miss every rule of the flags: each value with all else that a strategy needs, and all
-    pairs of values of two fields. All have the ``fixed`` values."""
+    """Contexts that meet and miss every rule of the flags: each value with everything else that a strategy needs, and
+    all pairs of values of two fields. All have the ``fixed`` values.
+    """
     rules = states if isinstance(states, Rules) else Rules(states)
     made_texts: dict[tuple[tuple[str, str], ...], Texts] = {}
     for values in islice(chain([{}], _meet_one_by_one(rules), _pair_values(rules)), 20 * limit):
@@ -81,7 +82,7 @@ def generate_contexts(
 
 
 def make_context(texts: Texts, now: str) -> Context:
-    if texts.get("currentTime") == "":  # as good as none
+    if texts.get("currentTime") == "":  # equivalent to a missing one
         texts = _replace_value(texts, "currentTime", None)
     return Context.of_texts(texts, now=now)
 
@@ -91,7 +92,7 @@ def _pick_first(strategies: Sequence[StrategyRules]) -> StrategyRules:
 
 
 def _meet_one_by_one(rules: Rules) -> Iterator[Texts]:
-    """Yields texts that let each strategy pass, and the same texts with every other value that it names."""
+    """Yields texts that let each strategy pass, and variations with each other value in its rules."""
     for goal in rules.list_goals():
         met = _meet(goal)
         yield met
@@ -114,7 +115,7 @@ def _pair_values(rules: Rules) -> Iterator[Texts]:
     """Every pair of values of two fields at least once.
 
     An orthogonal array: in row (i, j) the field k has the value i + k j modulo a prime p. Two rows that agree in two
-    fields are the same, so p² rows hold every pair of up to p fields with up to p values.
+    fields are equal, so p² rows contain every pair of up to p fields with up to p values.
     """
     fields = [(field, list(values)[:MAX_VALUES]) for field, values in rules.values.items()][:MAX_VALUES]
     if len(fields) < 2:

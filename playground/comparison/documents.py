@@ -1,4 +1,4 @@
-"""Comparisons as the API answers them."""
+"""Comparisons in the API's format."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -13,9 +13,9 @@ from playground.engine.outcomes import State
 from playground.models import SavedContext
 
 EXAMPLES = 20
-"""In an answer, unless the request says."""
+"""The default number of examples in an answer."""
 MAX_VALUE = 1_000
-"""Characters of a payload's value in an answer. There are many payloads in one."""
+"""Characters of a payload's value in an answer, which contains many payloads."""
 
 Counts = dict[str, int]
 """Results by `Change`."""
@@ -27,7 +27,7 @@ class PayloadDocument(TypedDict):
 
 
 class AnswerDocument(TypedDict):
-    """The result that an application gets. The value of a long payload is cut."""
+    """The result that an application gets. The value of a long payload is truncated."""
 
     isEnabled: bool | Literal["unknown"]
     variant: str | None
@@ -74,7 +74,7 @@ class ComparisonDocument(TypedDict):
 def make_comparison_document(
     who: WhoChanges, *, saved: Sequence[SavedContext] = (), limit: int = EXAMPLES
 ) -> ComparisonDocument:
-    """``saved`` are the first of the contexts, ``limit`` is how many examples there are at most."""
+    """``saved`` are the first of the contexts, ``limit`` is the maximum number of examples."""
     counts = who.counts
     examples = ((example, flag) for flag in who.flags for example in who.examples(flag, limit=limit))
     return {

@@ -1,7 +1,8 @@
-"""A draft in the body of a request, read as saving it would store it, and refused where saving it would be refused."""
+"""A draft in a request body, interpreted and validated exactly as if it were saved."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from rest_framework import serializers
@@ -30,11 +31,12 @@ from projects.flags.serializers import ParentRecord, VariantBody
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.serializers import StrictSerializer
+from projects.states import has_enabled
 from projects.strategies.check import check_number_of_strategies
 from projects.strategies.constraint_rules import constraints_problems, make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
-from projects.strategies.known_names import KnownNames, load_known_names, read_legal_values
-from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
+from projects.strategies.known_names import read_legal_values
+from projects.strategies.rules import StrategyDefaults, StrategyPlanner, merge_strategy
 from projects.strategies.serializers import StrategyChanges
 from projects.strategies.variant_rules import make_variants, variants_problems
 
@@ -73,7 +75,7 @@ class DraftBody(StrictSerializer):
 
 @dataclass(frozen=True)
 class DraftState(State):
-    """The state that saving a draft would store. ``body`` is a draft that has yet to be read."""
+    """The state after saving a draft. ``body`` is the draft before it is read."""
 
     draft: Draft = field(default_factory=Draft)
     body: Mapping[str, Any] | None = None
@@ -105,9 +107,9 @@ class DraftState(State):
 
 
 class DraftReader:
-    """Reads the draft of a state, whose member of the body is `path`, with the functions that saving uses.
+    """Reads the draft of a state, whose member of the body is `path`, with the functions used for saving.
 
-    Whatever it contains must be possible for somebody with every permission: a reader may ask what an edit would do.
+    Its content must be possible for a user with every permission: readers may try an edit.
     """
 
     def __init__(self, environment: str, path: str, projects: Mapping[str, int]) -> None:
@@ -117,10 +119,10 @@ class DraftReader:
         self.projects = projects
         self.limits = Limits.from_settings()
         self.problems: list[Problem] = []
-        self.known_names: KnownNames | None = None
+        self.find_planner = cache(StrategyPlanner)
 
     def read(self, body: Mapping[str, Any]) -> Draft:
-        """Raises ValidationError with everything that prevents saving."""
+        """Reads a draft. Raises ValidationError with everything that would prevent saving it."""
         draft = Draft(segments=self._read_segments(body.get("segments") or []))
         name = body.get("flag")
         if name is not None:
@@ -177,11 +179,11 @@ class DraftReader:
     def _switch(
         self, flag: Flag, project_environment: ProjectEnvironment, strategies: list[StrategyDefinition]
     ) -> StrategyDefinition:
-        """The strategy that turning the flag on adds if none of these is enabled."""
+        """The strategy added by turning the flag on if none of these is enabled."""
         path = f"{self.path}.enabled"
         document, problems = self._plan(flag, plan_added_strategy(flag, project_environment), path)
-        if all(strategy["disabled"] for strategy in strategies):
-            self.problems += (replace(each, path=path) for each in problems)  # the body does not have it
+        if not has_enabled(strategies):
+            self.problems += (replace(each, path=path) for each in problems)  # not part of the body
             self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(strategies)))
         return document
 
@@ -206,27 +208,15 @@ class DraftReader:
             if identifier:
                 seen_ids.add(identifier)
                 members = merge_strategy(stored[identifier], members)
-            variants = stored[identifier]["variants"] if identifier else ()
-            document, problems = self._plan(flag, members, strategy_path, variants)
+            document, problems = self._plan(flag, members, strategy_path, stored.get(identifier))
             self.problems += problems
             yield document | {"id": identifier}
 
     def _plan(
-        self, flag: Flag, members: Mapping[str, Any], path: str, variants: Sequence[VariantDefinition] = ()
+        self, flag: Flag, members: Mapping[str, Any], path: str, stored: StrategyDefinition | None = None
     ) -> tuple[StrategyDefinition, list[Problem]]:
-        return plan_strategy(
-            members,
-            path,
-            defaults=StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness),
-            known_names=self._load_known_names(flag),
-            limits=self.limits,
-            stored_variants=variants,
-        )
-
-    def _load_known_names(self, flag: Flag) -> KnownNames:
-        if self.known_names is None:
-            self.known_names = load_known_names(flag.project_id)
-        return self.known_names
+        defaults = StrategyDefaults(flag.name, flag.project.default_stickiness)
+        return self.find_planner(flag.project_id).plan(members, defaults, path, stored)
 
     def _read_variants(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[VariantDefinition]:
         self.problems += variants_problems(bodies, f"{self.path}.variants")
@@ -261,7 +251,7 @@ class DraftReader:
         return constraints_by_id
 
     def _check(self, path: str, check: Callable[[], object]) -> None:
-        """Notes what a check of saving raises."""
+        """Collects the error that a check raises."""
         self.problems += (Problem(path, error.message) for error in collect_errors(check))
 
 

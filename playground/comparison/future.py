@@ -1,4 +1,4 @@
-"""Forecasts the flags at a moment ahead: an app above knows of scheduled changes."""
+"""Forecasts flags at a future moment, with a function of the app above that knows scheduled changes."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from projects.history.definitions_at import Changed
 
 
 class Forecast(NamedTuple):
-    """The future differences in an environment, and a sentence about each change of it until then."""
+    """The future differences in an environment, and a sentence about each change until then."""
 
     changed: Changed
     notes: Sequence[str] = ()
@@ -18,4 +18,4 @@ class Forecast(NamedTuple):
 forecast: Hook[[Collection[str], str, datetime], Forecast] = Hook(
     lambda projects, environment, at: Forecast(Changed(frozenset(), [], {}, frozenset()))
 )
-"""Of projects, an environment and a moment. It only reads."""
+"""For projects, an environment and a moment. It only reads."""

@@ -1,4 +1,4 @@
-"""The contexts of a comparison: explicit and saved ones, those of a CSV file, edge cases and generated users."""
+"""The contexts of a comparison: explicit, saved, from a CSV file, edge cases and generated users."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from playground.engine.context import Context, PointInTime, format_time
 from playground.models import SavedContext
 from playground.queries import list_known_fields
 from playground.saved_contexts.queries import get_named_contexts
-from playground.user_runs.file import UserFile
+from playground.user_runs.file import MAX_HELD_CELLS, UserFile
 from projects.definitions import Definitions
 from projects.revision import read_revisions
 from projects.serializers import StrictSerializer
@@ -31,9 +31,9 @@ from projects.serializers import StrictSerializer
 MAX_CONTEXTS = 10_000
 MAX_GENERATED = 1_000
 MAX_RULES = 500
-"""Flags whose rules make the edge cases, the first by name: reading those of one takes a millisecond."""
+"""Flags whose rules make edge cases, the first by name: reading the rules of one takes a millisecond."""
 MAX_NAMED = 5_000
-"""Flags that name values for generated users, the first by name."""
+"""Flags that supply values for generated users, the first by name."""
 PATH = "contexts"
 Document = Mapping[str, Any]
 
@@ -49,7 +49,7 @@ class ExplicitContexts(serializers.JSONField):
     """A list of contexts; `read_explicit` reads them."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """As it was parsed. JSONField would serialize it, to see whether that is possible."""
+        """The value as parsed. JSONField would serialize it as a check."""
         return data
 
 
@@ -89,7 +89,7 @@ class ContextsBody(StrictSerializer):
 
 
 def check_contexts(body: Any) -> Document:
-    """Validates `contexts` sent elsewhere than in a comparison's body. Raises ValidationError."""
+    """Validates `contexts` outside a comparison's body. Raises ValidationError."""
     serializer = ContextsBody(data=body)
     if not serializer.is_valid():
         raise ValidationError.of(problems_of(serializer.errors, PATH))
@@ -97,9 +97,9 @@ def check_contexts(body: Any) -> Document:
 
 
 class GivenContexts:
-    """The contexts that a validated body asks for. Raises ValidationError for what it names and is not there.
+    """The contexts of a validated body. Raises ValidationError for unknown names.
 
-    `most` are as many as there can be: `make` reads the rules of flags for the others.
+    `most` is their maximum number: `make` reads the rules of flags to generate the others.
     """
 
     def __init__(self, caller: Caller, body: Document) -> None:
@@ -124,8 +124,9 @@ class GivenContexts:
         return len(self._contexts) + generated
 
     def make(self, read_states: Callable[[int], Iterable[Definitions]]) -> Contexts:
-        """The saved contexts first, then those given, then edge cases and users generated from the first flags,
-        whose definitions ``read_states`` reads."""
+        """The saved contexts first, then the given ones, then edge cases and users generated from the first flags,
+        whose definitions ``read_states`` reads.
+        """
         body, now, count = self._given, self._now, self._given.get("synthetic", 0)
         if not (body.get("generated") or count):
             return Contexts(self._contexts)
@@ -143,12 +144,14 @@ class GivenContexts:
 
 
 def read_explicit(contexts: Any, now: PointInTime) -> list[Context]:
-    """Contexts as they were sent, read as by the playground. Raises ValidationError."""
+    """Reads the sent contexts as the playground does. Raises ValidationError."""
     if not isinstance(contexts, list):
         raise ValidationError.at(
             f"{PATH}.explicit", f"must be a list of contexts, not {describe_kind(contexts)}"
         )
-    _check_number(len(contexts), "explicit")
+    if len(contexts) > MAX_CONTEXTS:
+        message = f"must have at most {MAX_CONTEXTS:,} contexts; this has {len(contexts):,}"
+        raise ValidationError.at(f"{PATH}.explicit", message)
     problems: list[Problem] = []
     documents = [_read(context, f"explicit[{index}]", problems) for index, context in enumerate(contexts)]
     check_problems(problems)
@@ -165,16 +168,14 @@ def read_fixed_fields(document: Any) -> Texts:
 
 
 def read_csv(text: str, caller: Caller, now: datetime) -> list[Context]:
-    """A context for each row. Raises ValidationError with the rows and columns that are wrong."""
+    """A context for each row. Raises ValidationError with the rows and columns of the problems."""
     body, time = text.encode(), format_time(now)
     fields = list_known_fields(read_revisions(caller.readable_projects))
     try:
-        _check_number(UserFile(BytesIO(body)).check(fields), "csv")
+        UserFile(BytesIO(body)).check(fields, rows=MAX_CONTEXTS, cells=MAX_HELD_CELLS, called="contexts")
     except ValidationError as error:
         raise ValidationError.of(
-            replace(
-                problem, path=problem.path if problem.path.startswith(PATH) else f"{PATH}.csv, {problem.path}"
-            )
+            replace(problem, path=f"{PATH}.csv, {problem.path}".removesuffix(", file"))
             for problem in error.details
         ) from None
     return [Context.of_texts(values, now=time) for _, values in UserFile(BytesIO(body)).users()]
@@ -189,9 +190,3 @@ def _read(context: Any, location: str, problems: list[Problem]) -> dict[str, Any
             replace(problem, path=path + problem.path.removeprefix("context")) for problem in own_problems
         )
     return document
-
-
-def _check_number(count: int, kind: str) -> None:
-    if count > MAX_CONTEXTS:
-        message = f"must have at most {MAX_CONTEXTS:,} contexts; this has {count:,}"
-        raise ValidationError.at(f"{PATH}.{kind}", message)

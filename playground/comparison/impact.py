@@ -1,4 +1,4 @@
-"""Summarizes the effect of an edit on a sample of users: how many change, how, and a few by name."""
+"""Summarizes the effect of an edit on sample users: how many change, how, and a few examples."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.compare import COUNTED, Example
 from playground.comparison.states import compile_definitions
+from playground.comparison.unmeasured import find_unmeasured
 from playground.comparison.who_changes import Contexts, FlagChanges, WhoChanges, choose_users
 from playground.engine.coercion import objects_of
 from playground.engine.context import Context
@@ -20,14 +21,15 @@ from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions, find_used_segments, read_definitions
 from projects.drafts import Draft, FlagEdit, NewFlagEdit
 from projects.models import Dependency
+from projects.states import has_enabled
 
 MAX_EDITS = 10
 SAMPLES = (10_000, 5_000, 2_000, 1_000, 500, 200, 100)
-"""Numbers of users to generate: the more edits or values in conditions, the fewer users for each."""
+"""Numbers of users to generate: with more edits or values in conditions, fewer users."""
 MAX_TESTS = 20_000_000
 """Users times values in conditions of both states: about a second."""
 MAX_VALUES = 50_000
-"""Values in conditions of both states, for what is computed while one types: half a second to compile."""
+"""Values in conditions of both states, for computations during typing: half a second to compile."""
 MAX_GENERATED = 300
 """Edge cases."""
 BUDGET = Budget()
@@ -39,9 +41,10 @@ MAX_CHILDREN = 3
 class Impact:
     """The effect of an edit on one flag in one environment.
 
-    ``who`` compares it for generated users and for edge cases. ``examples`` are of both. ``children`` are flags that
-    depend on it and change for users, with the number of those. ``is_off``: the flag is off in both states;
-    ``once_on`` is what the edit would come to if it were turned on.
+    ``who`` compares it for generated users and for edge cases. ``examples`` come from both. ``children`` are dependent
+    flags whose result changes, with the number of users. ``is_off``: the flag is off in both states; ``once_on`` is the
+    effect of the edit after turning it on. ``unmeasured``: sentences about conditions that generated users cannot
+    measure.
     """
 
     flag: str
@@ -52,6 +55,7 @@ class Impact:
     children: Sequence[tuple[str, int]]
     is_off: bool = False
     once_on: FlagChanges | None = None
+    unmeasured: Sequence[str] = ()
 
 
 def measure_impacts(
@@ -62,7 +66,7 @@ def measure_impacts(
     examples: int = EXAMPLES,
     most_values: int | None = None,
 ) -> list[Impact]:
-    """Measures the effect of each of the first edits. The callers of the edits' pages may read their projects.
+    """Measures the effect of each of the first edits. Callers must have checked that the projects are readable.
 
     Raises TooManyValues if conditions have more values than `most_values`.
     """
@@ -78,7 +82,7 @@ def measure_impacts(
 
 
 class TooManyValues(ValidationError):
-    """There are too many values in conditions to compare them while somebody waits."""
+    """Conditions have too many values to compare during typing."""
 
     def __init__(self, values: int) -> None:
         super().__init__(f"Conditions with {values:,} values take too long to compare while you type.")
@@ -92,7 +96,7 @@ class _Sampling(NamedTuple):
 
 
 def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
-    """The flag and those near it, in both states: as few in a large project as in a small one."""
+    """The flag and related ones, in both states: equally few in small and large projects."""
     if isinstance(edit, NewFlagEdit):
         flags = edit.before, edit.after
         read = read_definitions(
@@ -134,6 +138,7 @@ def _compare(
         children=[(child.name, child.users) for child in children if child.users],
         is_off=_is_off(name, states),
         once_on=_turn_on(edit, states, before, contexts),
+        unmeasured=[each.sentence for each in find_unmeasured(who, *states)],
     )
 
 
@@ -148,13 +153,14 @@ def _turn_on(
     before: Snapshot,
     contexts: Contexts,
 ) -> FlagChanges | None:
-    """Computes the effect of editing a flag's strategies, variants or parents once it is on. Returns None if it is on
-    already, or has no strategy, so that turning it on would add one."""
+    """Computes the effect of editing a flag's strategies, variants or parents after turning it on. Returns None if it
+    is already on, or has no strategy, so that turning it on would add one.
+    """
     if isinstance(edit, NewFlagEdit) or not edit.draft.changes or not _is_off(edit.flag, states):
         return None
     draft = Draft(edit.flag, {"enabled": True})
     [flag] = [flag for flag in states[1].flags if flag["name"] == edit.flag]
-    if all(strategy.get("disabled") for strategy in flag["strategies"]):
+    if not has_enabled(flag["strategies"]):
         return None
     _, on = compile_definitions(edit.environment, states[0], draft.apply_to(states[1]))
     who = WhoChanges(before, on, contexts, [edit.flag], budget=BUDGET, always=[edit.flag])
@@ -162,7 +168,7 @@ def _turn_on(
 
 
 def _find_children(snapshot: Snapshot, name: str) -> Iterator[str]:
-    """The flags that depend on one."""
+    """The flags that depend on the given one."""
     return (flag.name for flag in snapshot.flags if any(parent.name == name for parent in flag.parents))
 
 
@@ -175,14 +181,14 @@ def _list_children(edit: FlagEdit) -> QuerySet[Dependency, str]:
 
 
 def _list_parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
-    """The parents of the flag and of its children, also those that the flag would get."""
+    """The parents of the flag and of its children, including those that the edit would add."""
     yield from (parent["feature"] for parent in edit.draft.changes.get("dependencies", ()))
     rows = Dependency.objects.filter(flag__name__in=names, flag__project=edit.project)
     yield from rows.values_list("parent__name", flat=True)
 
 
 def _pick_examples(who: WhoChanges, flag: FlagChanges, limit: int) -> Iterator[tuple[Context, Example]]:
-    """Some contexts of each change, no two with the same values."""
+    """Some contexts of each change, without duplicates."""
     kinds = [change for change in COUNTED if flag.for_everyone.count(change)]
     room = dict.fromkeys(kinds, -(-limit // max(1, len(kinds))))
     seen = set()

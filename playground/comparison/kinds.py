@@ -1,4 +1,4 @@
-"""The kinds of states that requests and pages can name. Apps register theirs in ``AppConfig.ready``."""
+"""The kinds of states that requests and pages can name. Apps register them in ``AppConfig.ready``."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from playground.comparison.states import State, Stored
 Body = Mapping[str, Any]
 """A state in the body of a request, validated."""
 Choice = tuple[str, str]
-"""The value that a page sends, and the label that it shows."""
+"""The value that a page sends, and its label."""
 
 
 def _offer_none(caller: Caller) -> list[Choice]:
@@ -26,10 +26,10 @@ def _offer_none(caller: Caller) -> list[Choice]:
 class StateKind:
     """A kind of states, named by a ``member`` of the body.
 
-    ``make_field`` gives the serializer field of the member. ``read`` gives the state; it raises NotFound or Conflict if
-    the member names what is not there (any more). A kind that ``names_environment`` stands alone in the body;
-    ``not_beside`` are further members that may not be beside it, with the reason. ``choices`` are values that pages
-    offer in place of an environment, under the heading ``title``.
+    ``make_field`` returns the serializer field of the member. ``read`` returns the state; it raises NotFound or
+    Conflict if the named object does not exist (any more). A kind with ``names_environment`` stands alone in the
+    body; ``not_beside`` are further excluded members, with the reason. ``choices`` are values that pages offer in
+    place of an environment, under the heading ``title``.
     """
 
     member: str
@@ -45,7 +45,7 @@ _paths: list[str] = []
 
 
 def register(path: str) -> None:
-    """Registers the kind with this dotted path. It is loaded when kinds are read: commands need none of them."""
+    """Registers the kind with this dotted path. It is loaded on first use, because commands need no kinds."""
     if path not in _paths:
         _paths.append(path)
 
@@ -62,7 +62,7 @@ def list_kinds() -> Iterable[StateKind]:
 
 
 def read_state(caller: Caller, body: Body, path: str) -> State:
-    """The state that a validated body names, not yet limited `within` anything. Raises ValidationError."""
+    """The state named in a validated body, before it is limited `within` anything. Raises ValidationError."""
     for kind in list_kinds():
         if kind.member in body:
             try:
@@ -73,7 +73,7 @@ def read_state(caller: Caller, body: Body, path: str) -> State:
 
 
 def list_state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
-    """Lists the states that pages offer besides environments, by heading: for example `import:` with an import's id."""
+    """The states that pages offer besides environments, by heading: for example `import:` with an import's id."""
     offered = ((kind, kind.choices(caller)) for kind in list_kinds())
     return [
         (kind.title, [(f"{kind.member}:{value}", label) for value, label in choices])
@@ -83,6 +83,6 @@ def list_state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
 
 
 def split_choice(chosen: str) -> tuple[str, str]:
-    """The member of the body and its value that were chosen: an environment, or one of `list_state_choices`."""
+    """Splits a choice into the body's member and value: an environment, or one of `list_state_choices`."""
     member, colon, value = chosen.partition(":")
     return (member, value) if colon and member in _load_kinds() else ("environment", chosen)

@@ -1,4 +1,4 @@
-"""Finds a string that a regular expression probably matches. Whether it does, the engine says."""
+"""Finds a string that probably matches a regular expression. The engine then checks it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def find_matching_text(pattern: str) -> str:
 
 
 class _Pattern:
-    """Reads a pattern from left to right. Running past its end is an IndexError."""
+    """Reads a pattern from left to right. Reading past its end raises IndexError."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -83,7 +83,7 @@ class _Pattern:
         elif first == "[" and self.sees(":"):
             first = _NAMED.get(self.named(), "a")
         members = first + self.until("]")
-        while members.count("[:") > members.count(":]"):  # the bracket was that of a class
+        while members.count("[:") > members.count(":]"):  # the bracket belonged to a class
             members += self.next() + self.until("]")
         self.next()
         return (
@@ -91,7 +91,7 @@ class _Pattern:
         )
 
     def named(self) -> str:
-        """The name of a class like [:upper:], behind its bracket."""
+        """The name of a class like [:upper:], after its bracket."""
         self.next()
         name = self.until(":")
         self.position += 2

@@ -1,4 +1,4 @@
-"""The flags at another moment, compiled: what has changed since is read from audit events, what will is forecast."""
+"""The compiled flags at another moment: past changes are read from versions, future ones are forecast."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +9,9 @@ from typing import NamedTuple
 from django.conf import settings
 from rest_framework import serializers
 
-from flagadmin.core.byte_cache import ByteCache
+from flagadmin.core.caches import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import Problem, check_problems
 from flagadmin.core.server.memory import collector_paused
 from groups.access import Caller
 from playground.comparison.future import Forecast, forecast
@@ -18,18 +19,20 @@ from playground.comparison.kinds import Body, StateKind
 from playground.comparison.states import Scope, State, StoredFlags, find_users
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
-from playground.queries import read_known_revisions, refuse_too_many
+from playground.queries import explain_empty, read_known_revisions, refuse_too_many
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import get_cached_snapshot, load_snapshot_at
 from projects.definitions import Definitions, read_definitions
 from projects.history.definitions_at import (
     Changed,
+    explain_unknown,
     flags_then,
     is_in_future,
     read_changed_since,
     read_deleted_since,
     read_outside_changes,
+    read_since,
 )
 from projects.models import Dependency, Flag
 from projects.revision import read_revisions
@@ -37,7 +40,7 @@ from projects.revision import read_revisions
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment, and the projects whose flags of that time are asked for. If it is past, some may have been deleted."""
+    """A moment, and the requested projects of that time. If it is past, some may have been deleted."""
 
     at: datetime
     projects: frozenset[str]
@@ -48,7 +51,7 @@ class Moment:
         return is_in_future(self.at)
 
     def flags(self, names: Iterable[str], environment: str) -> Definitions:
-        """Reads a few flags with their parents: faster than reading all, if nothing else is needed."""
+        """Reads a few flags with their parents: faster than reading all of them."""
         if not self.is_ahead:
             return flags_then(names, self.projects, environment, self.at)
         changed = self.changed(environment)
@@ -62,7 +65,7 @@ class Moment:
         return environment in self._read
 
     def changed(self, environment: str) -> Changed:
-        """Returns the changes since the moment, or until it if it is ahead. Read once."""
+        """The changes between the moment and now. Read once."""
         return self._forecast(environment).changed
 
     def _forecast(self, environment: str) -> Forecast:
@@ -76,7 +79,10 @@ class Moment:
         return self._read[environment]
 
     def notes(self, environments: Iterable[str]) -> list[str]:
-        """Lists sentences about changes until a future moment, or since a past one about changes that left no event."""
+        """Lists sentences about changes until a future moment, or about changes that obscure a past one.
+
+        The latter left no event, and there were no versions yet.
+        """
         if self.is_ahead:
             return [note for name in environments for note in self._forecast(name).notes]
         return [
@@ -95,9 +101,15 @@ def find_readable_past(
     """The revisions of the requested projects (None: all), and a moment for each of the `times`.
 
     `environments` and `times` are keyed by JSON path. Only admins may see the contents of a project that has been
-    deleted since, even if there is a new one of that name. Raises ValidationError with every project and environment
-    that does not exist and did not then.
+    deleted since, even if a new project has its name. Raises ValidationError for an unknown moment, and with every
+    project and environment that does not exist and did not then.
     """
+    kept_since = read_since()
+    check_problems(
+        Problem(f"{path.rpartition('.')[0]}.at".lstrip("."), reason)
+        for path, at in times.items()
+        if (reason := explain_unknown(at, kept_since))
+    )
     since = {at: read_deleted_since(at) for at in set(times.values())}
     deleted = {path: since[at] for path, at in times.items()}
     deleted_projects = frozenset(
@@ -126,12 +138,12 @@ def find_readable_past(
 
 
 cache = ByteCache[Hashable, ResponseSnapshot]()
-"""Snapshots of single moments, for those who look at one for a while."""
+"""Snapshots of single moments, for users who look at one for a while."""
 
 
 @collector_paused
 def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
-    """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
+    """The flags at a moment. Shares everything that has not changed since with the present, at `current` revisions."""
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
     snapshot = None if moment.is_ahead else cache.get(key)
     if snapshot is None:
@@ -143,7 +155,7 @@ def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -
 
 @collector_paused
 def compile_changed(current: Mapping[str, int], environment: str, changed: Changed) -> ResponseSnapshot:
-    """The flags with these changes, which were read at `current` revisions. All others are shared with the present."""
+    """The flags with these changes, read at `current` revisions. Shares all others with the present."""
     present = load_snapshot_at(current, environment)
     return _compile(environment, _replace(current, environment, changed, present))
 
@@ -162,7 +174,7 @@ def _compile(environment: str, then: "Then") -> ResponseSnapshot:
 
 @collector_paused
 def compile_past_state(current: Mapping[str, int], environment: str, moment: Moment) -> Snapshot:
-    """The flags at a moment, as `compile_past` has them, to compare and not to write out."""
+    """The flags at a moment, like `compile_past`, for comparison instead of output."""
     documents, present, then = _read(current, environment, moment)
     return recompile(
         documents.flags,
@@ -217,7 +229,7 @@ PAST = StateKind("at", _make_field, _read_past)
 
 
 class Then(NamedTuple):
-    """The ``documents`` of a moment. Without a ``present`` they are all, else those that ``replaced`` what is in it."""
+    """The ``documents`` of a moment: all of them, or with a ``present`` those that ``replaced`` parts of it."""
 
     documents: Definitions
     present: ResponseSnapshot | None
@@ -226,7 +238,7 @@ class Then(NamedTuple):
 
 @consistent_reads()
 def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
-    """With the present if this worker has compiled it, or if it must: where little has changed, most is shared."""
+    """Builds on the present if this worker has compiled it or needs it anyway: most of it is usually unchanged."""
     present, is_first = get_cached_snapshot(current, environment), not moment.has_read(environment)
     changed = moment.changed(environment)
     if present is None and is_first:
@@ -262,7 +274,7 @@ def _format_period(first: datetime, last: datetime) -> str:
 def compile_flag_then(
     caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str], flag: str
 ) -> dict[str, Snapshot]:
-    """One flag and its parents at the request's moment, by environment. Raises like `find_readable_past`."""
+    """One flag and its parents at the request's moment, by environment. Raises the errors of `find_readable_past`."""
     assert query.at is not None
     _, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     read = {name: moments[path].flags([flag], name) for path, name in paths.items()}
@@ -281,17 +293,18 @@ def describe_request(caller: Caller, query: PlaygroundRequest, paths: Mapping[st
 def load_snapshots(
     caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str], *, contexts: int | None = None
 ) -> tuple[dict[str, ResponseSnapshot], list[str]]:
-    """The flags that a request asks for, by environment, and what is to be known about its moment.
+    """The flags of a request by environment, and notes about its moment.
 
-    `paths` are the environments by their JSON paths. Raises ValidationError with all that is unknown, or if it would
-    be too much to evaluate this number of `contexts`.
+    `paths` are the environments by their JSON paths. Raises ValidationError with all unknown names, or if evaluating
+    this number of `contexts` would be too much.
     """
     if query.at is None:
         current = read_known_revisions(caller, query, paths)
         if contexts is not None:
             limit = settings.PLAYGROUND_MAX_EVALUATIONS
             refuse_too_many(current, environments=len(paths), contexts=contexts, limit=limit)
-        return {name: load_snapshot_at(current, name) for name in paths.values()}, []
+        snapshots = {name: load_snapshot_at(current, name) for name in paths.values()}
+        return snapshots, list(explain_empty(query.projects, snapshots))
     current, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     moment = next(iter(moments.values()))
     return {name: compile_past(current, name, moment) for name in paths.values()}, moment.notes(

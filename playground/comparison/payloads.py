@@ -1,4 +1,4 @@
-"""Payloads of variants: when two are the same for an application, and how pages show them."""
+"""Payloads of variants: their equality for an application, and their form on pages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STRING_OR_SPACE = re.compile(r'("(?:\\.|[^"\\])*")|[ \t\n\r]+')
 
 
 def normalize_payload(payload: Payload) -> Payload:
-    """Equal for two payloads that say the same: JSON without the white space between its tokens.
+    """A normal form, equal for equivalent payloads: JSON without white space between its tokens.
 
-    Everything else counts, as the application gets it: the type, the order of members, 1.0 instead of 1.
+    Everything else matters to the application: the type, the order of members, 1.0 instead of 1.
     """
     kind, value = payload
     if kind != "json" or find_json_fault(value):
@@ -35,12 +35,12 @@ def normalize_payloads(shares: Shares) -> Shares:
 
 
 def describe_payload(payload: Payload | None) -> str:
-    """`number 900`, cut if it is long."""
+    """`number 900`, truncated if it is long."""
     return clip(_format_payload(payload), MAX_SHOWN)
 
 
 def describe_difference(before: Shares, after: Shares) -> tuple[str, str]:
-    """The payloads of both sides; of long ones the part in which they differ."""
+    """The payloads of both sides; of long ones, the differing part."""
     texts = [", ".join(_format_payload(answer.payload) for answer, _ in shares) for shares in (before, after)]
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
     start = max(0, alike - MAX_SHOWN // 2)

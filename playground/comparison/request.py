@@ -1,4 +1,4 @@
-"""The body of a comparison: two states, the flags, and the contexts to compare them for."""
+"""The body of a comparison: two states, the flags, and the contexts."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
@@ -22,10 +22,10 @@ from projects.serializers import StrictSerializer
 
 MAX_EXAMPLES = 1_000
 MAX_READ_ALONE = 50
-"""Flags that are read at a moment without all others."""
+"""Flags that can be read at a moment without all others."""
 
 
-# Members beside the environment are those of the registered kinds.
+# Members besides the environment belong to the registered kinds.
 class StateBody(StrictSerializer):
     environment = serializers.CharField(required=False, help_text="Required, except with `import`.")
 
@@ -61,7 +61,7 @@ class CompareBody(StrictSerializer):
 
 
 class Question(NamedTuple):
-    """A parsed request: two states, the names of the flags, and the contexts, beginning with saved ones."""
+    """A parsed request: two states, the names of the flags, and the contexts, starting with saved ones."""
 
     pair: StatePair
     names: list[str]
@@ -71,16 +71,16 @@ class Question(NamedTuple):
 
     @property
     def saved_contexts(self) -> Mapping[str, SavedContext]:
-        """The saved contexts that the later state changes, as they would be, by name."""
+        """The saved contexts that the later state changes, in their new form, by name."""
         return self.pair.states[1].saved_contexts
 
 
 def read_question(
     caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Collection[str]], budget: Budget
 ) -> Question:
-    """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much.
+    """Reads the objects named in a validated body. Raises ValidationError for missing ones, or if there is too much.
 
-    If the body names a flag, and a moment, the states have only that flag, those that depend on it now, those `beside`
+    If the body names a flag and a moment, the states contain only that flag, its present children, the flags `beside`
     it, and their parents.
     """
     projects, before, after = read_states(caller, body)
@@ -89,7 +89,7 @@ def read_question(
     few: list[str] = []
     if flag and moments and before.can_read_few and after.can_read_few:
         few = [flag, *_list_dependent_flags(flag, projects), *beside()]
-    elif not flag and not moments:  # before flags are compiled, which takes longest if there are too many
+    elif not flag and not moments:  # before compiling flags, which takes longest if there are too many
         budget.check_size(count_active_flags(projects), given_contexts.most)
     pair = StatePair(projects, before, after, few=few if len(few) <= MAX_READ_ALONE else ())
     names = _list_names(flag, pair)
@@ -101,7 +101,7 @@ def read_question(
 
 
 def read_states(caller: Caller, body: Mapping[str, Any]) -> tuple[dict[str, int], State, State]:
-    """The revisions of the projects that a validated body compares, and its two states. Raises ValidationError."""
+    """The revisions of the compared projects in a validated body, and its two states. Raises ValidationError."""
     states = {member: read_state(caller, body[member], member) for member in ("from", "to")}
     environments = {f"{place}.environment": state.environment for place, state in states.items()}
     times = {f"{place}.environment": state.at for place, state in states.items() if state.at is not None}
@@ -118,7 +118,7 @@ def read_states(caller: Caller, body: Mapping[str, Any]) -> tuple[dict[str, int]
 
 
 def _list_names(flag: str | None, pair: StatePair) -> list[str]:
-    """All flags, or one with those that depend on it."""
+    """All flags, or one with the flags that depend on it."""
     if flag is None:
         return sorted({*pair.before.names, *pair.after.names})
     if not any(flag in snapshot.positions for snapshot in pair.snapshots):

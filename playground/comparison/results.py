@@ -1,4 +1,4 @@
-"""The results of one flag for all contexts of a table, exactly: what chance decides is a share, never drawn.
+"""The exact results of one flag for all contexts of a table: randomness is a share, never drawn.
 
 The steps are those of `playground.engine.batch` and `evaluator`, each for all contexts at once. Tests compare every
 result with theirs.
@@ -40,19 +40,20 @@ from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 from playground.engine.variants import NONE, CompiledVariants
 
 Picks = list[tuple[Mask, Shares]]
-"""Sets of contexts with the answers that they get while the flag is on."""
+"""Sets of contexts with their answers while the flag is on."""
 
 
 class Path(NamedTuple):
-    """The decisions of the strategies so far: on which share of calls each passed, and on which share of the others no
-    strategy passed for certain or only an SDK can tell."""
+    """The decisions of the strategies so far: the share of calls on which each passed, and the share of the others on
+    which no strategy passed for certain or only an SDK can tell.
+    """
 
     passed: tuple[tuple[int, Fraction], ...] = ()
     failed: Fraction = ONE
     unknown: Fraction = ZERO
 
     def after(self, strategy: int, share: Fraction, verdict: bool | None) -> Path:
-        """This path once a strategy has had this verdict on a share of calls, and failed on the others."""
+        """This path after a strategy with this verdict on a share of calls, and failure on the others."""
         rest = 1 - share
         if verdict is None:
             return self._replace(failed=self.failed * rest, unknown=self.unknown + self.failed * share)
@@ -83,7 +84,7 @@ class StateResults:
         return self._apply_parents(flag, alone) if flag.parents else alone
 
     def _evaluate_without_parents(self, flag: CompiledFlag) -> dict[Shares, Mask]:
-        """The results as if the flag had no parents, kept for its children."""
+        """The results as if the flag had no parents, cached for its children."""
         results = self._alone.get(flag.name)
         if results is None:
             results = self._alone[flag.name] = self._evaluate_strategies(flag)
@@ -122,8 +123,9 @@ class StateResults:
         return decided
 
     def _list_verdicts(self, strategy: CompiledStrategy) -> Iterator[tuple[Mask, Fraction, bool | None]]:
-        """Yields the contexts for which a strategy passes (True) or only an SDK can tell (None), with the calls'
-        share."""
+        """Yields the contexts for which a strategy passes (True) or only an SDK can tell (None), with the share of
+        calls.
+        """
         if strategy.mode is Mode.NEVER or strategy.missing_segments:
             return
         where = self._hold(strategy.conditions)
@@ -161,7 +163,7 @@ class StateResults:
         return mask
 
     def _find_inside(self, rollout: Rollout) -> Iterator[tuple[Mask, Fraction]]:
-        """The contexts in a rollout, and on which share of calls."""
+        """The contexts inside a rollout, with the share of calls."""
         pair, limit = self._pairs[rollout.column], rollout.threshold
         without = self.table.without(pair)
         if without != self.table.everyone:
@@ -170,7 +172,7 @@ class StateResults:
             yield without, Fraction(min(limit, 100), 100)
 
     def _split_by_variant(self, flag: CompiledFlag, path: Path, mask: Mask) -> Iterator[tuple[Shares, Mask]]:
-        """The contexts on a path, parted by their variants."""
+        """The contexts on a path, split by their variants."""
         parts: list[tuple[Mask, dict[Answer, Fraction]]] = [(mask, {})]
         for index, share in path.passed:
             variants = None if index == NONE else flag.strategies[index].variants
@@ -230,8 +232,9 @@ class StateResults:
         return dict(results)
 
     def _evaluate_parents(self, parents: tuple[Parent, ...]) -> dict[Met, Mask]:
-        """The contexts by the share of calls on which every parent is as the flag needs it, and on which an SDK would
-        have to tell. SDKs evaluate a parent for each dependency, so that chance decides each on its own."""
+        """The contexts by the share of calls on which every parent is in the required state, and on which only an SDK
+        can tell. SDKs evaluate a parent for each dependency, so the random results are independent.
+        """
         masks: dict[Met, Mask] = {(ONE, ZERO): self.table.everyone}
         for parent in parents:
             flag = self.flag(parent.name)
@@ -241,7 +244,7 @@ class StateResults:
         return masks
 
     def _evaluate_parent(self, flag: CompiledFlag, parent: Parent) -> dict[Met, Mask]:
-        """The same for one parent. SDKs ask first whether it is on, then evaluate it again for its variant."""
+        """The same for one parent. SDKs first check whether it is on, then evaluate it again for its variant."""
         switched: dict[Met, Mask] = defaultdict(int)
         for shares, where in self._evaluate_without_parents(flag).items():
             switched[share_switched(shares, parent.enabled)] |= where
@@ -253,7 +256,7 @@ class StateResults:
         return _combine(switched, with_variant)
 
     def _draw_again(self, flag: CompiledFlag) -> dict[Shares, Mask]:
-        """The variants of a flag that is on, with the strategies drawn again: where none passes, its own variants."""
+        """The variants of a flag that is on, with redrawn strategies: if none passes, its own variants."""
         if flag.name not in self._again:
             results: dict[Shares, Mask] = defaultdict(int)
             for path, mask in self._find_paths(flag.strategies).items():

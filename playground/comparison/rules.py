@@ -25,13 +25,13 @@ from playground.engine.variants import CompiledVariants, compile_flag_variants
 
 Document = Mapping[str, Any]
 OTHER = "other"
-"""The value of a field that no condition means, unless one lists it."""
+"""The value of a field that matches no condition, unless one lists it."""
 SEARCHED = 1_000
-"""Identifiers that are tried until one is inside a rollout, one outside, and one has each variant."""
+"""Identifiers to try until one is inside a rollout, one outside, and one has each variant."""
 
 
 class Rule(NamedTuple):
-    """The condition of one constraint or rollout on a field, and values worth trying there."""
+    """The condition of one constraint or rollout on a field, and values to try there."""
 
     field: str
     holds: Callable[[str | None], bool]
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
 
 
 class StrategyRules(NamedTuple):
-    """The rules of one strategy, its segments included, and identifiers that get each of its variants."""
+    """The rules of one strategy, including its segments, and identifiers that get each of its variants."""
 
     rules: list[Rule]
     identifiers: list[tuple[str, str]]
@@ -52,7 +52,7 @@ def read_rules(flag: Document, segments: Mapping[int, Document]) -> list[Strateg
     rules_by_strategy = []
     for document in objects_of(flag.get("strategies")):
         strategy = compile_strategy(document, name, {}, compiler)
-        documents = [*objects_of(document.get("constraints")), *_make_own_constraint(document)]
+        documents = [*objects_of(document.get("constraints")), *find_own_constraints(document)]
         rules = [
             _make_rule(constraint, constraint_document, pairs())
             for constraint, constraint_document in zip(strategy.constraints, documents, strict=False)
@@ -76,7 +76,7 @@ def read_rules(flag: Document, segments: Mapping[int, Document]) -> list[Strateg
 
 
 class Condition(NamedTuple):
-    """The comparison that a constraint makes with a field. Two that say the same are equal."""
+    """A constraint's comparison with a field. Equivalent ones are equal."""
 
     field: str
     operator: str
@@ -113,14 +113,14 @@ class Condition(NamedTuple):
 def read_conditions(flag: Document, segments: Mapping[int, Document]) -> Iterator[Condition]:
     """The conditions of a flag's strategies, their segments included."""
     for strategy in objects_of(flag.get("strategies")):
-        documents = [*objects_of(strategy.get("constraints")), *_make_own_constraint(strategy)]
+        documents = [*objects_of(strategy.get("constraints")), *find_own_constraints(strategy)]
         for segment in strategy.get("segments") or ():
             documents += objects_of(segments.get(segment, {}).get("constraints"))
         yield from map(Condition.of, documents)
 
 
 def list_sticky_fields(flag: Document) -> Iterator[str]:
-    """The fields that a flag hashes, and those by which its variants have overrides."""
+    """The fields that a flag hashes, and those used by overrides of its variants."""
     variants = objects_of(flag.get("variants"))
     for strategy in objects_of(flag.get("strategies")):
         parameters = parameters_of(strategy.get("parameters"))
@@ -133,7 +133,7 @@ def list_sticky_fields(flag: Document) -> Iterator[str]:
         yield from (to_text(each.get("contextName")) for each in objects_of(variant.get("overrides")))
 
 
-def _make_own_constraint(strategy: Document) -> Iterator[Document]:
+def find_own_constraints(strategy: Document) -> Iterator[Document]:
     """The condition of a strategy type that lists values, as a constraint."""
     kind = STRATEGY_TYPES.get(to_text(strategy.get("name")))
     values = kind and kind.values(parameters_of(strategy.get("parameters")))
@@ -174,7 +174,7 @@ def _make_rollout_rules(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[
 
 
 def _find_identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]]:
-    """Finds for each variant an identifier that gets it."""
+    """Finds an identifier for each variant."""
     if variants is None or not variants.total:
         return []
     field = _get_sticky_field(variants.stickiness)
@@ -196,7 +196,7 @@ def _make_searched_identifiers(field: str) -> list[bytes]:
 
 
 def make_identifier(field: str, number: int) -> str:
-    """A value of a field that nobody lists: "user-7" of userId."""
+    """A value of a field that no condition lists: "user-7" for userId."""
     return f"{field.removesuffix('Id')}-{number}"
 
 
@@ -204,7 +204,7 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
 def _make_outside_value(listed: Collection[str]) -> str:
-    """A value that is not in a list, nor does it contain one that is."""
+    """A value that is not in a list and contains no member of it."""
     if not any(text.casefold() in OTHER for text in listed):
         return OTHER
     return next(text for size in range(1, 100) if (text := "~" * size) not in listed)
@@ -228,7 +228,7 @@ def _list_neighbors(value: str) -> Iterator[str]:
 
 
 def _list_network_neighbors(text: str) -> Iterator[str]:
-    """The first and last address of a network, and those before and after it."""
+    """The first and last address of a network, and the addresses before and after it."""
     parsed = literals.read_network(text)
     if parsed is not None:
         version, mask, base = parsed

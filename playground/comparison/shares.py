@@ -1,4 +1,4 @@
-"""Computes each application's exact shares of answers over many calls with one context."""
+"""Computes the exact shares of answers over many calls with one context."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ ALWAYS_ON: Shares = ((Answer(State.ON), ONE),)
 
 
 Met = tuple[Fraction, Fraction]
-"""The share of calls on which something is as needed, and on which an SDK would have to tell."""
+"""The share of calls on which a condition holds, and on which only an SDK can tell."""
 
 
 def share_switched(shares: Shares, enabled: bool) -> Met:
-    """Returns the share of calls on which a parent is on, or off."""
+    """The share of calls on which a parent is on, or off."""
     wanted = State.ON if enabled else State.OFF
     return _share_met(shares, lambda answer: answer.state is wanted)
 
 
 def share_with_variant(shares: Shares, variants: Collection[str]) -> Met:
-    """Returns the share of calls on which a parent that is on gives one of these variants, or none (satisfies any)."""
+    """The share of calls on which a parent that is on yields one of these variants, or none (satisfies any)."""
     return _share_met(shares, lambda answer: answer.variant in (None, *variants))
 
 
 def combine_met(some: Met, others: Met) -> Met:
-    """Combines two conditions that chance decides independently."""
+    """Combines two independent random conditions."""
     met, possible = some[0] * others[0], sum(some) * sum(others)
     return met, possible - met
 
@@ -60,7 +60,7 @@ def _share_met(shares: Shares, is_met: Callable[[Answer], bool]) -> Met:
 
 
 def apply_parents(shares: Shares, met: Fraction, unknown: Fraction) -> Shares:
-    """The results of a flag whose parents are as needed on a share of calls. Off stays off whatever they are."""
+    """The results of a flag whose parents are in the required state on a share of calls. Off always stays off."""
     answers: dict[Answer, Fraction] = {}
     for answer, share in shares:
         if answer.state is State.OFF:
@@ -87,7 +87,7 @@ def sort_key(answer: Answer) -> tuple[str, str, Payload]:
 
 
 def drop_payloads(shares: Shares) -> Shares:
-    """The same, as if no variant had a payload."""
+    """The same shares without payloads."""
     return replace_payloads(shares, lambda payload: None)
 
 

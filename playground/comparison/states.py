@@ -1,7 +1,7 @@
-"""States of the flags that can be compared: what is stored in an environment, or was, or would be.
+"""States of the flags that can be compared: stored now, stored earlier, or hypothetical.
 
-A state is the stored flags of an environment with some of them replaced. Each kind is a subclass of `State`, in the
-app that has it; `kinds` says how requests name them. Comparisons know none of the kinds.
+A state is the stored flags of an environment with some of them replaced. Each kind is a subclass of `State`, in its own
+app; `kinds` defines its name in requests. Comparisons do not know the kinds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from playground.snapshot_cache import load_snapshot_at
 from projects.definitions import Definitions, find_parents, read_definitions
 
 Revisions = Mapping[str, int]
-"""Projects that are compared, with their revisions as they were just read."""
+"""The compared projects, with their just-read revisions."""
 
 
 class Scope(NamedTuple):
-    """The ``projects`` that the caller may compare; ``then`` are those at the state's moment in the past."""
+    """The ``projects`` that the caller may compare; ``then`` are those at the state's past moment."""
 
     projects: Revisions
     then: frozenset[str] = frozenset()
@@ -37,11 +37,11 @@ class Scope(NamedTuple):
 class State(ABC):
     """The flags of an environment in some state.
 
-    Made in two steps: a request names it, then it is limited `within` what is compared. A request that names several
-    states finds out first for all of them whether their environments exist.
+    Made in two steps: a request names it, then it is limited `within` the compared projects. A request with several
+    states first checks for all of them whether their environments exist.
 
-    `saved_contexts` are the stored ones that this state changes, as they would be, by name. `url` is the page that
-    explains what one context gets here; "" if the playground does.
+    `saved_contexts` are the stored ones that this state changes, in their new form, by name. `url` is the page that
+    explains one context's result here; "" if the playground does.
     """
 
     environment: str
@@ -53,11 +53,11 @@ class State(ABC):
 
     @property
     def at(self) -> datetime | None:
-        """The moment in the past whose flags these are."""
+        """The past moment of these flags, if any."""
         return None
 
     def notes(self) -> Sequence[str]:
-        """Sentences that say what is to be known about this state."""
+        """Sentences that the user should know about this state."""
         return ()
 
     def problems(self, path: str, scope: Scope) -> Iterator[Problem]:
@@ -65,24 +65,24 @@ class State(ABC):
         return iter(())
 
     def within(self, scope: Scope, path: str) -> State:
-        """This state, read in full. Raises ValidationError with everything that is wrong with it."""
+        """This state, read in full. Raises ValidationError with all its problems."""
         return self
 
     def prepare(self, stored: StoredFlags) -> None:  # noqa: B027  # most states need nothing
-        """Called before any state is compiled: says which stored definitions `compile` needs."""
+        """Called before any state is compiled: declares the stored definitions that `compile` needs."""
 
     @abstractmethod
     def compile(self, stored: StoredFlags) -> Snapshot:
-        """All flags in this state. Those that are as stored are shared with ``stored``."""
+        """All flags in this state. Shares unchanged ones with ``stored``."""
 
     @property
     def used_segments(self) -> Collection[int]:
-        """Ids of segments that `apply` needs, though no stored flag may use them."""
+        """Ids of segments that `apply` needs, even if no stored flag uses them."""
         return ()
 
     @abstractmethod
     def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
-        """The definitions of these flags in this state, from those that are ``stored`` under the same names."""
+        """The definitions of these flags in this state, based on those ``stored`` under the same names."""
 
     def read_few(self, projects: Revisions, names: Collection[str]) -> Definitions:
         """A few flags with their parents, without compiling all others."""
@@ -91,7 +91,7 @@ class State(ABC):
 
 @dataclass(frozen=True)
 class Stored(State):
-    """The state stored now."""
+    """The present stored state."""
 
     can_read_few = True
 
@@ -131,7 +131,7 @@ class StoredFlags:
         return load_snapshot_at(self.projects, self.environment).snapshot
 
     def need(self, names: Collection[str], segments: Iterable[int]) -> None:
-        """Has `definitions` read these flags and segments."""
+        """Makes `definitions` read these flags and segments."""
         self._needed.update(names)
         self._segments.update(segments)
 
@@ -144,12 +144,13 @@ class StoredFlags:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The snapshot, with the flags that are in `definitions` as they are there, should they have changed
-        meanwhile."""
+        """The snapshot, with the flags in `definitions` replaced by their definitions there, in case they have
+        changed since.
+        """
         return self._replace(self._cached, self._needed, self.definitions) if self._needed else self._cached
 
     def replace(self, names: Collection[str], by: Definitions) -> Snapshot:
-        """The snapshot with other definitions of these flags. Those without a definition are gone."""
+        """The snapshot with other definitions of these flags. Removes flags without a definition."""
         return self._replace(self.snapshot, names, by)
 
     def _replace(self, snapshot: Snapshot, names: Collection[str], by: Definitions) -> Snapshot:
@@ -164,7 +165,7 @@ class StoredFlags:
 
 
 def compile_states(projects: Revisions, states: Sequence[State]) -> list[Snapshot]:
-    """The snapshots of states. Those of one environment share every flag that is the same in both."""
+    """The snapshots of states. States of one environment share all equal flags."""
     stored = {name: StoredFlags(projects, name) for name in {state.environment for state in states}}
     for state in states:
         state.prepare(stored[state.environment])
@@ -182,7 +183,7 @@ def read_states(projects: Revisions, states: Iterable[State], names: Collection[
 
 
 def compile_definitions(environment: str, first: Definitions, *others: Definitions) -> list[Snapshot]:
-    """Compiles a few flags of an environment in some states. Parts equal to the first are shared with it."""
+    """Compiles a few flags of an environment in some states. Shares parts with the first one if they are equal."""
     before = compile_snapshot(first.flags, first.segments, environment=environment)
     return [
         before,
@@ -221,10 +222,10 @@ def add_children(names: Iterable[str], snapshots: Iterable[Snapshot]) -> set[str
 
 
 class StatePair:
-    """Two states of the same projects, compiled, to be compared.
+    """Two compiled states of the same projects.
 
-    ``before`` and ``after`` are the snapshots. With ``few`` they have only these flags and their parents, which is
-    faster for moments in the past; then both states must be able to read them.
+    ``before`` and ``after`` are the snapshots. With ``few`` they contain only these flags and their parents, which is
+    faster for past moments; both states must then support it.
     """
 
     def __init__(

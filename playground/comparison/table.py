@@ -1,4 +1,4 @@
-"""Many contexts laid out by column: what a state asks of them is computed once per distinct value.
+"""Many contexts laid out by column, so that each test runs once per distinct value.
 
 A set of contexts is a number with a byte for each context, the lowest for the first: `&`, `|` and `^` combine sets, and
 `bit_count` counts them.
@@ -19,7 +19,7 @@ from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, compute_hashes
 Mask = int
 DEFAULT_IDENTIFIER = ("identifier", "default")
 SAMPLE = 256
-"""Texts that tell whether most of a column are different."""
+"""Texts in a sample that shows whether most of a column differ."""
 _CONSTANT = ("never", "undecidable")
 """Forms that are the same for every context."""
 
@@ -28,18 +28,18 @@ Indices: TypeAlias = "bytes | array[int] | None"
 
 
 class Column(NamedTuple):
-    """The values of a column, and by context the index of its value: None if each context has its own."""
+    """The values of a column, and the index of each context's value; None if each context has its own."""
 
     indices: Indices
     values: list[Any]
 
 
 class ContextTable:
-    """Contexts, with everything computed from them that two states can share."""
+    """Contexts, with all computed values that two states can share."""
 
     def __init__(self, contexts: Sequence[Context]) -> None:
         self.contexts = contexts
-        self.everyone: Mask = int.from_bytes(b"\1" * len(contexts), "little")
+        self.everyone: Mask = int.from_bytes(b"\1" * len(self), "little")
         self._distinct: dict[str | tuple[str, str], tuple[Indices, Sequence[str | None]]] = {}
         self._columns: dict[tuple[str, str], Column] = {}
         self._held: dict[int, tuple[CompiledConstraint, Mask]] = {}
@@ -60,7 +60,7 @@ class ContextTable:
         return column
 
     def _find_distinct_texts(self, pair: tuple[str, str]) -> tuple[Indices, Sequence[str | None]]:
-        """Returns the index of each context's text, and the texts."""
+        """The index of each context's text, and the texts."""
         key = pair if pair == DEFAULT_IDENTIFIER or pair[0] in _CONSTANT else pair[1]
         distinct = self._distinct.get(key)
         if distinct is None:
@@ -69,7 +69,7 @@ class ContextTable:
 
     def _list_texts(self, pair: tuple[str, str]) -> Iterable[str | None]:
         if pair[0] in _CONSTANT:
-            return repeat(None, len(self.contexts))
+            return repeat(None, len(self))
         if pair == DEFAULT_IDENTIFIER:
             return self._list_default_identifiers()
         return self._list_field_texts(pair[1])
@@ -81,7 +81,7 @@ class ContextTable:
         return (find_sticky_text(context, "default") for context in self.contexts)
 
     def where(self, column: Column, chosen: bytes) -> Mask:
-        """The contexts of the chosen values: `chosen` has a byte for each of them, 1 or 0."""
+        """The contexts with the chosen values: `chosen` has a byte for each value, 1 or 0."""
         if column.indices is None:
             flags = chosen
         elif isinstance(column.indices, bytes):
@@ -91,7 +91,7 @@ class ContextTable:
         return int.from_bytes(flags, "little")
 
     def test(self, column: Column, test: Callable[[Any], bool]) -> Mask:
-        """The contexts for whose value of a column this is true."""
+        """The contexts whose value in a column passes the test."""
         return self.where(column, bytes(map(test, column.values)))
 
     def holds(self, constraint: CompiledConstraint, pair: tuple[str, str]) -> Mask:
@@ -104,7 +104,7 @@ class ContextTable:
         return cached[1]
 
     def hashes(self, pair: tuple[str, str], key: bytes, seed: int) -> list[int]:
-        """Hashes each distinct identifier (places are the remainder of the hash); any number without one."""
+        """Hashes each distinct identifier (places are the remainder of the hash); an arbitrary number without one."""
         hashes_of_values = self._hashes.get((pair, key, seed))
         if hashes_of_values is None:
             identifiers = [value or b"" for value in self.column(pair).values]
@@ -112,7 +112,7 @@ class ContextTable:
         return hashes_of_values
 
     def within(self, pair: tuple[str, str], key: bytes, threshold: int) -> Mask:
-        """The contexts in a rollout; any without an identifier."""
+        """The contexts in a rollout; arbitrary ones without an identifier."""
         buckets = self._buckets.get((pair, key))
         if buckets is None:
             hashed = self.hashes(pair, key, ROLLOUT_SEED)
@@ -121,7 +121,9 @@ class ContextTable:
         return self.where(self.column(pair), inside)
 
     def shares(self, pair: tuple[str, str], key: bytes, limits: tuple[int, ...]) -> list[tuple[int, Mask]]:
-        """Returns the contexts that get each variant, any without an identifier. ``limits`` add up the weights."""
+        """The contexts that get each variant, arbitrary ones without an identifier. ``limits`` are
+        cumulative weights.
+        """
         shares = self._shares.get((pair, key, limits))
         if shares is None:
             column, total = self.column(pair), limits[-1]
@@ -144,7 +146,7 @@ class ContextTable:
 
     def positions(self, mask: Mask) -> Iterator[int]:
         """The positions of the contexts in a set."""
-        return mask_positions(mask, len(self.contexts))
+        return mask_positions(mask, len(self))
 
 
 def mask_positions(mask: Mask, length: int) -> Iterator[int]:
@@ -157,8 +159,9 @@ def mask_positions(mask: Mask, length: int) -> Iterator[int]:
 
 
 def _index_texts(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]]:
-    """Indexes the distinct texts, so that each is computed once. This is not worth it if most differ, as a sample
-    usually tells: then returns no indices, and all texts."""
+    """Indexes the distinct texts, so that each is computed once. That is not worthwhile if most differ, as a sample
+    usually shows: then returns no indices, and all texts.
+    """
     some = texts[:: max(1, len(texts) // SAMPLE)]
     if 2 * len(set(some)) > len(some) >= SAMPLE:
         return None, texts
@@ -171,7 +174,7 @@ def _index_texts(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]
 
 
 def _parse_all(form: str, texts: Sequence[str | None]) -> list[Any]:
-    """Parses each text in a form. The two forms of user ids need no call for each text."""
+    """Parses each text in a form. Handles the two forms of user ids without a call per text."""
     if form == "text":
         return list(texts)
     if form == "identifier":

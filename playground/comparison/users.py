@@ -1,7 +1,7 @@
-"""Generated users: each has ids of their own, and in other fields values that the rules of a flag name.
+"""Generated users: each has unique ids and, in other fields, values from the rules of a flag.
 
-What a user has in a field depends on their number and on what the flag at hand names there, and on nothing else: the
-share of a flag is the same whatever else is compared.
+A user's value in a field depends only on their number and on the flag's values there, so that the share of a flag is
+the same in every comparison.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from playground.engine.definitions import FlagDefinition
 from projects.definitions import Definitions
 
 IDENTIFIERS = ("userId", "sessionId")
-"""Fields of which every user has a value of their own."""
+"""Fields in which every user has a unique value."""
 SHARE_LISTED = 0.1
-"""The largest share of a stickiness field's values that may be values named by conditions."""
+"""The largest share of a stickiness field's values that may come from conditions."""
 REMEMBERED = 8
-"""Lists of values, each of as many texts or numbers as users are compared, that a process keeps."""
+"""Cached lists of values per process, each with one text or number per compared user."""
 Values = tuple[str, ...]
 Texts = Sequence[str | None]
 
 
 class NamedValues(NamedTuple):
-    """The values that the rules of a flag and its parents name, by field: in the first state, and added by others."""
+    """The values in the rules of a flag and its parents, by field: in the first state, and added by others."""
 
     first: Mapping[str, Values] = NOTHING  # type: ignore[assignment]
     added: Mapping[str, Values] = NOTHING  # type: ignore[assignment]
@@ -38,18 +38,18 @@ class NamedValues(NamedTuple):
 
     @property
     def key(self) -> object:
-        """The same for flags whose rules name the same values."""
+        """Equal for flags whose rules have the same values."""
         return tuple(self.first.items()), tuple(self.added.items()), self.sticky
 
 
 class NameValues:
-    """Finds the values that the rules of flags name in several states."""
+    """Finds the values in the rules of flags in several states."""
 
     def __init__(self, states: Iterable[Definitions]) -> None:
         self._states = [(state.by_name(), state.segments) for state in states]
 
     def of(self, *names: str) -> NamedValues:
-        """Returns the values that these flags and their parents name, together."""
+        """The values of these flags and their parents together."""
         first: dict[str, dict[str, None]] = {}
         added: dict[str, dict[str, None]] = {}
         sticky = {"userId"}
@@ -83,7 +83,7 @@ def _make_tuples(values: Mapping[str, Iterable[str]]) -> dict[str, Values]:
 
 
 class GeneratedUsers:
-    """So many users, the same every time. All have the ``fixed`` values."""
+    """A number of users, the same every time. All have the ``fixed`` values."""
 
     def __init__(
         self, *, now: PointInTime, count: int, seed: int = 0, fixed: Mapping[str, str] = NOTHING
@@ -92,7 +92,7 @@ class GeneratedUsers:
         self._columns: dict[object, Texts] = {}
 
     def texts(self, field: str, first: Values | None, added: Values | None, *, sticky: bool) -> Texts:
-        """Returns each user's value of a field."""
+        """Each user's value of a field."""
         if field in self.fixed:
             return [self.fixed[field]] * self.count
         key = field, first, added, sticky
@@ -110,7 +110,7 @@ class GeneratedUsers:
         named = (*(first or ()), *(added or ()))
         texts = list(_make_identifiers(field, self.seed, self.count))
         listed = int(self.count * SHARE_LISTED)
-        if field in IDENTIFIERS:  # each is the id of one user, so that as many are on as the rollout says
+        if field in IDENTIFIERS:  # each is the id of one user, so that the rollout's share of users is on
             texts[: len(named[:listed])] = named[:listed]
         elif named:
             for number, rank in enumerate(_shuffle_ranks(field, self.seed, self.count)):
@@ -126,15 +126,16 @@ def _make_identifiers(field: str, seed: int, count: int) -> Sequence[str | None]
 
 @lru_cache(maxsize=REMEMBERED)
 def _shuffle_ranks(field: str, seed: int, count: int) -> Sequence[int]:
-    """Returns each user's place when the values of a field are shared out."""
+    """Each user's rank when the values of a field are distributed."""
     ranks = list(range(count))
     Random(f"{seed} {field}").shuffle(ranks)
     return tuple(ranks)
 
 
 def _distribute(first: Sequence[str | None], added: Values, count: int) -> list[str | None]:
-    """Distributes values to this number of users, all equally often. Those that an edit adds are taken from users with
-    a value that no condition means: other shares stay as they are."""
+    """Distributes values to this number of users, all equally often. Values added by an edit replace values that no
+    condition uses, so that other shares stay the same.
+    """
     values: list[str | None] = []
     for number, text in enumerate(first, 1):
         users = number * count // len(first) - len(values)
@@ -145,7 +146,7 @@ def _distribute(first: Sequence[str | None], added: Values, count: int) -> list[
 
 
 class FlagUsers(Sequence[Context]):
-    """Generated users with the values that one flag names. Their contexts are made when somebody looks at one."""
+    """Generated users with the values of one flag. Creates their contexts on access."""
 
     def __init__(self, users: GeneratedUsers, named: NamedValues) -> None:
         self.users, self.named = users, named
@@ -166,7 +167,7 @@ class FlagUsers(Sequence[Context]):
         return make_context(texts, self.users.now)
 
     def key(self, field: str) -> object:
-        """All that the values in a field depend on."""
+        """Everything that the values in a field depend on."""
         return self.named.first.get(field), self.named.added.get(field), field in self.named.sticky
 
     def texts(self, field: str) -> Texts:
@@ -178,18 +179,18 @@ class FlagUsers(Sequence[Context]):
         return texts
 
     def values(self, field: str) -> Texts:
-        """Returns for each user the value that a constraint compares."""
+        """For each user, the value that a constraint compares."""
         default = self.users.now if field == "currentTime" else DEFAULTS.get(field)
         if default is None:
             return self.texts(field)
-        is_time = field == "currentTime"  # an empty one is none
+        is_time = field == "currentTime"  # an empty one counts as missing
         return [default if text is None or (is_time and not text) else text for text in self.texts(field)]
 
 
 class UserTable(ContextTable):
-    """Contexts before and after generated users.
+    """Contexts, followed by generated users.
 
-    ``shared`` are the columns of tables with the same contexts and users, by what they depend on.
+    ``shared`` are the columns of tables with the same contexts and users, by their inputs.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class UserTable(ContextTable):
 
 
 class _Joined(Sequence[Context]):
-    """The contexts of several sequences, without making them."""
+    """The concatenation of several sequences, without copying."""
 
     def __init__(self, *parts: Sequence[Context]) -> None:
         self._parts = parts
@@ -253,6 +254,6 @@ class _Joined(Sequence[Context]):
 def make_users(
     states: Iterable[Definitions], *, now: PointInTime, count: int, seed: int = 0
 ) -> list[Context]:
-    """Users with values that any of the flags names."""
+    """Users with values from any of the flags."""
     users = GeneratedUsers(now=now, count=count, seed=seed)
     return list(FlagUsers(users, NameValues(states).of_all()))

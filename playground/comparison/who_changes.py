@@ -1,4 +1,4 @@
-"""Counts, for each flag, the users whose result differs between two states, and names some."""
+"""Counts, for each flag, the users whose result differs between two states, and gives examples."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ from playground.comparison.contexts import generate_contexts
 from playground.comparison.shares import Answer
 from playground.comparison.table import Column, ContextTable, Mask, mask_positions
 from playground.comparison.users import FlagUsers, GeneratedUsers, NamedValues, NameValues, UserTable
+from playground.engine.constraints import CompiledConstraint
 from playground.engine.context import Context, PointInTime
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
-from playground.user_runs.own_users import find_own_users, make_own_contexts
+from playground.user_runs.file import find_own_users, make_own_contexts
 from projects.definitions import Definitions
 
 MAX_USERS = 10_000
 SHOWN_RESULTS = 500_000
-"""Flags times users of a page that chooses the number of users itself: less than a second of CPU time."""
+"""Flags times users on a page that chooses the number of users itself: less than a second of CPU time."""
 MIN_USERS = 200
 MAX_RARE = 100
-"""Flags that change for no user, for which contexts are made."""
+"""Flags without a changed user for which contexts are made."""
 MakeContexts = Callable[[list[str]], Sequence[Context]]
 """Edge cases of these flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Those who are counted: ``explicit`` ones, the same for all flags, perhaps the users of a person's own file, and
-    ``generated`` ones, which have the values that the flag at hand names in the ``states``. ``made`` ones are only
-    there to find changes that nobody among them meets."""
+    """The counted contexts: ``explicit`` ones, the same for all flags, perhaps the users of a person's own file, and
+    ``generated`` ones, which have the flag's values in the ``states``. ``made`` ones only serve to find changes that
+    none of them shows.
+    """
 
     explicit: Sequence[Context] = ()
     file_name: str = ""
@@ -47,7 +49,7 @@ class Contexts:
 
     @property
     def people(self) -> str:
-        """The noun for those who are counted."""
+        """The noun for the counted contexts."""
         if self.file_name:
             return f"users of {self.file_name}"
         return "generated users" if self.generated else "contexts"
@@ -58,7 +60,7 @@ class Contexts:
 
 
 class Tables:
-    """The table of each flag. Flags that name the same values share one."""
+    """The table of each flag. Flags with the same values share one."""
 
     def __init__(self, contexts: Contexts, before: Snapshot, after: Snapshot) -> None:
         self._contexts, self._states = contexts, (before, after)
@@ -83,10 +85,10 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class FlagChanges:
-    """The users who get a different result of one flag.
+    """The users whose result of one flag changes.
 
-    ``counts`` are users by change, ``made`` is how many of the other contexts change. ``for_users`` is the comparison
-    of the users only, ``for_everyone`` that of all contexts of ``source``, for examples.
+    ``counts`` are users by change, ``made`` is the number of other contexts that change. ``for_users`` is the
+    comparison of the users only, ``for_everyone`` of all contexts of ``source``, for examples.
     """
 
     name: str
@@ -99,17 +101,17 @@ class FlagChanges:
 
     @property
     def users(self) -> int:
-        """The users who certainly get a different result."""
+        """The users whose result certainly changes."""
         return sum(self.counts[change] for change in CHANGES)
 
     @property
     def is_known(self) -> bool:
-        """Whether somebody certainly gets a different result."""
+        """Whether some result certainly changes."""
         return bool(self.users or self.made)
 
     @property
     def is_changed(self) -> bool:
-        """Whether somebody gets a different result, or may."""
+        """Whether some result changes or may change."""
         return bool(self.is_known or self.for_everyone.count(Change.UNKNOWN))
 
     @property
@@ -123,11 +125,11 @@ class FlagChanges:
 
 
 class WhoChanges:
-    """Compares flags in two states for the users, and in the order, that are given.
+    """Compares flags in two states for the given users, in the given order.
 
-    ``flags`` has those that change, and those that are ``always`` to be there. ``total`` is of how many flags the names
-    are, if there are more. Flags that differ and change for no user are compared again for contexts that ``make_rare``
-    gives. Raises ValidationError if it takes longer than the ``budget`` allows.
+    ``flags`` has those that change, and those in ``always``. ``total`` is the number of flags, if the names are only
+    some of them. Flags that differ without a changed user are compared again for contexts from ``make_rare``. Raises
+    ValidationError if it takes longer than the ``budget`` allows.
     """
 
     def __init__(
@@ -162,13 +164,13 @@ class WhoChanges:
 
     @property
     def counts(self) -> dict[Change, int]:
-        """The results of users, counted by change: as many as flags times users."""
+        """The results of users, counted by change: flags times users in total."""
         counts = {change: sum(flag.counts[change] for flag in self.flags) for change in COUNTED}
         return counts | {Change.NONE: len(self.names) * self.users - sum(counts.values())}
 
     @property
     def people(self) -> dict[Change, int]:
-        """The users, counted by the changes that they see in any flag: a user may be counted for several."""
+        """The users, counted by their changes in any flag: a user may count for several."""
         return {
             change: reduce(
                 or_, (flag.for_users.contexts.get(change, 0) for flag in self.flags), 0
@@ -182,7 +184,7 @@ class WhoChanges:
         return self._affected.bit_count()
 
     def affected_positions(self) -> Iterator[int]:
-        """Their places among the users."""
+        """Their positions among the users."""
         return mask_positions(self._affected, self.users)
 
     @cached_property
@@ -196,6 +198,15 @@ class WhoChanges:
         compared = comparison.flag(name)
         return self._make_flag_changes(compared, compared, comparison)
 
+    def changed_users(self, name: str) -> Mask:
+        """The users whose result of the flag certainly changes."""
+        flag = self.compare(name)
+        return reduce(or_, (flag.for_users.contexts.get(change, 0) for change in CHANGES), 0) & self._everyone
+
+    def find_who_meets(self, name: str, constraint: CompiledConstraint, pair: tuple[str, str]) -> Mask:
+        """The users who meet a condition, with the flag's values. ``pair``: the compared column."""
+        return self._tables.compare(name).table.holds(constraint, pair) & self._everyone
+
     def examples(
         self,
         flag: FlagChanges,
@@ -205,8 +216,9 @@ class WhoChanges:
         start: int = 0,
         limit_each: int | None = None,
     ) -> Iterator[Example]:
-        """Yields contexts that get a different result, with the reasons: by change, at most ``limit_each`` of each,
-        users before other contexts."""
+        """Yields contexts whose result changes, with the reasons: by change, at most ``limit_each`` of each, users
+        before other contexts.
+        """
         contexts = {change: flag.for_everyone.contexts.get(change, 0) for change in changes}
         return flag.source.examples(
             replace(flag.for_everyone, contexts=contexts), limit, start, limit_each=limit_each
@@ -246,12 +258,12 @@ def _compute_share_on(answers: Mapping[Answer, Fraction]) -> float:
 
 
 def find_differing(before: Snapshot, after: Snapshot) -> list[str]:
-    """The flags that are not the same in both states, by name, with their parents and segments."""
+    """The names of the flags that differ between the states, including their parents and segments."""
     return Comparison(before, after, ContextTable(())).list_differing()
 
 
 def choose_number_of_users(flags: int) -> int:
-    """Chooses how many users to compare for this number of flags if nobody says. Comparing takes less than a second."""
+    """The default number of users for this number of flags. The comparison takes less than a second."""
     return max(MIN_USERS, min(MAX_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
 
 

@@ -1,7 +1,7 @@
-"""Decides which flags are on for a context, and with which variant; finds nothing that a reason would need.
+"""Decides which flags are on for a context, and with which variant, without the data for reasons.
 
-Frontend SDKs ask for no more. Only what can turn a flag on is looked at, and only until something does. Flags that
-depend on others, and those others, are left to `playground.engine.evaluator`.
+Frontend SDKs need only this. It evaluates only strategies that can turn a flag on, until one does. It leaves flags with
+dependencies, and their parents, to `playground.engine.evaluator`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from playground.engine.strategies import CompiledStrategy, Mode
 from playground.engine.variants import NONE, CompiledVariants
 
 T = TypeVar("T")
-ALWAYS = 100  # the threshold of a rollout that leaves nobody out
-MOSTLY = 0.9  # the part of the flags before that must still be there, so that what is theirs is taken over
+ALWAYS = 100  # the threshold of a rollout that includes everyone
+MOSTLY = 0.9  # the part of the earlier flags that must still exist before their data is reused
 SPARE_TESTS = 50
 
 
 class Pieces(NamedTuple, Generic[T]):
-    """The pieces for a flag that is on: without a variant, with one of its own, and with one of each strategy's."""
+    """The pieces for a flag that is on: without a variant, with each of its own, and with each of each strategy's."""
 
     plain: T
     own: tuple[T, ...]
@@ -41,7 +41,7 @@ class Pieces(NamedTuple, Generic[T]):
 
 
 class _Choice(NamedTuple, Generic[T]):
-    """Variants of which one is picked, and what stands for each."""
+    """Variants to pick from, and the piece for each."""
 
     variants: CompiledVariants
     pieces: tuple[T, ...]
@@ -74,20 +74,19 @@ class _Flag(NamedTuple, Generic[T]):
 
 
 class Left(NamedTuple, Generic[T]):
-    """What a later snapshot can take over. Not the earlier snapshot, which would stay in memory with its batch."""
+    """Data that a later snapshot can reuse. Excludes the earlier snapshot, which would stay in memory with
+    its batch.
+    """
 
     flags: tuple[CompiledFlag, ...]
     prepared: list[_Flag[T] | None]
     tested: _Tested
 
-    def find_known(self, snapshot: Snapshot) -> dict[int, _Flag[T]]:
-        """What is prepared of the flags of a later snapshot, by id. Empty if too much would be kept in vain."""
-        flags = set(map(id, snapshot.flags))
-        still = sum(id(flag) in flags for flag in self.flags)
-        if self.tested.is_worn or still < MOSTLY * len(self.flags):
-            return {}
-        prepared = zip(self.flags, self.prepared, strict=True)
-        return {id(flag): its_own for flag, its_own in prepared if its_own is not None}
+    def find_known(self, snapshot: Snapshot) -> dict[int, _Flag[T] | None]:
+        """The prepared flags that a later snapshot still has, by id. Empty if too much unused data would be kept."""
+        known = dict(zip(map(id, self.flags), self.prepared, strict=True))
+        still = sum(map(known.__contains__, map(id, snapshot.flags)))
+        return {} if self.tested.is_worn or still < MOSTLY * len(self.flags) else known
 
 
 class ActiveFlags(Generic[T]):
@@ -101,8 +100,8 @@ class ActiveFlags(Generic[T]):
     ) -> None:
         """`pieces_of` returns the pieces of the flag at a position.
 
-        What was prepared of flags that are the same objects as in an `earlier` snapshot, from which this one was
-        compiled, is taken over.
+        Reuses the preparation of flags that are the same objects as in the `earlier` snapshot, from which this one was
+        compiled.
         """
         self._snapshot = snapshot
         known = earlier.find_known(snapshot) if earlier else {}
@@ -110,23 +109,24 @@ class ActiveFlags(Generic[T]):
         apart = _find_dependent(snapshot)
         self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
         self._runs: list[tuple[list[_Flag[T]], str, Pieces[T] | None]] = []
-        """Flags by name, cut at those that are evaluated apart: the flags before one, its name and its pieces."""
-        self._prepared: list[
-            _Flag[T] | None
-        ] = []  # by position; None for those that are off or evaluated apart
-        run: list[_Flag[T]] = []
-        for position, flag in enumerate(snapshot.flags):
-            prepared = None
-            if flag.enabled and flag.fault is None:
-                if position in apart:
-                    self._runs.append((run, flag.name, pieces_of(position)))
-                    run = []
-                else:
-                    prepared = known.get(id(flag)) or self._prepare(flag, pieces_of(position))
-                    if prepared.strategies:
-                        run.append(prepared)
-            self._prepared.append(prepared)
-        self._runs.append((run, "", None))
+        """Flags by name, cut at those evaluated separately: the flags before one, its name and its pieces."""
+        flags = snapshot.flags
+        self._prepared: list[_Flag[T] | None] = list(map(known.get, map(id, flags)))
+        """By position; None for flags that are off or evaluated separately."""
+        for position in [position for position, flag in enumerate(self._prepared) if flag is None]:
+            if position not in apart and _may_be_on(flags[position]):
+                self._prepared[position] = self._prepare(flags[position], pieces_of(position))
+        start = 0
+        for position in sorted(apart):
+            self._prepared[position] = None
+            if _may_be_on(flags[position]):
+                self._add_run(start, position, flags[position].name, pieces_of(position))
+                start = position
+        self._add_run(start, len(flags), "", None)
+
+    def _add_run(self, start: int, end: int, name: str, pieces: Pieces[T] | None) -> None:
+        run = [flag for flag in self._prepared[start:end] if flag is not None and flag.strategies]
+        self._runs.append((run, name, pieces))
 
     @property
     def left(self) -> Left[T]:
@@ -155,7 +155,7 @@ class ActiveFlags(Generic[T]):
                 )
 
     def find(self, context: Context, random: Random) -> list[T]:
-        """Finds the piece for each flag that is on, by name. The context has its currentTime."""
+        """Finds the piece for each flag that is on, by name. The context must have its currentTime."""
         values = self._snapshot.values(context)
         bits = self._tested.held(values)
         pieces: list[T] = []
@@ -197,8 +197,14 @@ def _choose(
     return pieces[bisect_left(variants.limits, 1)] if variants.total else plain, None
 
 
+def _may_be_on(flag: CompiledFlag) -> bool:
+    return flag.enabled and flag.fault is None
+
+
 def _find_dependent(snapshot: Snapshot) -> set[int]:
-    """The positions of the flags that depend on others, and of those others."""
+    """The positions of the flags that depend on others, and of their parents."""
+    if not snapshot.children:
+        return set()
     positions = snapshot.positions
     parents = {parent.name for child in snapshot.children for parent in snapshot.flags[child].parents}
     return {*snapshot.children, *(positions[name] for name in parents if name in positions)}
@@ -208,16 +214,16 @@ _DIGITS = bytes([48, 49]).ljust(256, b"0")  # 0 and 1 as text, which int() reads
 
 
 class _Tested:
-    """The constraints that decide something, each tested once for a context. The result is a bit set.
+    """The constraints that affect results, each tested once for a context. The result is a bit set.
 
-    Those of an earlier snapshot keep their bits. Some of them, no flag needs any more.
+    Constraints of an earlier snapshot keep their bits, even if no flag needs them any more.
     """
 
     def __init__(self, snapshot: Snapshot, earlier: _Tested | None = None) -> None:
         self._segments = snapshot.segments
         self._tests: list[tuple[Test, int, bool]] = list(earlier._tests) if earlier else []
         self._known: dict[int, int] = dict(earlier._known) if earlier else {}  # by the id of a constraint
-        # Kept, because otherwise others could be given their ids.
+        # Kept, because otherwise new constraints could get their ids.
         self._constraints: list[CompiledConstraint] = list(earlier._constraints) if earlier else []
         self._fresh: int | None = earlier._count if earlier else None
 
@@ -228,11 +234,11 @@ class _Tested:
 
     @property
     def is_worn(self) -> bool:
-        """Whether too many of the tests may be in vain."""
+        """Whether too many of the tests may be unnecessary."""
         return len(self._tests) > 1.25 * self._count + SPARE_TESTS
 
     def bits(self, strategy: CompiledStrategy) -> int:
-        """The bits of what a strategy and its segments need."""
+        """The bits that a strategy and its segments need."""
         needed = 0
         for constraint in strategy.constraints:
             needed |= self._assign_bit(constraint)
@@ -249,7 +255,7 @@ class _Tested:
         return 1 << index
 
     def held(self, values: Values) -> int:
-        """Returns the constraints that hold for these values of the columns: one bit each, the lowest for the first."""
+        """The constraints that hold for these column values: one bit each, the lowest for the first."""
         results = bytes([test(values[column]) is not inverted for test, column, inverted in self._tests])
         return int(results[::-1].translate(_DIGITS) or b"0", 2)
 
@@ -260,7 +266,7 @@ def _make_test(constraint: CompiledConstraint) -> tuple[Test, int, bool]:
     test, inverted = constraint.test, constraint.inverted
 
     def holds_for_certain(value: Any) -> bool:
-        """Whether a server can tell, and it holds."""
+        """Whether a server can evaluate it, and it holds."""
         return value is not UNDECIDABLE and test(value) is not inverted
 
     return holds_for_certain, constraint.column, False

@@ -1,7 +1,7 @@
-"""Evaluates all strategies and segments of a snapshot for one context, together, one step after the other.
+"""Evaluates all strategies and segments of a snapshot for one context together, step by step.
 
-Evaluating strategy by strategy would follow a dozen references all over the memory for each, and spend most of its time
-waiting for them. Here the data that one step needs of all strategies are side by side.
+Evaluating strategy by strategy would follow a dozen scattered references for each, and spend most of its time waiting
+for memory. Here, the data that one step needs for all strategies is adjacent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ConstraintTable:
         self._tests: list[Test] = []
         self._inverted: list[bool] = []
         self._ranks: list[tuple[array[int], array[int]]] = []
-        """First the positions of conditions with a constraint and its index, then of those with a second one, ..."""
+        """The positions of conditions with a constraint and its index, then of those with a second one, and so on."""
         known: dict[int, int] = {}
         for position, its_conditions in enumerate(conditions):
             if not its_conditions.constraints:
@@ -68,7 +68,7 @@ class ConstraintTable:
                 indices.append(index)
 
     def bits(self, values: Values) -> list[int]:
-        """Returns for each strategy and segment a bit set of its constraints that hold, the lowest for the first."""
+        """For each strategy and segment, a bit set of its constraints that hold, the lowest bit for the first."""
         tests = zip(self._tests, self._columns, self._inverted, strict=True)
         results = [test(values[column]) is not inverted for test, column, inverted in tests]
         bits = [0] * self._length
@@ -97,7 +97,7 @@ class Rollouts:
         self._keys.append(rollout.key)
 
     def buckets(self, identifier: bytes | None, random: Random) -> list[int] | None:
-        """The bucket of each rollout, from 1 to 100; None if there is no identifier and none is drawn."""
+        """The bucket of each rollout, from 1 to 100; None without an identifier if buckets are not drawn."""
         if identifier is not None:
             return hash_places(self._keys, repeat(100), identifier, ROLLOUT_SEED)
         return draw_places(repeat(100, len(self._keys)), random) if self._draws else None
@@ -132,13 +132,15 @@ class Batch:
         self.ends = array("I")
         """The position behind the last strategy of each flag."""
         self.decidable = bytearray()
-        """For each flag, whether it is off if no strategy passes: it has some, and a server can evaluate them all."""
+        """For each flag, whether it is off if no strategy passes: it has strategies, and a server can
+        evaluate all of them.
+        """
         self._all_hold: list[int] = []
         self._thresholds: list[int] = []
-        """The limit of each strategy. Without a rollout it is in bucket 0, which is always inside."""
+        """The limit of each strategy. A strategy without a rollout is in bucket 0, which is always inside."""
         self._segmented: list[tuple[int, tuple[int, ...]]] = []
         self._settled: list[tuple[int, Mode]] = []
-        """Strategies that are not decided by their conditions alone."""
+        """Strategies that their conditions alone do not decide."""
         self._matched: dict[int, tuple[int, ...]] = {}
         """By position, the columns that a strategy matches with regular expressions, if any."""
         self._rollouts: dict[tuple[int, bool], Rollouts] = {}
@@ -180,7 +182,7 @@ class Batch:
     def run(self, values: Values, random: Random) -> BatchResult:
         """Evaluates all segments and strategies, so that each can be explained.
 
-        `values` are those of the columns.
+        `values` has the values of the columns.
         """
         bits = self._constraints.bits(values)
         segment_bits = bits[len(self._all_hold) :]

@@ -1,6 +1,6 @@
 """The share of calls on which a flag with a random rollout is on.
 
-Without an identifier, the bucket of a rollout is drawn on each call. An evaluation draws once; pages show the share.
+Without an identifier, each call draws the bucket of a rollout. An evaluation draws once; pages show the share.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def find_state_over_calls(
 def compute_drawn_share(
     evaluation: Evaluation, strategy: CompiledStrategy, outcome: StrategyOutcome
 ) -> ShareOfCalls:
-    """The share of calls on which a strategy passes whose bucket is drawn; None if it is not drawn."""
+    """The share of calls on which a strategy with a drawn bucket passes; None if its bucket is not drawn."""
     rollout = strategy.rollout
     if rollout is None or not rollout.draws or evaluation.values[rollout.column] is not None:
         return None
@@ -57,7 +57,7 @@ def compute_drawn_share(
 
 
 def _draws(evaluation: Evaluation, flag: CompiledFlag) -> bool:
-    """Whether the result of a flag or of a parent may be random. For nearly all flags this check is enough."""
+    """Whether the result of a flag or of a parent may be random. For nearly all flags, this check suffices."""
     drawn = any(
         strategy.rollout is not None
         and strategy.rollout.draws
@@ -76,7 +76,7 @@ def _draws(evaluation: Evaluation, flag: CompiledFlag) -> bool:
 def _compute_own_share(
     evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome
 ) -> tuple[float, bool]:
-    """The share of calls on which a strategy passes, and whether a server can tell for every strategy."""
+    """The share of calls on which a strategy passes, and whether a server can evaluate every strategy."""
     if not flag.strategies:
         return 1.0, True
     off, decidable = 1.0, True
@@ -92,7 +92,7 @@ def _compute_own_share(
 
 
 def _compute_parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> float:
-    """The share of calls on which every parent is as the flag needs it."""
+    """The share of calls on which every parent is in the required state."""
     share = 1.0
     unmet = {unmet_parent.parent: unmet_parent.problem for unmet_parent in outcome.unmet}
     for parent in flag.parents:
@@ -109,9 +109,9 @@ def _compute_parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: 
 
 
 def compute_variant_share(evaluation: Evaluation, parent: Parent) -> float:
-    """The share of calls on which a parent that is on gives one of the needed variants, or none at all.
+    """The share of calls on which a parent that is on yields one of the required variants, or none.
 
-    As in ``Evaluation``, its strategies are drawn again for that.
+    As in ``Evaluation``, its strategies are drawn again for this.
     """
     if not parent.variants:
         return 1.0
@@ -128,7 +128,7 @@ def compute_variant_share(evaluation: Evaluation, parent: Parent) -> float:
 
 
 def _compute_share(variants: CompiledVariants | None, parent: Parent, evaluation: Evaluation) -> float:
-    """The share of calls on which these variants give a needed one, or none."""
+    """The share of calls on which these variants yield a required one, or none."""
     if variants is None:
         return 1.0
     index, place = variants.pick(evaluation.values, lambda: 0.0)

@@ -47,7 +47,7 @@ def _format_number(value: int | float) -> str:
 
 
 def _make_storable(text: str) -> str:
-    """The text as UTF-8 can encode it: a lone surrogate becomes "?"."""
+    """The text in a form that UTF-8 can encode: a lone surrogate becomes "?"."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -55,18 +55,18 @@ def _make_storable(text: str) -> str:
     return text
 
 
-# The characters that Python strips, except U+001C to U+001F, which are not white space in Unicode and SDKs.
+# The characters that Python strips, except U+001C to U+001F, which Unicode and SDKs do not count as white space.
 _WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 
 
 def trim(text: str) -> str:
-    """The string without surrounding white space, trimmed as SDKs do."""
+    """The string without surrounding white space, as trimmed by SDKs."""
     return text.strip(_WHITE_SPACE)
 
 
 def string_of(value: object) -> str | None:
     """A name or a list item: the text of a scalar, None for null and for structured values."""
-    if type(value) is str:  # most are
+    if type(value) is str:  # the usual case
         return to_text(value)
     return None if value is None or isinstance(value, Mapping | list) else to_text(value)
 
@@ -78,20 +78,20 @@ def strings_of(value: object) -> list[str]:
 
 def items_of(value: object) -> list[Any]:
     """The stored list; empty if the value is not a list."""
-    if type(value) is list:  # most are, and asking for a union of types takes three times as long
+    if type(value) is list:  # the usual case, and testing for a union of types takes three times as long
         return value[:]
     return list(value) if isinstance(value, list | tuple) else []
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
     """The stored object; empty if the value is not an object."""
-    # Most are plain dicts, and asking whether something is a Mapping takes ten times as long.
+    # Most are plain dicts, and testing for a Mapping takes ten times as long.
     return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def objects_of(value: object) -> list[Mapping[str, Any]]:
     """The stored list of objects; items of other types become empty objects, so that indices stay the same."""
-    if not value:  # as most are
+    if not value:  # the usual case
         return []
     return [mapping_of(item) for item in items_of(value)]
 

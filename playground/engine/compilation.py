@@ -1,17 +1,18 @@
-"""Compiles stored flags and segments to a snapshot, reusing what has not changed since an earlier one."""
+"""Compiles stored flags and segments to a snapshot, reusing unchanged parts of an earlier one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import orjson
 
 from playground.engine.coercion import items_of, mapping_of, objects_of, string_of, strings_of, to_text
 from playground.engine.constraints import Constraints
-from playground.engine.flags import CompiledFlag, CompiledSegment, Parent
+from playground.engine.flags import CompiledFlag, CompiledSegment, Parent, Traits
 from playground.engine.sharing import Shared
 from playground.engine.snapshot import Snapshot
 from playground.engine.strategies import (
@@ -24,14 +25,14 @@ from playground.engine.variants import compile_flag_variants
 
 Document = Mapping[str, Any]
 DIGEST = 16  # bytes
-OF_STRATEGY = 2 * DIGEST  # one of the strategy without its percentage, and one of that
+OF_STRATEGY = 2 * DIGEST  # one of the strategy without its percentage, and one of the percentage
 MISSING = bytes(DIGEST)  # in place of the digest of a segment that does not exist
 
 
 class Added(NamedTuple):
     """The flags and segments that were not reused from an earlier snapshot, with their documents.
 
-    Of each flag also the memory, in bytes, of what it was the first to have and shares with others.
+    Each flag also has the memory, in bytes, of values that it shares with other flags and was the first to have.
     """
 
     flags: list[tuple[Document, CompiledFlag, int]]
@@ -39,9 +40,9 @@ class Added(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """A new snapshot, and what of it was not reused from an earlier one.
+    """A new snapshot, and its parts that were not reused from an earlier one.
 
-    `same_strategies`: all flags have the earlier ones' strategies, position by position, as after a switch.
+    `same_strategies`: all flags have the earlier strategies, position by position, as after a switch.
     """
 
     snapshot: Snapshot
@@ -71,9 +72,9 @@ def recompile(
 ) -> Compiled:
     """Compiles flags and segments like `compile_snapshot`, reusing parts of an `earlier` snapshot of the environment.
 
-    The documents of `unchanged` projects need not be given, except those of the flags that are `replaced`: since that
-    snapshot neither their other flags nor the segments these use have changed. Of all others, flags whose document is
-    as it was are taken over too, and of flags that have changed the strategies that are as they were.
+    The documents of `unchanged` projects are optional, except for flags that are `replaced`: neither their other
+    flags nor the segments these use have changed since that snapshot. Elsewhere, flags with an unchanged document are
+    reused, and so are unchanged strategies of changed flags.
     """
     compilation = Compilation(environment, earlier, unchanged, replaced)
     added = compilation.add(flags, segments)
@@ -81,9 +82,9 @@ def recompile(
 
 
 class Digests(NamedTuple):
-    """Digests of a whole flag, of its strategies with the segments they use, and of the `rest` of it.
+    """Digests of a whole flag, of its strategies with their segments, and of the `rest`.
 
-    All are empty if JSON cannot hold it.
+    All are empty if JSON cannot represent the flag.
     """
 
     flag: bytes
@@ -92,7 +93,7 @@ class Digests(NamedTuple):
 
 
 class Compilation:
-    """Compiles in steps what ``recompile`` compiles at once, so that not all documents need to be in memory."""
+    """Compiles in steps, unlike ``recompile``, so that not all documents need to be in memory."""
 
     def __init__(
         self,
@@ -114,10 +115,10 @@ class Compilation:
         self.flags = [flag for flag in known if flag.name not in self.by_name]
 
     def add(self, documents: Iterable[Document], segments: Mapping[int, Document]) -> Added:
-        """Adds flags, and the segments they use: all that were not given before."""
+        """Adds flags and all segments that they use and that were not given before."""
         new_segments = self._add_segments(segments)
         new: list[tuple[Document, CompiledFlag, int]] = []
-        # Sorted before compiling: what is evaluated together then lies together in memory.
+        # Sorted before compiling, so that flags evaluated together are adjacent in memory.
         for document in sorted(map(mapping_of, documents), key=lambda flag: to_text(flag.get("name"))):
             digests = self._compute_digests(document)
             flag = self.by_name.get(to_text(document.get("name")))
@@ -131,7 +132,7 @@ class Compilation:
     def finished(self) -> tuple[Snapshot, bool]:
         """The snapshot, and whether all flags have the strategies of the earlier one."""
         snapshot = Snapshot(
-            tuple(sorted(self.flags, key=lambda flag: flag.name)),
+            tuple(sorted(self.flags, key=attrgetter("name"))),
             tuple(self.segments),
             self.compiler.columns,
             environment=self.environment,
@@ -140,7 +141,7 @@ class Compilation:
         return snapshot, self.earlier is not None and snapshot.take_over_batch(self.earlier)
 
     def _add_segments(self, documents: Mapping[int, Document]) -> list[tuple[Document, CompiledSegment]]:
-        """A segment that was there takes its old place: the flags that refer to it are compiled again."""
+        """Adds segments. An existing segment keeps its position: flags that refer to it are compiled again."""
         added: list[tuple[Document, CompiledSegment]] = []
         for key, stored in documents.items():
             document = {"id": key, **mapping_of(stored)}
@@ -165,7 +166,7 @@ class Compilation:
     def _compile_flag(
         self, document: Document, digests: Digests, earlier: CompiledFlag | None
     ) -> CompiledFlag:
-        """Compiles a flag. What is as it was in the `earlier` flag of its name is taken over."""
+        """Compiles a flag. Reuses unchanged parts of the `earlier` flag with its name."""
         name = to_text(document.get("name"))
         strategies = self._compile_strategies(document, name, digests.strategies, earlier)
         if earlier is not None and earlier.digest == _combine(digests.rest, earlier.strategies_digest):
@@ -184,6 +185,7 @@ class Compilation:
             fault=self._find_fault(strategies),
             digest=digests.flag,
             strategies_digest=digests.strategies,
+            traits=self.shared(Traits.of(strategies, variants)),
         )
 
     def _compile_strategies(
@@ -191,7 +193,9 @@ class Compilation:
     ) -> tuple[CompiledStrategy, ...]:
         if earlier is not None and digests and earlier.strategies_digest == digests:
             return earlier.strategies
-        known: dict[bytes, CompiledStrategy] = {}  # by the whole digest, and by that without the percentage
+        known: dict[
+            bytes, CompiledStrategy
+        ] = {}  # by the whole digest, and by the digest without the percentage
         if earlier is not None and earlier.strategies_digest:
             for digest, strategy in zip(_cut(earlier.strategies_digest), earlier.strategies, strict=True):
                 known[digest] = known[digest[:DIGEST]] = strategy
@@ -238,7 +242,7 @@ class Compilation:
 
 
 def _compute_digest(document: object) -> bytes:
-    """Hashes everything a document says; empty for one that JSON cannot hold."""
+    """Hashes everything in a document; empty if JSON cannot represent it."""
     try:
         return _hash_text(orjson.dumps(document))
     except TypeError:

@@ -22,7 +22,7 @@ from playground.engine.sharing import Shared
 
 WHITESPACE: Final = " \t"
 
-# Memory of a compiled constraint, in bytes: of itself with its phrases, and by bytes and commas of its JSON. Measured.
+# Memory of a compiled constraint, in bytes: itself with its phrases, and per byte and comma of its JSON. Measured.
 CONSTRAINT, BYTE, VALUE = 600, 3, 70
 
 
@@ -30,9 +30,9 @@ CONSTRAINT, BYTE, VALUE = 600, 3, 70
 class CompiledConstraint:
     """A compiled constraint. Its result is `test(values[column]) is not inverted`.
 
-    `unmet` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)"). If only an SDK can tell
-    whether it holds, the value of its column is UNDECIDABLE and it counts as holding; `undecidable` is the reason if
-    that is so for every context.
+    `unmet` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)"). If only an SDK can
+    tell whether it holds, the value of its column is UNDECIDABLE and it counts as holding; `undecidable` is the
+    reason if this applies to every context.
     """
 
     field: str
@@ -53,11 +53,12 @@ class CompiledConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Constraints that all have to hold. Strategies with equal constraints share one object.
+    """Constraints that must all hold. Strategies with equal constraints share one object.
 
-    What holds is a number with a bit for each constraint, the lowest for the first; in `all_hold` all bits are set.
-    Sentences consist of a phrase for the value of each of the `fields` and of ends: `met` for all together, with a `%s`
-    for each value, and `unmet` for each constraint. `matched` are the columns that regular expressions match.
+    The result is a number with a bit for each constraint that holds, the lowest for the first; in `all_hold` all bits
+    are set. Sentences consist of a phrase for the value of each of the `fields` and of ends: `met` for all together,
+    with a `%s` for each value, and `unmet` for each constraint. `matched` are the columns that regular expressions
+    match.
     """
 
     constraints: tuple[CompiledConstraint, ...]
@@ -71,8 +72,7 @@ class Conditions:
 class Constraints:
     """Compiles constraints, equal ones to one object.
 
-    The columns of an earlier compilation are reused. Everything else that is compiled may share its values in
-    `shared`.
+    Reuses the columns of an earlier compilation. All other compiled values may be shared through `shared`.
     """
 
     def __init__(self, columns: Columns | None = None, shared: Shared | None = None) -> None:
@@ -158,7 +158,7 @@ def _compile_broken(field: str, operator: str, fault: str, columns: Columns) -> 
 
 
 Bound = tuple[str, Test, str | None, list[str]]
-"""Form of the column, test, fault, and the values to show in sentences."""
+"""The form of the column, the test, the fault, and the values shown in sentences."""
 
 
 def _bind(operator: str, document: Mapping[str, Any]) -> Bound:
@@ -178,7 +178,7 @@ def _bind(operator: str, document: Mapping[str, Any]) -> Bound:
 
 
 def bind_set(values: list[str]) -> Bound:
-    """IN compares exactly: SDKs ignore `caseInsensitive` here. NOT_IN is IN, inverted once more."""
+    """IN compares exactly: SDKs ignore `caseInsensitive` here. NOT_IN is an inverted IN."""
     return "text", frozenset(values).__contains__, _list_fault(values, required=False), values
 
 
@@ -207,12 +207,12 @@ def _bind_regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
 
 
 def _nothing(value: object) -> bool:
-    """An invalid pattern matches nothing, so that inverted it holds (specification 21)."""
+    """An invalid pattern matches nothing, so an inverted one holds (specification 21)."""
     return False
 
 
 def _bind_ordering(operator: str, value: str) -> Bound:
-    """The type of the value decides what is compared: SEMVER_GT with "5" compares numbers, as in SDKs."""
+    """The type of the value decides the comparison: SEMVER_GT with "5" compares numbers, as in SDKs."""
     text = value.strip(WHITESPACE)
     if operator.startswith("SEMVER_") and value.startswith("v"):
         return "version", operators.never, None, [text]

@@ -12,7 +12,7 @@ from playground.engine.coercion import mapping_of, string_of, to_text
 from playground.engine.operators import UNDECIDABLE
 
 TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime")
-"""Fields every SDK knows by name; everything else of a context is a property."""
+"""Fields that every SDK knows by name; everything else in a context is a property."""
 
 DEFAULTS = {"appName": "playground", "environment": "default"}
 """The values of SDKs if the application does not set them."""
@@ -45,16 +45,18 @@ class Context:
 
     @classmethod
     def of_texts(cls, texts: dict[str, str], *, now: str) -> Context:
-        """The context with these strings by field, which need no reading, and with `now` as currentTime if it has
-        none."""
+        """The context with these strings by field, which need no conversion, and with `now` as currentTime if it has
+        none.
+        """
         context = cls.__new__(cls)
         context.fields, context.values = texts, {**DEFAULTS, "currentTime": now, **texts}
         return context
 
     @classmethod
     def of_strings(cls, document: Mapping[str, Any], *, now: str) -> Context:
-        """The same as ``Context(document).at(now)``, of a document whose values, and those of its properties, are
-        strings: a comparison has ten thousand."""
+        """The same as ``Context(document).at(now)``, for a document whose values, and those of its properties, are all
+        strings: a comparison has ten thousand.
+        """
         context = cls.__new__(cls)
         texts = {field: text for field, text in document.items() if field != "properties"}
         texts = {**document.get("properties", NOTHING), **texts}
@@ -80,7 +82,7 @@ class Context:
         return timed
 
     def lookup(self, field: str) -> str | None:
-        """The value of a field, None if it is absent."""
+        """The value of a field; None if it is absent."""
         return self.values.get(field)
 
 
@@ -103,7 +105,7 @@ class Columns:
     """The distinct (form, field) pairs that the constraints of a snapshot compare.
 
     Each is computed once per evaluation, so a thousand constraints on the same version parse it once. `identifier`
-    columns are the UTF-8 bytes that are hashed.
+    columns hold the UTF-8 bytes to hash.
     """
 
     def __init__(self, known: Columns | None = None) -> None:
@@ -129,7 +131,7 @@ class Columns:
         return [FORMS[form](context, field) for form, field in self._positions]
 
     def values_on_demand(self, context: Context) -> Values:
-        """The value of each column for a context once it is asked for: for a few flags of many."""
+        """The value of each column for a context, computed on first use: for a few flags of many."""
         return _OnDemand(self._listed, context)
 
     @cached_property
@@ -157,7 +159,7 @@ def _encode(text: str | None) -> bytes | None:
 
 
 def _encode_up_to(longest: int) -> Callable[[str | None], Any]:
-    """The UTF-8 bytes that a regular expression runs over, up to a number of characters."""
+    """The UTF-8 bytes for a regular expression, up to a number of characters."""
 
     def encode(text: str | None) -> Any:
         if text is None:
@@ -179,11 +181,11 @@ PARSERS: dict[str, Callable[[str | None], Any]] = {
     "undecidable": lambda text: UNDECIDABLE,
     "never": lambda text: None,
 }
-"""Each form, of the string of a field."""
+"""Parses the string of a field into each form."""
 
 
 def find_sticky_field(context: Context, stickiness: str) -> str | None:
-    """The field whose value a stickiness hashes, None if the context does not have it.
+    """The field whose value a stickiness hashes; None if the context does not have it.
 
     `default` takes userId, then sessionId; every other name is a field of the context.
     """

@@ -1,7 +1,7 @@
 """Flags and segments as they are stored, and as the engine compiles them.
 
-The engine does not trust these types: null, another type, an unknown key or a missing one is allowed everywhere and
-gives a definite result.
+The engine does not trust these types: null, another type, an unknown key and a missing key are allowed everywhere and
+give a definite result.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class VariantDefinition(TypedDict):
 
 
 class StrategyDefinition(TypedDict):
-    """A strategy. One that is not stored yet has no `id`, and None as `sortOrder` if it is to be the last."""
+    """A strategy. A strategy that is not stored yet has no `id`, and `sortOrder` None if it comes last."""
 
     id: NotRequired[str]
     name: str
@@ -56,7 +56,7 @@ class StrategyDefinition(TypedDict):
 
 
 class DependencyDefinition(TypedDict):
-    """A parent and the state it must have. Empty `variants` mean any."""
+    """A parent and its required state. Empty `variants` mean any."""
 
     feature: str
     enabled: bool

@@ -1,7 +1,7 @@
-"""Checks whether the parents of a flag are in the state that the flag requires.
+"""Checks whether the parents of a flag are in the required state.
 
-A parent has to be among the flags of the snapshot and may not depend on a flag itself, so cycles and chains
-are never followed.
+A parent must be among the flags of the snapshot and may not depend on a flag itself, so cycles and chains are never
+followed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _find_problem(
         return ParentProblem.UNKNOWN
     if (state is State.ON) is not parent.enabled:
         return ParentProblem.OFF if parent.enabled else ParentProblem.ON
-    # As in SDKs, a parent that gives no variant satisfies any.
+    # As in SDKs, a parent without a variant satisfies any.
     if parent.variants and variant_of(position) not in (None, *parent.variants):
         return ParentProblem.VARIANT
     return None

@@ -1,7 +1,7 @@
-"""Evaluates a snapshot for one context: the result of every flag, and what is needed to explain it.
+"""Evaluates a snapshot for one context: the result of every flag, and the data to explain it.
 
-Time and randomness are arguments. Outcomes are plain tuples, made once per flag and read by position: reasons, pages
-and answers look everything up in them, and nothing is evaluated twice.
+Time and randomness are arguments. Outcomes are plain tuples, made once per flag and read by position. Reasons, pages
+and answers read everything from them; nothing is evaluated twice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Evaluation:
         self._apply_parents(random)
 
     def _find_outcomes(self, random: Random) -> list[PlainOutcome]:
-        """Every flag's, as if it had no parents."""
+        """The outcome of every flag, ignoring parents."""
         batch, values = self.snapshot.batch, self.values
         by_strategy = self.result.outcomes()
         start = 0
@@ -65,7 +65,7 @@ class Evaluation:
         return outcomes
 
     def _apply_parents(self, random: Random) -> None:
-        """Takes the parents into account. Parents have none themselves, so one pass is enough."""
+        """Applies the parents. They have no parents themselves, so one pass is enough."""
 
         def variant_of(parent: int) -> str | None:
             return self._find_variant_for_child(parent, random)
@@ -80,8 +80,9 @@ class Evaluation:
                 self.outcomes[position] = outcome._replace(on=False, pick=NONE, unmet=unmet)
 
     def _find_variant_for_child(self, position: int, random: Random) -> str | None:
-        """The variant of a parent that is on. SDKs evaluate it for that again, with buckets of their own: what is
-        drawn again can pass other strategies, or none, which leaves the flag's own variants."""
+        """The variant of a parent that is on. SDKs evaluate it again for this, with newly drawn buckets, so other
+        strategies may pass, or none, which leaves the flag's own variants.
+        """
         flag = self.snapshot.flags[position]
         if not self.draws_strategy_variants(flag):
             return find_variant_name(flag, self.outcomes[position])
@@ -93,7 +94,7 @@ class Evaluation:
         return None if index == NONE else flag.variants.names[index]
 
     def draws_strategy_variants(self, flag: CompiledFlag) -> bool:
-        """Whether chance decides which strategy passes, and one of them has variants."""
+        """Whether the passing strategy is random, and one of them has variants."""
         return any(strategy.variants is not None for strategy in flag.strategies) and any(
             strategy.rollout is not None
             and strategy.rollout.draws
@@ -119,11 +120,11 @@ class Evaluation:
         return self.snapshot.flags[position], FlagOutcome(*self.outcomes[position])
 
     def variant(self, flag: CompiledFlag, outcome: FlagOutcome) -> str | None:
-        """The name of the variant that an application gets, None if it gets none."""
+        """The name of the variant that an application gets; None if it gets none."""
         return find_variant_name(flag, outcome)
 
     def sticky(self, stickiness: str) -> tuple[str, str] | None:
-        """The context field and value that a stickiness hashes, None if the context has none."""
+        """The context field and value that a stickiness hashes; None if the context has none."""
         field = find_sticky_field(self.context, stickiness)
         return None if field is None else (field, self.context.values[field])
 
@@ -136,7 +137,7 @@ def evaluate(snapshot: Snapshot, context: Context, *, now: PointInTime, random: 
 def _make_outcome_without_pass(
     flag: CompiledFlag, strategies: list[StrategyOutcome], values: Values, random: Random
 ) -> PlainOutcome:
-    """The outcome of a flag of whose strategies none passed."""
+    """The outcome of a flag none of whose strategies passed."""
     if not strategies and flag.enabled and flag.fault is None:
         pick, place = flag.variants.pick(values, random) if flag.variants is not None else (NONE, NONE)
         return True, True, NONE, pick, place, strategies, ()

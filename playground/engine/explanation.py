@@ -1,4 +1,4 @@
-"""Explains one flag's result in every detail, from the outcomes of an evaluation."""
+"""Explains one flag's result in detail, from the outcomes of an evaluation."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class SegmentExplanation:
 class RolloutExplanation:
     """A rollout: buckets 1 to `threshold` of 100 are on.
 
-    The value of `field` was hashed. It is None if the bucket was drawn; if the context has nothing to hash, `bucket`
-    is None too.
+    The value of `field` was hashed. `field` is None if the bucket was drawn; if the context has nothing to hash,
+    `bucket` is None too.
     """
 
     bucket: int | None
@@ -58,7 +58,7 @@ class VariantShare:
 
 @dataclass(frozen=True, slots=True)
 class VariantExplanation:
-    """The way a variant was picked: its `place` from 1 to `total`, None if an override decided."""
+    """How a variant was picked: its `place` from 1 to `total`, None if an override decided."""
 
     name: str
     place: int | None
@@ -69,7 +69,7 @@ class VariantExplanation:
 
 @dataclass(frozen=True, slots=True)
 class StrategyExplanation:
-    """One strategy. `decides`: it is the first that passed; the variant is taken from it if it has any."""
+    """One strategy. `decides`: it is the first that passed; its variant, if any, is used."""
 
     id: str
     name: str

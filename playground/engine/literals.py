@@ -49,21 +49,21 @@ _MAX_VERSION_NUMBER = 2**64 - 1
 
 
 def read_number(text: str | None) -> float:
-    """A context value as a number; NaN if it is not one, so that every comparison with it is false."""
+    """A context value as a number; NaN if it is invalid, so that every comparison with it is false."""
     if text is None or len(text) > MAX_LENGTH or not _CONTEXT_NUMBER.fullmatch(text):
         return NAN
     return float(text)
 
 
 def read_constraint_number(text: str) -> float | None:
-    """A constraint's value as a number, None if it is not one."""
+    """A constraint's value as a number; None if it is invalid."""
     return float(text) if len(text) <= MAX_LENGTH and _CONSTRAINT_NUMBER.fullmatch(text) else None
 
 
 def read_version(text: str | None) -> Version | None:
-    """A sortable key of a semantic version (semver.org 2.0.0), None if it is not one.
+    """A sortable key of a semantic version (semver.org 2.0.0); None if it is invalid.
 
-    Build metadata is ignored. A leading `v`, surrounding spaces and short forms are not allowed.
+    Ignores build metadata. A leading `v`, surrounding spaces and short forms are not allowed.
     """
     match = _VERSION.fullmatch(text) if text is not None and len(text) <= MAX_VERSION_LENGTH else None
     if match is None:
@@ -82,7 +82,7 @@ def _read_identifier(part: str) -> tuple[int, int | str]:
 
 
 def read_instant(text: str | None) -> Instant | None:
-    """A context's time: RFC 3339, also with a space instead of `T` and an offset without colon."""
+    """A context's time: RFC 3339, optionally with a space instead of `T` and an offset without colon."""
     if text is None or len(text := trim(text)) > MAX_LENGTH:
         return None
     match = _CONTEXT_TIME.fullmatch(text)
@@ -133,7 +133,7 @@ def _count_days(year: int, month: int, day: int) -> int:
 
 
 def read_address(text: str | None) -> Address | None:
-    """An IPv4 or IPv6 address, None if it is not one. Zone identifiers are not allowed."""
+    """An IPv4 or IPv6 address; None if it is invalid. Zone identifiers are not allowed."""
     return None if text is None or len(text) > MAX_ADDRESS_LENGTH else _parse_address(text)
 
 

@@ -1,4 +1,4 @@
-"""The constraint operators: what each compares, and how it reads in a sentence."""
+"""The constraint operators: their comparisons, and their wording in sentences, forms and messages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final
 from playground.engine import literals, patterns
 
 Test = Callable[[Any], bool]
-"""Whether a context value passes. It is in its column's form; None or NaN if absent."""
+"""Whether a context value, in its column's form, passes. The value is None or NaN if absent."""
 
 UNDECIDABLE: Final = object()
-"""Stands for a context value for which only an SDK can tell whether a constraint holds."""
+"""Represents a context value for which only an SDK can tell whether a constraint holds."""
 
 EPSILON = 2.0**-52
 """NUM_EQ holds within this distance, as in Yggdrasil: 0.1 + 0.2 equals 0.3."""
@@ -20,42 +20,111 @@ EPSILON = 2.0**-52
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator. `takes` is "values" or "value"; `noun` and `relation` make its sentence:
-    "needs a version above 5.0.0" is "needs {noun} {relation} {shown value}"."""
+    """One operator, with all that is said of it.
+
+    `takes` is "values" or "value". `noun` and `relation` make its sentence: "needs a version above 5.0.0" is
+    "needs {noun} {relation} {shown value}". Forms show `label` and `help`. `notice` is the phrase in chat messages, as
+    the reference server writes it; without one, they have the operator's name.
+    """
 
     takes: str
     family: str
     noun: str
     relation: str
+    label: str
+    help: str
+    notice: str = ""
 
 
+_NUMBER = "Values that are not numbers never match."
+_VERSION = "Compares semantic versions."
+
+# fmt: off
 OPERATORS: dict[str, Operator] = {
-    "IN": Operator("values", "set", "", "one of"),
-    "NOT_IN": Operator("values", "set", "", "none of"),
-    "STR_STARTS_WITH": Operator("values", "text", "a string", "starting with"),
-    "STR_ENDS_WITH": Operator("values", "text", "a string", "ending with"),
-    "STR_CONTAINS": Operator("values", "text", "a string", "containing"),
-    "NUM_EQ": Operator("value", "number", "a number", "equal to"),
-    "NUM_GT": Operator("value", "number", "a number", "above"),
-    "NUM_GTE": Operator("value", "number", "a number", "of at least"),
-    "NUM_LT": Operator("value", "number", "a number", "below"),
-    "NUM_LTE": Operator("value", "number", "a number", "of at most"),
-    "DATE_AFTER": Operator("value", "date", "a time", "after"),
-    "DATE_BEFORE": Operator("value", "date", "a time", "before"),
-    "SEMVER_EQ": Operator("value", "version", "a version", "equal to"),
-    "SEMVER_GT": Operator("value", "version", "a version", "above"),
-    "SEMVER_GTE": Operator("value", "version", "a version", "of at least"),
-    "SEMVER_LT": Operator("value", "version", "a version", "below"),
-    "SEMVER_LTE": Operator("value", "version", "a version", "of at most"),
-    "REGEX": Operator("value", "regex", "a string", "matching"),
-    "IN_CIDR": Operator("values", "network", "an IP address", "in"),
+    "IN": Operator(
+        "values", "set", "", "one of", label="is one of", notice="is one of",
+        help="The whole value is one of these, for example country is one of NO, SE.",
+    ),
+    "NOT_IN": Operator(
+        "values", "set", "", "none of", label="is none of", notice="is not one of",
+        help="The value is none of these, or missing, for example country is none of US.",
+    ),
+    "STR_STARTS_WITH": Operator(
+        "values", "text", "a string", "starting with", label="Text: starts with", notice="is a string that starts with",
+        help="The value begins with one of these, for example email with admin@.",
+    ),
+    "STR_ENDS_WITH": Operator(
+        "values", "text", "a string", "ending with", label="Text: ends with", notice="is a string that ends with",
+        help="The value ends with one of these, for example email with @example.com.",
+    ),
+    "STR_CONTAINS": Operator(
+        "values", "text", "a string", "containing", label="Text: contains", notice="is a string that contains",
+        help="One of these is part of the value, for example userAgent with Firefox.",
+    ),
+    "NUM_EQ": Operator(
+        "value", "number", "a number", "equal to", label="Number: =", notice="is a number equal to",
+        help=f"The number is the same: 5 and 5.0 match. {_NUMBER}",
+    ),
+    "NUM_GT": Operator(
+        "value", "number", "a number", "above", label="Number: >", notice="is a number greater than",
+        help=f"The number is greater, not equal: above 18 starts after 18. {_NUMBER}",
+    ),
+    "NUM_GTE": Operator(
+        "value", "number", "a number", "of at least", label="Number: ≥", notice="is a number greater than or equal to",
+        help=f"The number is greater or equal: at least 18 includes 18. {_NUMBER}",
+    ),
+    "NUM_LT": Operator(
+        "value", "number", "a number", "below", label="Number: <", notice="is a number less than",
+        help=f"The number is smaller, not equal: below 18 ends before 18. {_NUMBER}",
+    ),
+    "NUM_LTE": Operator(
+        "value", "number", "a number", "of at most", label="Number: ≤", notice="is a number less than or equal to",
+        help=f"The number is smaller or equal: at most 18 includes 18. {_NUMBER}",
+    ),
+    "DATE_AFTER": Operator(
+        "value", "date", "a time", "after", label="Time: after", notice="is a date after",
+        help="The time is later than this one (UTC), for example currentTime after the launch.",
+    ),
+    "DATE_BEFORE": Operator(
+        "value", "date", "a time", "before", label="Time: before", notice="is a date before",
+        help="The time is earlier than this one (UTC), for example currentTime before the sale ends.",
+    ),
+    "SEMVER_EQ": Operator(
+        "value", "version", "a version", "equal to", label="Version: =", notice="is a SemVer equal to",
+        help=f"{_VERSION} 1.2.3 matches 1.2.3 only.",
+    ),
+    "SEMVER_GT": Operator(
+        "value", "version", "a version", "above", label="Version: >", notice="is a SemVer greater than",
+        help=f"{_VERSION} Above 1.2.3: 1.2.4 and 2.0.0 match, 1.2.3 does not.",
+    ),
+    "SEMVER_GTE": Operator(
+        "value", "version", "a version", "of at least", label="Version: ≥",
+        help=f"{_VERSION} At least 1.2.3: 1.2.3 and 1.10.0 match.",
+    ),
+    "SEMVER_LT": Operator(
+        "value", "version", "a version", "below", label="Version: <", notice="is a SemVer less than",
+        help=f"{_VERSION} Below 2.0.0: 1.9.9 and 2.0.0-beta match, 2.0.0 does not.",
+    ),
+    "SEMVER_LTE": Operator(
+        "value", "version", "a version", "of at most", label="Version: ≤",
+        help=f"{_VERSION} At most 2.0.0: 2.0.0 and 1.9.9 match.",
+    ),
+    "REGEX": Operator(
+        "value", "regex", "a string", "matching", label="Text: matches (RE2)",
+        help="The pattern matches somewhere in the value: ^a+ matches aab. RE2 syntax.",
+    ),
+    "IN_CIDR": Operator(
+        "values", "network", "an IP address", "in", label="IP address: in",
+        help="The address is one of these or in one of these networks, for example 10.0.0.0/8.",
+    ),
 }
+# fmt: on
 
 
 def find_problem(operator: str, value: object) -> str | None:
-    """Finds what is wrong with a `value` (or a member of `values`) of an operator, None if it is valid.
+    """The problem with a `value` (or a member of `values`) of an operator; None if it is valid.
 
-    The end of a sentence about the value: "is not a number".
+    The result completes a sentence about the value: "is not a number".
     """
     if operator not in OPERATORS:
         return f"belongs to no known operator ({operator})"
@@ -117,12 +186,14 @@ _ORDERED: dict[str, Callable[[Any], Test]] = {
 
 def make_text_test(operator: str, texts: list[str]) -> Test:
     """The test of a STR_ operator: at least one of the strings matches."""
-    expected = tuple(texts)
-    if operator == "STR_STARTS_WITH":
-        return lambda value: value is not None and value.startswith(expected)
-    if operator == "STR_ENDS_WITH":
-        return lambda value: value is not None and value.endswith(expected)
-    return lambda value: value is not None and any(text in value for text in expected)
+    return TEXT_TESTS[operator.removeprefix("STR_")](tuple(texts))
+
+
+TEXT_TESTS: dict[str, Callable[[tuple[str, ...]], Test]] = {
+    "STARTS_WITH": lambda texts: lambda value: value is not None and value.startswith(texts),
+    "ENDS_WITH": lambda texts: lambda value: value is not None and value.endswith(texts),
+    "CONTAINS": lambda texts: lambda value: value is not None and any(text in value for text in texts),
+}
 
 
 def make_pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:

@@ -1,4 +1,4 @@
-"""The outcome of each strategy and flag in an evaluation, and the precedence of the causes of a result."""
+"""The outcome of each strategy and flag in an evaluation, and the precedence of causes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACE: Final = 4
 
 
 class ParentProblem(Enum):
-    """The reason why a parent is not in the state that its child requires."""
+    """Why a parent is not in the state that its child requires."""
 
     MISSING = "missing"
     CHAINED = "chained"
@@ -46,16 +46,16 @@ class FlagOutcome(NamedTuple):
     result: bool | None
     """The result of the strategies; None: only an SDK can tell."""
     on: bool
-    """Whether an application gets the flag on; false where only an SDK can tell."""
+    """Whether an application gets the flag on; false if only an SDK can tell."""
     decided: int
     """Position of the first strategy that passed, NONE if none did."""
     pick: int
     """Index of the flag's own variant, NONE if it gets none."""
     place: int
-    """The place of that pick among the weights."""
+    """The place of that variant among the weights."""
     strategies: list[StrategyOutcome]
     unmet: tuple[Unmet, ...] = ()
-    """Parents that are not as the flag needs them."""
+    """Parents that are not in the required state."""
 
 
 RESULT: Final = 0
@@ -76,7 +76,7 @@ class State(Enum):
 
 
 class Cause(Enum):
-    """The cause of a flag's result. If several apply, it is the first in this order."""
+    """The cause of a flag's result. If several apply, the first in this order counts."""
 
     SWITCHED_OFF = "switched off"
     UNREADABLE = "SDKs cannot read it"
@@ -87,7 +87,7 @@ class Cause(Enum):
     NO_STRATEGIES = "no strategies"
 
 
-# For what is done for each flag: reading them as attributes of their class would take as long as all the rest.
+# For code that runs for each flag: reading them as class attributes would double its time.
 (
     SWITCHED_OFF,
     UNREADABLE,
@@ -126,8 +126,9 @@ _STATES = {
 
 
 def find_state(flag: CompiledFlag, outcome: PlainOutcome) -> State:
-    """Finds whether a flag is on, off, or can't tell. Can't tell only if what a server cannot know would change the
-    result."""
+    """The state of a flag: on, off, or can't tell. Can't tell applies only if data unknown to the server would
+    change the result.
+    """
     cause = find_cause(flag, outcome)
     if cause is not PARENT:
         return _STATES[cause]
@@ -135,19 +136,19 @@ def find_state(flag: CompiledFlag, outcome: PlainOutcome) -> State:
 
 
 def find_deciding_parent(outcome: PlainOutcome) -> Unmet:
-    """The first parent that keeps the flag off for certain, else the first that only an SDK can tell."""
+    """The first parent that certainly keeps the flag off, else the first one that only an SDK can evaluate."""
     unmet = outcome[-1]
     return next((parent for parent in unmet if parent.problem is not ParentProblem.UNKNOWN), unmet[0])
 
 
 def find_variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:
-    """The variant that an application gets, None if it gets none."""
+    """The variant that an application gets; None if it gets none."""
     chosen = find_chosen_variant(flag, outcome)
     return None if chosen is None else chosen[0].names[chosen[1]]
 
 
 def find_chosen_variant(flag: CompiledFlag, outcome: PlainOutcome) -> tuple[CompiledVariants, int] | None:
-    """The variants of which an application gets one, and its index; None if it gets none."""
+    """The variant list from which an application gets one, and its index; None if it gets none."""
     _, on, decided, pick, _, strategies, _ = outcome
     if not on:
         return None

@@ -1,7 +1,7 @@
-"""Regular expressions with RE2: time linear in the length of the string, and bounded memory.
+"""Regular expressions with RE2: linear time in the length of the string, and bounded memory.
 
-One person stores a pattern that everybody's evaluations run. Therefore its length, its memory, the text it runs over
-and the number of compiled patterns that a process keeps are limited.
+A pattern stored by one person runs in everyone's evaluations. Therefore its length, its memory, the matched text and
+the number of compiled patterns per process are limited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re2
 MAX_LENGTH = 2_000
 """Characters of a pattern, and of any single value of a constraint."""
 TEXT_LENGTHS = (10_000, 1_000, 100)
-"""Characters of a text that a pattern runs over: the most that take no more than ``MAX_STEPS``."""
+"""Lengths in characters of matched texts: a pattern gets the longest within ``MAX_STEPS``."""
 MAX_TEXT_LENGTH = TEXT_LENGTHS[0]
 MAX_STEPS = 300_000
 """Instructions of a pattern times characters: about 3 ms if RE2 cannot cache its states."""
@@ -24,17 +24,17 @@ MAX_MEMORY = 256 * 1024
 MAX_GROUPS = 20
 """Named groups of a pattern; other groups are not captured."""
 KEPT = 1_000
-"""Compiled patterns that a process keeps."""
+"""Compiled patterns per process."""
 
 INVALID = "is not a valid regular expression (RE2)"
 _SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
-"""`\\C` matches a single byte, which may be a part of a character. Only the C++ library has it."""
+"""`\\C` matches a single byte, which may be part of a character. Only the C++ library supports it."""
 
 
 def find_fault(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> str | None:
-    """Finds why a pattern cannot be run, as the end of a sentence about it; None if it is valid.
+    """Why a pattern cannot be run, as the end of a sentence about it; None if it is valid.
 
-    With ``captures``, groups that are not named are captured too.
+    With ``captures``, unnamed groups are captured too.
     """
     if len(pattern) > MAX_LENGTH:
         return f"is longer than {MAX_LENGTH:,} characters"
@@ -43,7 +43,7 @@ def find_fault(pattern: str, *, case_insensitive: bool = False, captures: bool =
 
 
 def compile_pattern(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> Any:
-    """The compiled pattern, None if it is not valid. RE2 has no look-around and no back-references."""
+    """The compiled pattern; None if it is invalid. RE2 supports neither look-around nor back-references."""
     expression = _compile(pattern, case_insensitive, captures) if len(pattern) <= MAX_LENGTH else None
     return None if isinstance(expression, str) else expression
 
@@ -71,4 +71,4 @@ def _compile(pattern: str, case_insensitive: bool, captures: bool) -> Any:
     except re2.error as error:
         return "takes too much memory" if "too large" in str(error) else INVALID
     finally:
-        re2.purge()  # the library has a cache of its own
+        re2.purge()  # the library has its own cache

@@ -31,7 +31,7 @@ from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 
 
 class _Values(dict[str, str]):
-    """Per field "country is NO" or "country was not given", made when first needed."""
+    """By field: "country is NO" or "country was not given", created on first use."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class _Values(dict[str, str]):
 
 
 class _Phrases(dict[tuple[str, ...], tuple[str, ...]]):
-    """The values of several fields, as many conditions need them."""
+    """The values of several fields, for the many conditions that share them."""
 
     def __init__(self, values: _Values) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _Phrases(dict[tuple[str, ...], tuple[str, ...]]):
 
 
 class _Subjects(dict[str, str | None]):
-    """Per stickiness "userId 42", which was hashed; None if the context has nothing to hash."""
+    """By stickiness: "userId 42", which was hashed; None if the context has nothing to hash."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class Reasons:
         return sentences.parent_variant(unmet.parent.name, name, unmet.parent.variants)
 
     def _describe_parent_detail(self, name: str) -> str:
-        """Describes why, in brackets after "which is off here": the bucket if a single rollout decided, or ""."""
+        """Describes the reason in brackets after "which is off here": the bucket if a single rollout decided, or ""."""
         flag, outcome = self._evaluation.pair(name)
         if not flag.enabled:
             return sentences.SWITCHED_OFF_DETAIL

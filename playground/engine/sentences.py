@@ -1,7 +1,7 @@
 """The sentences and phrases of reasons, for the API and for pages. Sentences have no full stop at the end.
 
-Values are cut after SHOWN_LENGTH characters, lists after SHOWN_VALUES members, with "…". Characters that cannot be seen
-are named: two values that differ must not look the same, nor turn the rest of a sentence around.
+Values are cut after SHOWN_LENGTH characters, lists after SHOWN_VALUES members, with "…". Invisible characters are
+named: different values must not look the same, nor reverse the rest of a sentence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SWITCHED_OFF_DETAIL = "switched off"
 
 
 def shorten_value(text: str) -> str:
-    """A value in a sentence: cut to SHOWN_LENGTH, quoted with spaces around it; "empty" if it is empty."""
+    """A value in a sentence: cut to SHOWN_LENGTH, and quoted if it has surrounding spaces; "empty" if it is empty."""
     if not text:
         return "empty"
     return quote_value(text) if text != text.strip() else _cut(text)
@@ -35,14 +35,14 @@ def _cut(text: str) -> str:
 
 
 def name_unseen(text: str) -> str:
-    """The text with a number for each character that cannot be seen or changes the direction: ``vip<U+200B>``."""
+    """The text with a number for each invisible or direction-changing character: ``vip<U+200B>``."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
 
 
 def capitalize(phrase: str) -> str:
-    """A phrase of ours at the start of a sentence. Names of context fields keep their case."""
+    """Capitalizes our own phrase at the start of a sentence. Names of context fields keep their case."""
     return phrase[0].upper() + phrase[1:]
 
 
@@ -69,7 +69,7 @@ def unmet_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str
 
 
 def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
-    """Returns what a constraint that holds adds to its value: " (above 4.2.0)", " (at least 30)"; "" for IN."""
+    """The addition to the value of a constraint that holds: " (above 4.2.0)", " (at least 30)"; "" for IN."""
     if operator in ("IN", "NOT_IN"):
         return "" if (operator == "IN") is not inverted else f" (not {list_values(values)})"
     phrase = f"{OPERATORS[operator].relation.removeprefix('of ')} {list_values(values)}"
@@ -77,7 +77,7 @@ def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
 
 
 def suggestion(value: str | None) -> str:
-    """Follows a constraint with a value that SDKs cannot read; empty without a suggestion."""
+    """A suggestion to follow a constraint with a value that SDKs cannot read; empty without one."""
     return "" if value is None else f"; SDKs never match it, {value} was probably meant"
 
 
@@ -87,12 +87,12 @@ def value_phrase(field: str, text: str | None) -> str:
 
 
 def subject_phrase(field: str, text: str) -> str:
-    """Names the subject that was put into a bucket: "userId 42"."""
+    """Names the subject that was assigned to a bucket: "userId 42"."""
     return f"{field} {shorten_value(text)}"
 
 
 def describe_bucket(subject: str, bucket: int) -> str:
-    """ "userId 42 is in bucket 53", which INSIDE or OUTSIDE ends."""
+    """ "userId 42 is in bucket 53", continued by INSIDE or OUTSIDE."""
     return f"{subject} is in bucket {bucket}"
 
 
@@ -108,9 +108,9 @@ class _Ends(dict[int, str]):
 
 
 INSIDE = _Ends(", {} % rollout")
-""" "userId 42 is in bucket 8, 60 % rollout", after who was placed."""
+""""userId 42 is in bucket 8, 60 % rollout", after the subject."""
 OUTSIDE = _Ends(" and the rollout stops at {} %")
-""" "userId 42 is in bucket 53 and the rollout stops at 50 %", after who was placed."""
+""""userId 42 is in bucket 53 and the rollout stops at 50 %", after the subject."""
 
 
 def no_identifier(stickiness: str) -> str:
@@ -160,7 +160,7 @@ def switched_off(environment: str) -> str:
 
 
 def rejected(fault: str) -> str:
-    """A flag that SDKs cannot read is off."""
+    """The reason of a flag that is off because SDKs cannot read it."""
     return f"SDKs cannot read this flag and keep it off: {fault}"
 
 

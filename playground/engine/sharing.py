@@ -1,4 +1,4 @@
-"""Lets equal values of a compilation share their memory: most flags have names, weights and texts that others have."""
+"""Lets equal values of a compilation share their memory: most names, weights and texts of a flag recur in others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Shared:
-    """Keeps the first of equal values. Called with a value, it returns the one that is kept.
+    """Keeps the first of equal values. Called with a value, it returns the kept one.
 
-    `nbytes` is the memory of what is kept. The members of a tuple count only if they are shared themselves.
+    `nbytes` is the memory of the kept values. The members of a tuple count only if they are shared themselves.
     """
 
     __slots__ = ("_known", "nbytes")

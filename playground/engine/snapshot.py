@@ -12,7 +12,7 @@ from operator import is_
 from playground.engine.batch import Batch
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.context import Columns, Context, Values
-from playground.engine.flags import CompiledFlag, CompiledSegment
+from playground.engine.flags import CompiledFlag, CompiledSegment, Traits
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import CompiledVariants
 
@@ -37,7 +37,7 @@ class Snapshot:
         self.columns = columns
         self.environment = environment
         self.entries = len(columns) + len(segments)
-        """The number of columns and segments, among them some that were taken over and no flag needs any more."""
+        """The number of columns and segments, including reused ones that no flag needs any more."""
         self.compiled_entries = self.entries if compiled_entries is None else compiled_entries
         """The number of entries when everything was last compiled together."""
         self._is_part = is_part
@@ -48,7 +48,7 @@ class Snapshot:
         return self.entries > 2 * self.compiled_entries + SPARE_ENTRIES
 
     def values(self, context: Context) -> Values:
-        """The values of a context that its flags compare."""
+        """The values of a context that the flags compare."""
         columns = self.columns
         return columns.values_on_demand(context) if self._is_part else columns.values(context)
 
@@ -60,7 +60,7 @@ class Snapshot:
     def take_over_batch(self, earlier: Snapshot) -> bool:
         """Whether this snapshot has the same strategies and segments as an earlier one, object by object.
 
-        Then its batch is the same, and is taken over.
+        If so, reuses its batch.
         """
         same = (
             len(self.flags) == len(earlier.flags)
@@ -80,6 +80,11 @@ class Snapshot:
         return Counter(flag.project for flag in self.flags)
 
     @cached_property
+    def projects_in_use(self) -> frozenset[str]:
+        """The projects with at least one flag that is switched on."""
+        return frozenset(flag.project for flag in self.flags if flag.enabled)
+
+    @cached_property
     def names(self) -> list[str]:
         return [flag.name for flag in self.flags]
 
@@ -95,7 +100,7 @@ class Snapshot:
 
     @cached_property
     def drawing(self) -> dict[int, set[int]]:
-        """The flags whose result may be random, by the column whose value a rollout lacks, and their children."""
+        """The flags whose result may be random, with their children, by the column that a rollout needs."""
         drawing: dict[int, set[int]] = {}
         for position, flag in enumerate(self.flags):
             for strategy in flag.strategies:
@@ -113,7 +118,7 @@ class Snapshot:
         return drawing
 
     def variant_columns(self, flag: CompiledFlag) -> set[int]:
-        """The columns by which the variants are chosen that a flag needs of its parents."""
+        """The columns that select the parents' variants which a flag requires."""
         needed = [parent.name for parent in flag.parents if parent.variants and parent.name in self.positions]
         parents = [self.flags[self.positions[name]] for name in needed]
         lists = chain.from_iterable(
@@ -123,11 +128,10 @@ class Snapshot:
 
     @cached_property
     def clock(self) -> list[CompiledConstraint]:
-        """The constraints on currentTime: their results change while the definitions stay as they are."""
-        strategies = [strategy for flag in self.flags for strategy in flag.strategies]
-        used = set(chain.from_iterable(strategy.segments for strategy in strategies))
-        constraint_lists = [strategy.constraints for strategy in strategies]
-        constraint_lists += [self.segments[position].constraints for position in used]
+        """The constraints on currentTime, whose results change even if the definitions do not."""
+        flags = [flag for flag in self.flags if "currentTime" in flag.traits.compared]
+        constraint_lists = [strategy.constraints for flag in flags for strategy in flag.strategies]
+        constraint_lists += [segment.constraints for segment in self._used_segments]
         timed = {
             id(constraint): constraint
             for constraint in chain.from_iterable(constraint_lists)
@@ -137,33 +141,37 @@ class Snapshot:
 
     @cached_property
     def static(self) -> list[bool]:
-        """For each flag, whether every context gets the same."""
+        """For each flag, whether every context gets the same result."""
         return [_is_static(flag) for flag in self.flags]
 
     @cached_property
     def compared_fields(self) -> frozenset[str]:
         """The context fields that conditions compare."""
-        strategies = [strategy for flag in self.flags for strategy in flag.strategies]
-        used = set(chain.from_iterable(strategy.segments for strategy in strategies))
-        conditions = [strategy.constraints for strategy in strategies]
-        conditions += [self.segments[position].constraints for position in used]
-        return frozenset(constraint.field for constraint in chain.from_iterable(conditions))
+        own = frozenset[str]().union(*(traits.compared for traits in self._traits))
+        return own.union(*({each.field for each in segment.constraints} for segment in self._used_segments))
 
     @cached_property
     def exact_fields(self) -> frozenset[str]:
-        """The context fields of which every other value may get another result: those that are hashed, or that choose
-        a variant."""
-        rollouts = (strategy.rollout for flag in self.flags for strategy in flag.strategies)
-        hashed = {rollout.stickiness for rollout in rollouts if rollout is not None}
-        chosen = set[str]()
-        for variants in self._list_variants():
-            hashed.add(variants.stickiness)
-            chosen.update(field for *_, field in variants.overrides)
-        return frozenset(hashed | chosen | ({"userId", "sessionId"} if "default" in hashed else set()))
+        """The context fields for which each value may get another result, because it is hashed or selects a
+        variant.
+        """
+        exact = frozenset[str]().union(*(traits.exact for traits in self._traits))
+        return exact | {"userId", "sessionId"} if "default" in exact else exact
+
+    @cached_property
+    def _traits(self) -> list[Traits]:
+        return list({id(flag.traits): flag.traits for flag in self.flags}.values())
+
+    @cached_property
+    def _used_segments(self) -> list[CompiledSegment]:
+        """The segments that flags use. The snapshot may have others, of earlier flags."""
+        flags = (flag for flag in self.flags if flag.traits.has_segments)
+        used = {position for flag in flags for strategy in flag.strategies for position in strategy.segments}
+        return [self.segments[position] for position in sorted(used)]
 
     @cached_property
     def choosing(self) -> frozenset[int]:
-        """The columns by which variants are chosen."""
+        """The columns by which variants are selected."""
         return frozenset(variants.column for variants in self._list_variants() if variants.divides)
 
     def _list_variants(self) -> Iterator[CompiledVariants]:
@@ -174,7 +182,7 @@ class Snapshot:
     def only(self, name: str) -> Snapshot:
         """A snapshot of only this flag, its parents and their segments; empty if the name is unknown.
 
-        It takes as long as these are many, however many flags there are.
+        Its time depends on their number, not on the number of flags.
         """
         if name not in self.positions:
             return self._make([])
@@ -201,7 +209,7 @@ class Snapshot:
 
 
 def _move_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> CompiledFlag:
-    """The flag in a snapshot that has its segments at other `positions`."""
+    """The flag for a snapshot that has its segments at other `positions`."""
     if not any(strategy.segments for strategy in flag.strategies):
         return flag
     moved = [
@@ -212,7 +220,7 @@ def _move_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> Compiled
 
 
 def _is_static(flag: CompiledFlag) -> bool:
-    """Whether it has no condition, no percentage between, no choice of variants, and no parent."""
+    """Whether it has no condition, no partial percentage, no choice of variants, and no parent."""
     variant_lists = [flag.variants, *(strategy.variants for strategy in flag.strategies)]
     return (
         not flag.parents

@@ -20,12 +20,12 @@ from playground.engine.constraints import (
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
 from playground.engine.sharing import Shared
-from playground.engine.strategy_types import GROUP_ID, STRATEGY_TYPES, WHOLE_NUMBER, StrategyType
+from playground.engine.strategy_types import GROUP_ID, STRATEGY_TYPES, StrategyType, read_percentage
 from playground.engine.variants import CompiledVariants, compile_strategy_variants
 
 
 class Mode(Enum):
-    """The way a strategy is decided. OPEN: by its conditions and its rollout."""
+    """How a strategy is decided. OPEN: by its conditions and its rollout."""
 
     OPEN = "open"
     NEVER = "never"
@@ -36,7 +36,7 @@ class Mode(Enum):
 class Rollout(NamedTuple):
     """A percentage rollout: identifiers in buckets 1 to `threshold` of 100 are in.
 
-    `draws`: without an identifier the bucket is drawn at random; if false, the strategy is off then.
+    `draws`: without an identifier the bucket is drawn at random; if false, the strategy is off in that case.
     """
 
     threshold: int
@@ -49,9 +49,9 @@ class Rollout(NamedTuple):
 class CompiledStrategy(NamedTuple):
     """A compiled strategy.
 
-    `conditions` are the stored constraints, followed by the strategy's own for userWithId and remoteAddress. `all_hold`
-    are their bits if all hold; -1, which is never reached, if a segment does not exist. `rollout` is None if there is
-    no bucket to compute. `note` says why the strategy is never on, or why only an SDK can evaluate it.
+    `conditions` are the stored constraints, followed by the strategy's own for userWithId and remoteAddress.
+    `all_hold` has their bits set; -1, which is never reached, if a segment does not exist. `rollout` is None if there
+    is no bucket to compute. `note` is the reason why the strategy is never on, or why only an SDK can evaluate it.
     """
 
     id: str
@@ -116,7 +116,7 @@ def compile_strategy(
 
 
 def take_out_percentage(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], object]:
-    """A stored strategy without its percentage, and that as it is stored; None if it has none."""
+    """A stored strategy without its percentage, and the stored percentage; None if it has none."""
     kind = STRATEGY_TYPES.get(string_of(document.get("name")) or "")
     parameters = mapping_of(document.get("parameters"))
     if kind is None or parameters.get(kind.percentage) is None:
@@ -126,14 +126,14 @@ def take_out_percentage(document: Mapping[str, Any]) -> tuple[Mapping[str, Any],
 
 
 def change_percentage(strategy: CompiledStrategy, document: Mapping[str, Any]) -> CompiledStrategy | None:
-    """The strategy with the percentage of a document that differs in nothing else; None if it must be compiled."""
+    """The strategy with the percentage of a document that is otherwise equal; None if it must be compiled."""
     if strategy.rollout is None or strategy.fault:
         return None
     percentage = mapping_of(document.get("parameters")).get(STRATEGY_TYPES[strategy.name].percentage)
-    text = to_text(percentage)
-    if not WHOLE_NUMBER.fullmatch(text) or int(text) > 100:
+    threshold = read_percentage(to_text(percentage))
+    if threshold is None or threshold > 100:
         return None
-    return strategy._replace(rollout=strategy.rollout._replace(threshold=int(text)))
+    return strategy._replace(rollout=strategy.rollout._replace(threshold=threshold))
 
 
 def _choose_mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
@@ -145,7 +145,7 @@ def _choose_mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
 
 
 def _find_segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The positions of the segments, each once, and the ids of those that do not exist."""
+    """The positions of the segments, without duplicates, and the ids of missing ones."""
     unique = list(dict.fromkeys(to_text(segment) for segment in items_of(ids)))
     positions = tuple(segments[segment] for segment in unique if segment in segments)
     return positions, tuple(segment for segment in unique if segment not in segments)
@@ -154,7 +154,7 @@ def _find_segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int,
 def _find_fault(
     constraints: list[CompiledConstraint], missing: tuple[str, ...], rollout: Rollout | None
 ) -> str | None:
-    """Finds what SDKs cannot read in a strategy, so that the flag is off."""
+    """The part of a strategy that SDKs cannot read, which turns the flag off."""
     for constraint in constraints:
         if constraint.fault is not None:
             return constraint.fault
@@ -205,7 +205,7 @@ def _compile_rollout(
 
 
 def _note(kind: StrategyType, parameters: Mapping[str, str]) -> str:
-    """Explains why a strategy is never on, "" if it can be on."""
+    """Explains why a strategy is never on; "" if it can be on."""
     if kind.lists and kind.lists not in parameters:
         return f"The strategy names no {kind.lists}, so it is off"
     if not kind.percentage:
@@ -213,7 +213,7 @@ def _note(kind: StrategyType, parameters: Mapping[str, str]) -> str:
     stored = parameters.get(kind.percentage)
     if stored is None:
         return f"The strategy has no {kind.percentage}, so it is off"
-    if not WHOLE_NUMBER.fullmatch(stored):
+    if read_percentage(stored) is None:
         return f"The {kind.percentage} {sentences.quote_value(stored)} is not a whole number, so it is off"
     if kind.stickiness and GROUP_ID in kind.parameters and GROUP_ID.name not in parameters:
         return "The strategy has no groupId, so it is off"

@@ -1,4 +1,4 @@
-"""The built-in strategy types: what their parameters mean, and how sentences and forms name them."""
+"""The built-in strategy types: the meaning of their parameters, and their names in sentences and forms."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from functools import cached_property
 from typing import Any
 
 from playground.engine.coercion import trim
+from playground.engine.sentences import shorten_value
 
-WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 FLEXIBLE_ROLLOUT = "flexibleRollout"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
-    """A parameter of strategies. `type`, `description` and `required` are those of the API.
+    """A parameter of strategies. `type`, `description` and `required` are the API's.
 
-    Forms show `label` and `hint`. `input` is their kind of input (percentage, stickiness, list), also for a custom type
-    that has such a parameter; if empty, the type of the parameter says it.
+    Forms show `label` and `hint`. `input` is their kind of input (percentage, stickiness, list), also for a custom
+    type with such a parameter; if empty, the parameter's type decides.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Parameter:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """The parameter in the API's form."""
         return {
             "name": self.name,
             "type": self.type,
@@ -71,16 +72,22 @@ PARAMETERS = {
     for parameter in (ROLLOUT, PERCENTAGE, STICKINESS, GROUP_ID, USER_IDS, IPS, HOST_NAMES)
 }
 PERCENTAGES = (ROLLOUT.name, PERCENTAGE.name)
-"""The names of the same thing in different types."""
+"""The parameter's names in different types."""
+_USE = "use a whole number from 0 to 100"
+
+
+def read_percentage(text: str) -> int | None:
+    """A stored percentage as SDKs read it: a whole number, possibly above 100. None if they read it as 0."""
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StrategyType:
     """A built-in type. Every installation has those with a `title`; others come with imports from older servers.
 
-    A rollout has a `percentage`, the name of that parameter, and its `stickiness`, empty if a parameter says it. Other
-    types with a parameter list values there, which `operator` compares with the context's `field`. Without an operator,
-    only an SDK can evaluate the type. `whom` is the sentence, with `{}` for the values.
+    A rollout has a `percentage`, the name of that parameter, and its `stickiness`, empty if a parameter sets it.
+    Other types with a parameter list values there, which `operator` compares with the context's `field`. Without an
+    operator, only an SDK can evaluate the type. `whom` is the sentence, with `{}` for the values.
     """
 
     name: str
@@ -100,7 +107,7 @@ class StrategyType:
 
     @cached_property
     def lists(self) -> str:
-        """The parameter that lists values, empty if none does."""
+        """The parameter that lists values; empty if none does."""
         return self.parameters[0].name if self.parameters and not self.percentage else ""
 
     def values(self, parameters: Mapping[str, str]) -> list[str] | None:
@@ -109,9 +116,27 @@ class StrategyType:
         return None if text is None else [trim(part) for part in text.split(",")]
 
     def threshold(self, parameters: Mapping[str, str]) -> int:
-        """The percentage of a rollout. Anything but a whole number counts as 0, as in SDKs."""
+        """The percentage of a rollout, possibly above 100."""
+        return read_percentage(parameters.get(self.percentage, "")) or 0
+
+    def share(self, parameters: Mapping[str, str]) -> int:
+        """The percentage of requests for which a rollout is on. A type with a group is off above 100."""
+        threshold = self.threshold(parameters)
+        return threshold if threshold <= 100 else 0 if GROUP_ID in self.parameters else 100
+
+    def explain_percentage(self, parameters: Mapping[str, str]) -> str:
+        """The effect on users if the percentage is not a whole number from 0 to 100; empty if it is one."""
+        if not self.percentage:
+            return ""
         text = parameters.get(self.percentage, "")
-        return int(text) if WHOLE_NUMBER.fullmatch(text) else 0
+        read, shown = read_percentage(text), shorten_value(text)
+        if read is None:
+            return f"SDKs read the percentage {shown} as 0, so the strategy is on for nobody; {_USE}"
+        if read <= 100:
+            return ""
+        if GROUP_ID in self.parameters:
+            return f"SDKs cannot read the percentage {shown}, so the flag is off for everyone; {_USE}"
+        return f"SDKs read the percentage {shown} as 100; {_USE}"
 
 
 STRATEGY_TYPES = {

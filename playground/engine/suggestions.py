@@ -1,6 +1,6 @@
 """Suggests replacements for numbers and dates that SDKs cannot read.
 
-The reference accepts whatever JavaScript reads, so its exports contain such values; in SDKs they never match.
+The reference accepts everything that JavaScript reads, so its exports contain such values; in SDKs they never match.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TIME = (
     r"(?: (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
     r"(?: (?P<half>AM|PM))?(?: GMT(?P<zone>[+-][0-9]{4}))?)?"
 )
-# Not by `strptime`, which compiles its formats again and again: a large import may have many odd dates.
+# Not `strptime`, which recompiles its formats again and again: a large import may have many odd dates.
 _WRITTEN = [
     re.compile(rf"{_NAME} {_DAY} {_YEAR}{_TIME}"),
     re.compile(rf"{_DAY} {_NAME} {_YEAR}{_TIME}"),
@@ -40,9 +40,9 @@ _WRITTEN = [
 
 
 def suggest_value(operator: str, value: str) -> str | None:
-    """The value that was probably meant, as SDKs read it: "0.5" for ".5", "2024-01-01T00:00:00.000Z" for "2024-01-01".
+    """The probable value in the SDKs' format: "0.5" for ".5", "2024-01-01T00:00:00.000Z" for "2024-01-01".
 
-    None for a value that SDKs can read, and if there is nothing to suggest.
+    None for a value that SDKs can read, and if there is no suggestion.
     """
     if (
         len(value) > MAX_LENGTH
@@ -61,8 +61,9 @@ def _suggest_number(text: str) -> str | None:
 
 
 def _suggest_date(text: str) -> str | None:
-    """Suggests a date. Without a zone a time is in UTC. Ten digits are seconds since 1970, other numbers are
-    milliseconds."""
+    """Suggests a date. A time without a zone is in UTC. Ten digits are seconds since 1970, other numbers are
+    milliseconds.
+    """
     try:
         moment = next(_read_times(text), None)
         if moment is None:
@@ -104,7 +105,7 @@ def _read_written_out(text: str) -> Iterator[datetime]:
 
 
 def _make_time(parts: dict[str, str | None]) -> datetime:
-    """The moment of a match. Raises ValueError if there is none such."""
+    """The moment of a match. Raises ValueError if it does not exist."""
     hour = int(parts["hour"] or 0)
     if parts["half"]:
         hour = hour % 12 + 12 * (parts["half"] == "PM")

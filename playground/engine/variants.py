@@ -20,12 +20,12 @@ Payload = tuple[str, str]
 """The type and the value."""
 
 Override = tuple[int, int, frozenset[str], str]
-"""Index of the variant, column, the values that choose it, and the field of the column."""
+"""The index of the variant, the column, the values that select it, and the column's field."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledVariants:
-    """A compiled list of variants. `limits` are the cumulative weights; the first override that matches wins.
+    """A compiled list of variants. `limits` are the cumulative weights; the first matching override wins.
 
     `payloads` is empty if no variant has one.
     """

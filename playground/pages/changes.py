@@ -1,4 +1,4 @@
-"""The page part that says who changes between two states: numbers, flags with bars, and examples with reasons."""
+"""The part of a page that shows who changes between two states: numbers, flags with bars, and examples."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
@@ -23,7 +23,7 @@ PER_PAGE = 25
 EXAMPLES_PER_PAGE = 50
 EXAMPLES = 3
 MAX_LINK_LENGTH = 1_000
-"""Characters of an example's link. A page has many."""
+"""Characters of an example's link, of which a page has many."""
 
 
 class Slice(NamedTuple):
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 class Changes:
-    """The changes as the template reads them. `explain` gives the URL of a page that explains a flag's results."""
+    """The changes for the template. `explain` returns the URL of a page that explains a flag's results."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Changes:
 
     @property
     def changing(self) -> int:
-        """The number of flags that certainly change for somebody."""
+        """The number of flags with a certain change."""
         return sum(flag.is_known for flag in self.who.flags)
 
     @property
@@ -97,7 +97,7 @@ class Changes:
 
     @property
     def counts(self) -> list[Count]:
-        """Users by change; the flags times users of the API's counts would be no number of anything here."""
+        """Users by change; the API's counts, flags times users, would be meaningless here."""
         return count_looks(self.who.people)
 
     @property
@@ -206,7 +206,7 @@ class Changes:
 
 
 class Examples(Sequence[Example]):
-    """All examples of a flag; only those that are shown get their reasons."""
+    """All examples of a flag; only the shown ones get their reasons."""
 
     def __init__(self, who: WhoChanges, flag: FlagChanges, kinds: Sequence[Change]) -> None:
         self._who, self._flag, self._kinds = who, flag, kinds
@@ -234,7 +234,7 @@ def format_share(part: float, whole: int) -> str:
 
 
 def change_slices(counts: Mapping[Change, int], users: int) -> list[Slice]:
-    """The parts of the bar, in per cent of all users. Every part that exists can be seen."""
+    """The parts of the bar, in percent of all users. Every existing part is visible."""
     slices, x = [], 0.0
     for look, number in count_looks(counts):
         if look.slice:

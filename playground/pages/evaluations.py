@@ -1,4 +1,4 @@
-"""What the playground's pages evaluate: the flags of a query, now or at another moment, and the fields they read."""
+"""Evaluates for the playground's pages: the flags of a query, now or at another moment, and the fields they read."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from playground.snapshot_cache import load_snapshot_at
 from projects.access import describe_unknown_environment
 
 SEED = 0  # keeps random results the same across columns and reloads
-PAGES_MAY = 3  # times as many evaluations as an API request: a page writes out only some of them
+PAGES_MAY = 3  # times the evaluations of an API request: a page renders only some of them
 OFFERED_FIELDS = 20  # undeclared fields that conditions read
 
 
@@ -43,7 +43,7 @@ def load_shown_snapshots(
 
 
 def read_shown_revisions(caller: Caller, query: PlaygroundQuery, options: FormOptions) -> dict[str, int]:
-    """The projects to evaluate now, with their revisions. Raises ValidationError."""
+    """The revisions of the projects to evaluate now. Raises ValidationError."""
     for environment in query.environments:
         if environment not in options.environments:
             raise ValidationError.at("environment", describe_unknown_environment(environment))
@@ -55,7 +55,7 @@ def _limit() -> int:
 
 
 def make_past_request(query: PlaygroundQuery) -> tuple[PlaygroundRequest, dict[str, str]]:
-    """The query as a request to the past, and its environments by the paths of their problems."""
+    """The query as a request about the past, and its environments by the paths of their problems."""
     request = PlaygroundRequest(query.environments, query.projects, {}, {}, query.at)
     return request, {f"environment {name}": name for name in query.environments}
 
@@ -83,8 +83,8 @@ def evaluate_columns(
 
 
 def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions, *, flag: str = "") -> set[str]:
-    """The fields that conditions read, with OFFERED_FIELDS undeclared ones at most: those of the ``flag`` if there is
-    one of this name, else of all flags.
+    """The fields that conditions read, including at most OFFERED_FIELDS undeclared ones: for the ``flag`` if there is
+    one with this name, else for all flags.
 
     Without evaluations, all declared fields.
     """
@@ -99,7 +99,7 @@ def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions, *,
 
 
 def _list_fields(snapshot: Snapshot, name: str) -> Iterable[str]:
-    """The fields that a flag and its parents read; of all flags if there is none of this name."""
+    """The fields that a flag and its parents read; those of all flags if there is none with this name."""
     position = snapshot.positions.get(name)
     if position is None:
         return snapshot.columns.fields()

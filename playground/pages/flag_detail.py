@@ -98,7 +98,7 @@ class FlagDetails:
     """Builds the details of flags in one evaluation, for one caller."""
 
     def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller, limit: int) -> None:
-        """``limit``: how many conditions to show, divided evenly among the strategies and segments."""
+        """``limit``: the number of conditions to show, divided evenly among the strategies and segments."""
         self.limit = limit
         self.evaluation = evaluation
         self.titles = titles
@@ -215,7 +215,7 @@ def _pair_conditions(
 
 
 def _describe_expected(constraint: CompiledConstraint) -> str:
-    """Describes what the constraint accepts: ``(one of pro, enterprise)``."""
+    """Describes the values that the constraint accepts: ``(one of pro, enterprise)``."""
     return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
 
 

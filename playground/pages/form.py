@@ -1,14 +1,88 @@
-"""The playground's form: the available environments, projects and context fields, and the current values."""
+"""The playground's form: environments, projects, context fields, saved contexts, and the current values."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from groups.access import Caller
-from playground.pages.query import AT, SECONDS, PlaygroundQuery, format_local_time
-from playground.pages.saved import SAVED, SavedChoices
+from playground.models import SavedContext
+from playground.pages.query import (
+    AT,
+    CONTEXT,
+    KEPT,
+    SECONDS,
+    PlaygroundQuery,
+    as_json,
+    flatten_context,
+    format_local_time,
+    nest_context,
+)
 from projects.models import ContextField, Environment, Project
+
+SAVED, LOADED = "saved", "loaded"
+MAX_OFFERED = 200
+OF_CONTEXT = ("json", "name", "value", "as", KEPT, SAVED, LOADED)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedChoices:
+    """The names that the form offers. ``loaded`` is the name whose context the form contains."""
+
+    names: list[str]
+    loaded: str
+    more: bool
+
+
+def offer_saved(caller: Caller, query: PlaygroundQuery) -> SavedChoices:
+    """Finds the names to offer. Two queries."""
+    contexts = SavedContext.objects.readable_by(caller)
+    names = list(contexts.values_list("name", flat=True)[: MAX_OFFERED + 1])
+    loaded = ""
+    if names and len(query.contexts) == 1 and query.contexts[0]:
+        same_contexts = contexts.filter(context=query.contexts[0])
+        loaded = same_contexts.values_list("name", flat=True).first() or ""
+    offered = names[:MAX_OFFERED]
+    if loaded and loaded not in offered:
+        offered.append(loaded)
+    return SavedChoices(offered, loaded, len(names) > MAX_OFFERED)
+
+
+def fill_with_saved(
+    parameters: QueryDict, caller: Caller, prefix: str = ""
+) -> tuple[QueryDict, list[Problem]]:
+    """The parameters with the chosen saved context, and the problems of the choice.
+
+    A form that has just been filled with a saved context still names it as ``loaded``, so that changes to its fields
+    are kept.
+    """
+    name = parameters.get(prefix + SAVED, "")
+    if name in ("", parameters.get(prefix + LOADED)):
+        return parameters, []
+    saved = SavedContext.objects.readable_by(caller).filter(name=name).first()
+    if saved is None:
+        return parameters, [Problem(SAVED, f"saved context {name} not found")]
+    filled = parameters.copy()
+    for key in parameters:
+        own = key.removeprefix(prefix) if key.startswith(prefix) else ""
+        if own.startswith(CONTEXT) or own in OF_CONTEXT:
+            del filled[key]
+    for key, text in _make_parameters(saved.context):
+        filled[prefix + key] = text
+    return filled, []
+
+
+def _make_parameters(context: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A context as the form's fields; as JSON if they cannot represent it, because commas split values there."""
+    fields = flatten_context(context)
+    plain = all(name.strip() == name != "" and text and "," not in text for name, text in fields.items())
+    if plain and nest_context(fields) == context:
+        return [(CONTEXT + name, text) for name, text in fields.items()]
+    return [("json", as_json(context))]
+
 
 # Collapsed below the other fields unless a condition reads them. The environment has its own control.
 LAST_FIELDS = ("sessionId", "remoteAddress", "appName", "environment")
@@ -16,7 +90,7 @@ ALWAYS = ("userId", "currentTime")
 NAMED_PROJECTS = 3
 MAX_OPTIONS = 500  # of all fields together; fields beyond this limit are text inputs
 MAX_FIELDS = 100
-FRONT_OF_A_SIDE = 6  # fields of each side of a comparison, beside each other
+FRONT_OF_A_SIDE = 6  # fields of each side of a comparison, shown next to each other
 MAX_PROJECTS = 200
 _NOT_IN_IDS = re.compile(r"[^\w-]")
 
@@ -138,7 +212,7 @@ def make_form(
 
 
 def _select_front(shown: Sequence[FieldInput], *, most: int) -> list[FieldInput]:
-    """Selects the fields that are not folded away: all with a value, and others up to the limit."""
+    """Selects the fields that are not collapsed: all with a value, and others up to the limit."""
     first = [field for field in shown if field.stands_first]
     return [field for index, field in enumerate(first) if index < most or field.value or field.error]
 

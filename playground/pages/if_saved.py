@@ -1,5 +1,6 @@
-"""/if-saved/…: who would get a different result if a form were saved. The rest of the path is that of the form, which
-this page takes as its own page would, and nothing is written."""
+"""/if-saved/…: who would get a different result if a form were saved. The rest of the path is the form's. This page
+processes the form as its own page would, but writes nothing.
+"""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -11,20 +12,18 @@ from django.utils import timezone
 from flagadmin.core.errors import Conflict, InvalidOperation, NameExists, ValidationError
 from groups.console import ConsolePage
 from playground.comparison.impact import EXAMPLES, MAX_EDITS, MAX_VALUES, TooManyValues, measure_impacts
-from playground.pages.effects_view import EffectsView
-from playground.pages.impact_view import ImpactView
-from playground.pages.lines import explain_in
+from playground.pages.lines import EffectsView, ImpactView, explain_in
 from playground.saved_contexts.effects import predict_effects
 from projects.drafting import DraftingPage, describe_refusal, open_form
 from projects.drafts import NewFlagEdit
 
 DETAILED = 30
-"""Examples on the page; the part that is loaded beside a form has few."""
+"""Examples on the page; the part loaded beside a form has few."""
 FORM_ONLY = ("csrfmiddlewaretoken", "do", "left")
 
 
 class IfSavedPage(ConsolePage):
-    """Answers htmx with what belongs beside the form (`part_name`), others with a page that leads back to it."""
+    """Answers htmx with the part beside the form (`part_name`), other requests with a page that leads back to it."""
 
     http_method_names = ["post"]
     template_name = "playground/if_saved.html"
@@ -42,12 +41,12 @@ class IfSavedPage(ConsolePage):
         return self.render_to_response(self.get_context_data(**context))
 
     def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
-        """Returns what saving the form would change, or why it cannot be saved."""
+        """The effects of saving the form, or the reason why it cannot be saved."""
         try:
             edits = page.get_edits()
         except (ValidationError, InvalidOperation, Conflict, NameExists) as error:
             is_invalid = isinstance(error, ValidationError) and error.details
-            if is_invalid and page.shown_by == "post":  # the form says it beside its inputs
+            if is_invalid and page.shown_by == "post":  # the form shows it beside its inputs
                 return {"error": error}
             return {"refusals": describe_refusal(error)}
         examples, max_values = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
@@ -73,7 +72,7 @@ class IfSavedPage(ConsolePage):
         }
 
     def way_back(self, page: DraftingPage) -> dict[str, Any]:
-        """The form with what was entered."""
+        """The form with the entered values."""
         parameters = self.request.POST
         hidden = [
             (name, text) for name, texts in parameters.lists() for text in texts if name not in FORM_ONLY

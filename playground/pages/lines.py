@@ -1,27 +1,35 @@
-"""Presents changes: words and colors, and a line for each user whose result changes."""
+"""Presents changes: words and colors, a line for each user whose result changes, and views of impacts and effects."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.functional import cached_property
 
+from flagadmin.core.lists.charts import Slice, answer_slices, choose_variant_color, format_percent
 from playground.comparison.compare import Change, Example, Result
+from playground.comparison.impact import Impact
 from playground.comparison.payloads import describe_difference
 from playground.comparison.shares import Answer, Shares, drop_payloads
 from playground.engine.context import Context
 from playground.engine.outcomes import State
 from playground.pages.query import CONTEXT
 from playground.pages.tables import describe_share
+from playground.saved_contexts.effects import SavedChange, SavedEffects
+from playground.saved_contexts.expectations import Checked
+from projects.models import Project
 
 MAX_FIELDS = 4
-"""Fields of a context besides its user's id."""
+"""Context fields shown besides the user's id."""
 Explain = Callable[[str, Mapping[str, str]], str]
-"""The URL of a page that explains a flag's results for a context; "" if a URL cannot carry the context."""
+"""The URL of a page that explains a flag's results for a context; "" if the context does not fit into a URL."""
 
 
 class Look(NamedTuple):
-    """The words and look of a change: classes of a pill, and of a part of a bar."""
+    """The words and style of a change: classes of a pill, and of a part of a bar."""
 
     words: str
     pill: str
@@ -45,7 +53,7 @@ class Count(NamedTuple):
 
 
 def count_looks(counts: Mapping[Change, int]) -> list[Count]:
-    """Lists the changes that occur, with their numbers."""
+    """The changes that occur, with their numbers."""
     return [Count(look, number) for change, look in LOOKS.items() if (number := counts.get(change, 0))]
 
 
@@ -63,7 +71,7 @@ class Who(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A context that gets a different result. ``link`` explains it, "" if nothing does."""
+    """A context whose result changes. ``link`` explains it; "" if nothing does."""
 
     who: Who
     before: Side
@@ -72,7 +80,7 @@ class Line(NamedTuple):
 
 
 def make_line(example: Example, context: Context, *, explain: Explain | None = None, name: str = "") -> Line:
-    """``name`` is that of a saved context."""
+    """``name`` is the name of a saved context."""
     who = describe_user(context)
     if name:
         who = Who(name, f"{who.name} {who.rest}")
@@ -81,7 +89,7 @@ def make_line(example: Example, context: Context, *, explain: Explain | None = N
 
 
 def make_sides(before: Result, after: Result) -> tuple[Side, Side]:
-    """Both sides, with their payloads if these are all that differs."""
+    """Both sides, with their payloads if only these differ."""
     old, new = (_make_side(result) for result in (before, after))
     if old.words != new.words or drop_payloads(before.shares) != drop_payloads(after.shares):
         return old, new
@@ -114,7 +122,7 @@ def answer_words(answer: Answer) -> str:
 
 
 def describe_user(context: Context) -> Who:
-    """A user by id, with the other fields behind it."""
+    """A user by id, followed by the other fields."""
     fields = dict(context.fields)
     name = next((fields.pop(field) for field in ("userId", "sessionId") if fields.get(field)), "Anonymous")
     texts = [f"{field} {value or '(empty)'}" for field, value in sorted(fields.items())]
@@ -126,14 +134,14 @@ def describe_user(context: Context) -> Who:
 
 
 def make_context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
-    """A context as parameters of the playground's pages, none if they cannot say it."""
+    """A context as parameters of the playground's pages; empty if they cannot represent it."""
     if any("," in text or not text for text in context.values()):
-        return []  # a comma would part the value
+        return []  # a comma would split the value
     return [(CONTEXT + field, text) for field, text in context.items()]
 
 
 def explain_in(environments: Iterable[str]) -> Explain:
-    """Links to the playground's page of one flag, which says what a context gets now."""
+    """Links to the playground's page of one flag, which shows a context's present result."""
     places = [("environment", name) for name in environments]
 
     def url(flag: str, context: Mapping[str, str]) -> str:
@@ -151,3 +159,123 @@ def explain_by(page: str) -> Explain:
         return f"{page}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
 
     return url
+
+
+class Bar(NamedTuple):
+    """The answers that the generated users get in one state."""
+
+    label: str
+    slices: Sequence[Slice]
+    on: int
+    percent: str
+
+
+class ImpactView:
+    """An impact for templates. ``explain`` links examples to their present results."""
+
+    def __init__(self, impact: Impact, *, is_new: bool, explain: Explain | None) -> None:
+        self.flag, self.environment, self.is_new = impact.flag, impact.environment, is_new
+        who, changes = impact.who, impact.changes
+        self.users, self.changed, self.people = who.users, changes.users, who.contexts.people
+        self.unknown = changes.counts[Change.UNKNOWN]
+        self.children, self.unmeasured = impact.children, impact.unmeasured
+        self.made, self.made_changed = len(who.contexts.made), changes.made
+        self.counts = count_looks(changes.counts)
+        before, after = changes.for_users.before, changes.for_users.after
+        on = impact.once_on.for_users.after if impact.once_on else {}
+        names = dict.fromkeys(answer.variant for answer in sorted({*before, *after, *on}, key=_make_sort_key))
+        variants = [name for name in names if name is not None]
+        self.colors = {name: choose_variant_color(index) for index, name in enumerate(variants)}
+        self.bars = [self._make_bar("Now", before)]
+        if is_new or self.changed:
+            self.bars.append(self._make_bar("After", after))
+        self.is_off = impact.is_off
+        flags, at = who.comparison.after.flags, who.comparison.after.positions.get(impact.flag)
+        self.needs = [] if at is None else [parent.name for parent in flags[at].parents]
+        self.once_on = self._make_bar("Once on", on) if on else None
+        if self.once_on:
+            self.bars.append(self.once_on)
+        parts = {part.name: part for bar in self.bars for part in bar.slices}
+        self.legend = sorted(parts.values(), key=lambda part: part.color == "ground") if variants else []
+        self.examples = [make_line(example, context, explain=explain) for context, example in impact.examples]
+
+    def _make_bar(self, label: str, answers: Mapping[Answer, Fraction]) -> Bar:
+        parts = [
+            (answer_words(answer), self._choose_color(answer), float(number))
+            for answer, number in sorted(
+                _merge_payloads(answers).items(), key=lambda item: _make_sort_key(item[0])
+            )
+        ]
+        on = float(sum(number for answer, number in answers.items() if answer.state is State.ON))
+        return Bar(label, answer_slices(parts), round(on), format_percent(on / self.users * 100))
+
+    def _choose_color(self, answer: Answer) -> str:
+        if answer.state is State.ON:
+            return self.colors.get(answer.variant or "", "y")
+        return "warn" if answer.state is State.UNKNOWN else "ground"
+
+
+def _make_sort_key(answer: Answer) -> tuple[int, str]:
+    """Makes a sort key: on first, off last."""
+    return [State.ON, State.UNKNOWN, State.OFF].index(answer.state), answer.variant or ""
+
+
+def _merge_payloads(answers: Mapping[Answer, Fraction]) -> dict[Answer, Fraction]:
+    """The same answers without payloads."""
+    counts: dict[Answer, Fraction] = defaultdict(Fraction)
+    for answer, number in answers.items():
+        counts[answer._replace(payload=None)] += number
+    return counts
+
+
+MAX_SENTENCES = 20
+MAX_BESIDE = 4
+
+
+def trace_url(change: SavedChange) -> str:
+    """The trace of the flag's present result."""
+    query = {"environment": change.environment, "saved": change.saved.name}
+    return f"{reverse('playground-flag', args=[change.flag])}?{urlencode(query)}"
+
+
+class EffectsView:
+    """The effects for the template: ``lines`` are saved contexts by name, with the flag.
+
+    Beside a form they have no links, which would leave the form.
+    """
+
+    def __init__(self, effects: SavedEffects, *, beside: bool = False) -> None:
+        self.effects = effects
+        self.changed = len(effects.who)
+        changes = effects.changes[:MAX_BESIDE] if beside else effects.changes
+        self.lines = [
+            Line(
+                Who(change.saved.name, change.flag),
+                *make_sides(change.before, change.after),
+                "" if beside else trace_url(change),
+            )
+            for change in changes
+        ]
+        self.named = len({change.saved.pk for change in changes})
+
+    @property
+    def broken(self) -> Sequence[Checked]:
+        return self.effects.broken[:MAX_SENTENCES]
+
+    @property
+    def more_broken(self) -> int:
+        return len(self.effects.broken) - len(self.broken)
+
+    @cached_property
+    def refused_by(self) -> Sequence[str]:
+        """The names of projects that refuse the change because of broken expectations."""
+        if not self.effects.broken:
+            return ()
+        projects = {check.expectation.enforced_in for check in self.effects.broken}
+        refusing = Project.objects.filter(pk__in=projects, refuse_broken_expectations=True)
+        return list(refusing.values_list("name", flat=True))
+
+    @property
+    def more(self) -> int:
+        """The number of changed saved contexts that are not shown."""
+        return self.changed - self.named

@@ -5,8 +5,8 @@
   fields added by hand.
 - ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into
   the other.
-- ``at`` is a moment in the past, in UTC if it has no offset. ``at-exactly`` is what it was before a browser's time
-  input cut it to whole seconds.
+- ``at`` is a moment in the past, in UTC if it has no offset. ``at-exactly`` is its value before a browser's time
+  input truncated it to whole seconds.
 - ``kept`` is the digest of a stored context, used when a context is too long for a URL.
 
 A field may have several values, separated by commas: each combination is a separate context, as in the
@@ -16,9 +16,10 @@ one environment, a comma is part of the value.
 The compare page has two queries in one URL, with prefixes (``a.environment``). They share the projects.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -26,9 +27,11 @@ import orjson
 from django.http import QueryDict
 
 from flagadmin.core.errors import Problem, ValidationError
+from groups.access import Caller
 from playground import combinations
 from playground.engine import literals
 from playground.engine.context import TOP_LEVEL
+from playground.models import KeptContext
 from playground.request import read_moment, read_request
 
 CONTEXT = "context."
@@ -61,12 +64,12 @@ class PlaygroundQuery:
 
     @property
     def at_text(self) -> str:
-        """The moment without the offset; "" for now."""
+        """The moment without its offset; "" for now."""
         return self.at.replace(tzinfo=None).isoformat() if self.at else ""
 
     @property
     def dated_columns(self) -> list[tuple[str, dict[str, Any]]]:
-        """The columns, with the moment in the past beside the environment."""
+        """The columns, with the past moment beside the environment."""
         when = f" · {self.at.day} {self.at:%b %Y, %H:%M:%S} UTC" if self.at else ""
         return [(environment + when, context) for environment, context in self.columns]
 
@@ -92,7 +95,7 @@ class PlaygroundQuery:
         return urlencode(self.pairs())
 
     def body(self) -> dict[str, Any]:
-        """The body of the equivalent API request: for several columns, that of the advanced API."""
+        """The body of the equivalent API request; for several columns, the advanced API's."""
         projects: Any = self.projects if self.projects is not None else "*"
         at = {AT: self.at_text + "Z"} if self.at else {}
         if not self.several:
@@ -142,7 +145,7 @@ def _read_fields(parameters: QueryDict, prefix: str) -> Iterator[tuple[str, str]
 
 
 def read_time(parameters: QueryDict, name: str) -> str:
-    """A moment from a time input, which has whole seconds: what it was before, unless somebody has changed it."""
+    """A moment from a time input in whole seconds: its earlier exact value, unless the user has changed it."""
     text, exactly = parameters.get(name, "").strip(), parameters.get(name + EXACTLY, "")
     return exactly if exactly[:SECONDS] == add_offset(text).removesuffix("Z") != "" else text
 
@@ -188,7 +191,7 @@ def _read_whole(query: PlaygroundQuery) -> dict[str, Any]:
 
 
 def decode_json(text: str) -> Any:
-    """The value of a JSON text. Raises ValidationError with the place of the error."""
+    """The value of a JSON text. Raises ValidationError with the position of the error."""
     try:
         return orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:
@@ -226,7 +229,7 @@ def format_local_time(text: str) -> str:
 
 
 class Label(NamedTuple):
-    """The distinguishing parts of a column: its environment, and the context's fields that vary."""
+    """The distinguishing parts of a column: its environment, and the context's varying fields."""
 
     environment: str
     context: str
@@ -234,12 +237,12 @@ class Label(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "Label":
-        """A label in words of its own."""
+        """A label with this text."""
         return cls("", text, text)
 
 
 def label_columns(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Label]:
-    """A label for each column; its text is what differs: "production · userId 42".
+    """A label for each column with its differences: "production · userId 42".
 
     The text of a single column is its environment.
     """
@@ -256,3 +259,68 @@ def label_columns(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Labe
         parts = [environment] if len(environments) > 1 or not varying else []
         labels_found.append(Label(environment, words, " · ".join(filter(None, [*parts, words]))))
     return labels_found
+
+
+MAX_LENGTH_IN_URL = 2_000  # characters; not all proxies and servers accept more
+KEPT_FOR_EACH_USER = 20
+
+
+def keep_if_long(query: PlaygroundQuery, caller: Caller) -> None:
+    """Stores a long context for the caller, and deletes their oldest ones beyond KEPT_FOR_EACH_USER."""
+    text = urlencode(query.context_pairs())
+    if len(text) > MAX_LENGTH_IN_URL:
+        query.kept = keep(text, caller)
+
+
+def keep(text: str, caller: Caller) -> str:
+    """Stores parameters of a URL for the caller. Returns their digest."""
+    digest = sha256(text.encode()).hexdigest()
+    KeptContext.objects.update_or_create(user=caller.user, digest=digest, defaults={"query": text})
+    contexts = KeptContext.objects.filter(user=caller.user).order_by("-kept_at", "-pk")
+    newest = list(contexts.values_list("pk", flat=True)[:KEPT_FOR_EACH_USER])
+    contexts.exclude(pk__in=newest).delete()
+    return digest
+
+
+def restore_kept(parameters: QueryDict, prefix: str = "") -> QueryDict:
+    """The URL's parameters, including the fields of a stored context that they name."""
+    digest = parameters.get(prefix + KEPT, "")
+    stored = KeptContext.objects.filter(digest=digest).first() if digest else None
+    if stored is None:
+        return parameters
+    full = parameters.copy()
+    for name, values in QueryDict(stored.query).lists():
+        full.setlist(prefix + name, values)
+    return full
+
+
+class Part(NamedTuple):
+    """``href`` is "" for a part that cannot be removed alone."""
+
+    text: str
+    href: str
+
+
+def list_removals(
+    query: PlaygroundQuery, url: Callable[[PlaygroundQuery], str]
+) -> list[tuple[str, list[Part]]]:
+    """The values of the context, and the environments."""
+    names = query.environments
+    environments = [
+        Part(name, url(replace(query, environments=[other for other in names if other != name])))
+        if len(names) > 1
+        else Part(name, "")
+        for name in names
+    ]
+    values = [Part("JSON", "")] if query.json is not None else list(_list_values(query, url))
+    return [("Context", values), ("Evaluate in", environments)]
+
+
+def _list_values(query: PlaygroundQuery, url: Callable[[PlaygroundQuery], str]) -> Iterator[Part]:
+    for name, text in query.fields.items():
+        values = text.split(",")
+        for value in values:
+            rest = ",".join(other for other in values if other != value)
+            fields = {key: rest if key == name else other for key, other in query.fields.items()}
+            without = replace(query, fields={key: other for key, other in fields.items() if other})
+            yield Part(f"{name} {value}", "" if query.kept else url(without))

@@ -1,4 +1,4 @@
-"""…/NAME/versions?event=ID&event=ID: the part of a flag's page that says whom each version in its history changed."""
+"""…/NAME/versions?event=ID&event=ID: the part of a flag's page that shows whose results each version changed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.ids import is_id
+from flagadmin.core.http.parameters import is_id
 from groups.console import ConsolePage
-from playground.comparison.versions import USERS, ChangedPlace, Version, VersionChanges, find_version_changes
+from playground.comparison.versions import ChangedPlace, Version, VersionChanges, find_version_changes
 from playground.pages.lines import Count, count_looks
 from projects.access import access_flag
 from projects.history.queries import readable_events
@@ -22,6 +22,8 @@ class PlaceView(NamedTuple):
     changed: int
     counts: Sequence[Count]
     is_known: bool
+    unmeasured: Sequence[str]
+    users: int
 
 
 class VersionView(NamedTuple):
@@ -31,12 +33,12 @@ class VersionView(NamedTuple):
 
     @property
     def changed(self) -> Sequence[PlaceView]:
-        """The environments in which somebody changed, or may have."""
-        return [place for place in self.places if place.counts or not place.is_known]
+        """The environments in which results changed or may have changed."""
+        return [place for place in self.places if place.counts or place.unmeasured or not place.is_known]
 
 
 class VersionsPart(ConsolePage):
-    """Loaded by the history once it is seen: comparing takes longer than the page."""
+    """Loaded by the history once it is visible: comparing takes longer than the page."""
 
     template_name = "playground/versions.html"
 
@@ -49,12 +51,12 @@ class VersionsPart(ConsolePage):
         events_asked = list(events.filter(pk__in=list(map(int, event_ids))))
         versions = {event.pk: version for event, version in _pair_with_versions(events, events_asked)}
         changes = find_version_changes(flag, list(versions.values()))
-        views = [_view(pk, changes[version]) for pk, version in versions.items()]
-        return self.render_to_response({"versions": views, "users": USERS})
+        views = [_view(pk, changes[version]) for pk, version in versions.items() if version in changes]
+        return self.render_to_response({"versions": views})
 
 
 def _pair_with_versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
-    """Pairs each event with its version: the flag's events of the same request before it."""
+    """Pairs each event with its version: the flag's preceding events from the same request."""
     requests = {event.request_id for event in chosen if event.request_id}
     rows = list(
         events.filter(request_id__in=requests).order_by("-pk").values_list("pk", "request_id", "created_at")
@@ -62,9 +64,9 @@ def _pair_with_versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[t
     for event in chosen:
         hour = event.created_at.replace(minute=0, second=0, microsecond=0)
         same = [
-            pk for pk, request, at in rows if request == event.request_id and pk <= event.pk and at >= hour
+            at for pk, request, at in rows if request == event.request_id and pk <= event.pk and at >= hour
         ]
-        yield event, Version(min(same, default=event.pk), event.pk, event.created_at)
+        yield event, Version.of_events([*same, event.created_at])
 
 
 def _view(event: int, changes: VersionChanges) -> VersionView:
@@ -73,4 +75,11 @@ def _view(event: int, changes: VersionChanges) -> VersionView:
 
 def _make_view(changed: ChangedPlace) -> PlaceView:
     counts = count_looks(changed.counts or {})
-    return PlaceView(changed.environment, changed.changed, counts, changed.counts is not None)
+    return PlaceView(
+        changed.environment,
+        changed.changed,
+        counts,
+        changed.counts is not None,
+        changed.unmeasured,
+        changed.users,
+    )

@@ -1,4 +1,4 @@
-"""The playground's pages: all flags for one context, and one flag in detail."""
+"""The playground's pages: all flags for one context, one flag in detail, and two queries compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import orjson
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.functional import Promise
 
@@ -30,13 +30,16 @@ from playground.pages.evaluations import (
     read_shown_revisions,
 )
 from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, read_strategy_titles
-from playground.pages.form import FormOptions, make_form, read_form_options
-from playground.pages.kept_contexts import keep_if_long, restore_kept
-from playground.pages.matrix import Matrix
-from playground.pages.query import PlaygroundQuery, label_columns, read_query
-from playground.pages.removals import list_removals
-from playground.pages.saved import fill_with_saved, offer_saved
-from playground.pages.tables import Results
+from playground.pages.form import FormOptions, fill_with_saved, make_form, offer_saved, read_form_options
+from playground.pages.query import (
+    PlaygroundQuery,
+    keep_if_long,
+    label_columns,
+    list_removals,
+    read_query,
+    restore_kept,
+)
+from playground.pages.tables import Matrix, Results
 from playground.queries import render_advanced_features
 from playground.response.writer import render_features
 from playground.saved_contexts.actions import may_save
@@ -52,7 +55,9 @@ MAX_COLUMNS = 20  # in the details of one flag
 class QueryPage(ConsolePage):
     """A page whose form uses POST, for contexts of any length, and redirects to a URL for the results."""
 
-    page_now: str | Promise = ""  # which shows the query now, if another one than this does
+    page_now: str | Promise = (
+        ""  # the page for the query without its past moment, if it differs from this one
+    )
 
     def query_of(self, parameters: QueryDict, environment: str, prefix: str = "") -> PlaygroundQuery:
         filled, problems = fill_with_saved(restore_kept(parameters, prefix), self.caller, prefix)
@@ -71,7 +76,7 @@ class QueryPage(ConsolePage):
         return f"{self.request.path}?{urlencode([*pairs, *(filters if filtered else [])])}"
 
     def past(self, query: PlaygroundQuery) -> dict[str, Any]:
-        """Returns what the page says about the query's moment in the past or future; empty for now."""
+        """The page's information about the query's past or future moment; empty for now."""
         if query.at is None or query.problems:
             return {}
         present = replace(query, at=None).urlencode()
@@ -84,7 +89,7 @@ class QueryPage(ConsolePage):
         }
 
     def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:
-        """The page, rendered at once; it does not keep the results."""
+        """Renders the page at once, so that it does not keep the results."""
         page = self.render_to_response(self.get_context_data(**context, **more))
         assert isinstance(page, TemplateResponse)
         page.render().context_data = None
@@ -184,7 +189,7 @@ class PlaygroundPage(QueryPage):
         )
 
     def save_link(self) -> str:
-        """The page that saves the context and leads back; "" if the caller may not."""
+        """The page that saves the context and leads back; "" if the caller may not save it."""
         back = {"next": self.url(self.query.pairs(), filtered=True)}
         page = reverse("saved-context-new")
         return f"{page}?{urlencode([*self.query.pairs(), *back.items()])}" if may_save(self.caller) else ""
@@ -257,3 +262,83 @@ def _exists(project: str, flag: str) -> bool:
 def join_sides(sides: Mapping[str, PlaygroundQuery]) -> list[tuple[str, str]]:
     """The URL parameters of two queries. Projects that both contain are listed once."""
     return list(dict.fromkeys(pair for prefix, query in sides.items() for pair in query.pairs(prefix)))
+
+
+class ComparePage(QueryPage):
+    """Compares two queries. Shows only the flags that differ, unless all are requested."""
+
+    template_name = "playground/compare.html"
+    restores = True
+    title = "Side by side"
+    page_now = reverse_lazy("playground")
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        sides = self.sides(request.POST, read_form_options(self.caller))
+        for query in sides.values():
+            keep_if_long(query, self.caller)
+        return HttpResponseRedirect(self.url(join_sides(sides), filtered=True))
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        options = read_form_options(self.caller)
+        sides = self.sides(request.GET, options)
+        evaluations = self.evaluate(sides, options)
+        context: dict[str, Any] = {
+            "forms": [
+                make_form(
+                    query,
+                    options,
+                    used=find_used_fields(evaluations, options),
+                    prefix=prefix,
+                    saved=offer_saved(self.caller, query),
+                )
+                for prefix, query in sides.items()
+            ],
+            "swap": self.url(join_sides({"a.": sides["b."], "b.": sides["a."]}), filtered=True),
+            "link": request.build_absolute_uri(self.url(join_sides(sides), filtered=True)),
+            "pasts": list(filter(None, map(self.past, sides.values()))),
+        }
+        if not evaluations:
+            context["problems"] = [problem for query in sides.values() for problem in query.problems]
+            return self.render_to_response(self.get_context_data(**context), status=400)
+        context["curl"] = "\n".join(
+            curl_for(request, "POST", PATHS[query.several], query.body()) for query in sides.values()
+        )
+        columns = [column for query in sides.values() for column in query.dated_columns]
+        matrix = Matrix(evaluations, label_columns(columns), request.GET)
+        if request.GET.get("format") == "csv":
+            return make_csv_response(self.request, "compare", matrix.csv_header(), matrix.csv_rows())
+        return self.shown(context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode())
+
+    def sides(self, parameters: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:
+        """The queries of both sides. By default, they differ in the environment. Parameters without a side apply to
+        both.
+        """
+        others = [name for name in options.environments if name != options.default_environment]
+        defaults = {"a.": (others or [options.default_environment])[0], "b.": options.default_environment}
+        if parameters and not any(name.startswith(tuple(defaults)) for name in parameters):
+            shared = [
+                (name, text) for name, texts in parameters.lists() for text in texts if name not in FILTERS
+            ]
+            parameters = parameters.copy()
+            for prefix in defaults:
+                for name, text in shared:
+                    if name not in ("project", "environment"):
+                        parameters.appendlist(prefix + name, text)
+            places = list(dict.fromkeys(parameters.getlist("environment")))
+            for prefix, column in zip(defaults, places if len(places) == len(defaults) else (), strict=False):
+                parameters.appendlist(f"{prefix}environment", column)
+        return {
+            prefix: self.query_of(parameters, environment, prefix) for prefix, environment in defaults.items()
+        }
+
+    def evaluate(self, sides: dict[str, PlaygroundQuery], options: FormOptions) -> list[Evaluation]:
+        evaluations: list[Evaluation] = []
+        now = timezone.now()
+        for query in sides.values():
+            if not query.problems:
+                try:
+                    snapshots = get_engine_snapshots(load_shown_snapshots(self.caller, query, options))
+                    evaluations += evaluate_columns(query, snapshots, now)
+                except ValidationError as error:
+                    query.problems.extend(error.details)
+        return [] if any(query.problems for query in sides.values()) else evaluations

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import orjson
+
 from playground.engine.coercion import objects_of, parameters_of, to_text
+from playground.engine.constraints import CONSTRAINT, VALUE
 from playground.engine.flags import CompiledFlag, CompiledSegment
 from playground.engine.sharing import Shared
 from playground.engine.strategies import CompiledStrategy, Mode
-from playground.response.json_text import as_json
-from playground.response.memory import FLAG, measure_segment, measure_strategy
 
 TRUE, FALSE = b"true", b"false"
 
 
 Cuts = tuple[bytes, ...]
-"""A list of constraints, cut where their results belong: one follows each. Most flags have those of others."""
+"""A list of constraints, cut after each of them for its result. Most flags share theirs with others."""
 
 
 def write_results(cuts: Cuts, bits: int) -> bytes:
-    """The constraints with the results that these bits stand for; the first one has the lowest bit."""
+    """The constraints with the results from these bits; the first one has the lowest bit."""
     parts: list[bytes] = []
     for cut in cuts:
         parts += (cut, TRUE if bits & 1 else FALSE)
@@ -31,13 +32,13 @@ def write_results(cuts: Cuts, bits: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StrategyFragments:
-    """The fragments of one strategy, in the order in which they are written.
+    """The fragments of one strategy, in output order.
 
-    - `head` ends where the verdict follows. In a flag's first strategy it begins with the flag's names.
+    - `head` ends before the verdict. In a flag's first strategy it begins with the flag's names.
     - `picks` are the variants without their last brace, each after PICKED; `variants` closes the chosen one and lists
       them all. Both are empty if there are none.
-    - `cuts` are the constraints, and `end` what stands behind them until the segments or the bucket of the rollout
-      follow. Without constraints it is also what stands before them.
+    - `cuts` are the constraints, and `end` the text after them, up to the segments or the rollout's bucket. Without
+      constraints it also includes the text before them.
     - `links` follow the segments. They are empty if there are no segments: then `end` ends with them.
     """
 
@@ -55,9 +56,10 @@ class StrategyFragments:
 
 @dataclass(frozen=True, slots=True)
 class FlagFragments:
-    """The fragments of one flag: its own variants (as those of a strategy), its names (empty if the first strategy has
-    them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and whether any of
-    its variants has a payload, for OFREP."""
+    """The fragments of one flag: its own variants (as for a strategy), its names (empty if the first strategy has
+    them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and whether any of its variants has a
+    payload, for OFREP.
+    """
 
     picks: tuple[bytes, ...]
     variants: bytes
@@ -71,7 +73,7 @@ class FlagFragments:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFragments:
-    """The fragments of one segment, as of a strategy. Its own result follows its `end`."""
+    """The fragments of one segment, as for a strategy. Its own result follows its `end`."""
 
     cuts: Cuts
     end: bytes
@@ -83,9 +85,9 @@ PICKED = b',"evaluationStatus":"complete","variant":'
 
 
 class Earlier(NamedTuple):
-    """An earlier flag with its fragments, for one that has taken something over from it.
+    """An earlier flag with its fragments, for a flag that reuses parts of it.
 
-    What was taken over is the same object.
+    Reused parts are the same objects.
     """
 
     flag: CompiledFlag
@@ -94,21 +96,21 @@ class Earlier(NamedTuple):
     def find_same(
         self, strategy: CompiledStrategy, *, is_first: bool, project: str
     ) -> StrategyFragments | None:
-        """The fragments of a strategy that was taken over, if they would be the same ones again."""
+        """The fragments of a reused strategy, if they would be identical."""
         if project != self.flag.project:
             return None
         pairs = enumerate(zip(self.flag.strategies, self.fragments.strategies, strict=True))
         return next((its for index, (own, its) in pairs if own is strategy and is_first == (not index)), None)
 
     def find_alike(self, strategy: CompiledStrategy) -> StrategyFragments | None:
-        """The fragments of a strategy of which at least everything but the percentage was taken over."""
+        """The fragments of a strategy of which everything except perhaps the percentage was reused."""
         wanted = _identify(strategy)
         pairs = zip(self.flag.strategies, self.fragments.strategies, strict=True)
         return next((its for own, its in pairs if _identify(own) == wanted), None)
 
 
 def _identify(strategy: CompiledStrategy) -> tuple[Mode, int, int]:
-    """What its cuts and variants are made of. Strategies with equal constraints have the same conditions."""
+    """The inputs of its cuts and variants. Strategies with equal constraints have the same conditions."""
     return strategy.mode, id(strategy.conditions), id(strategy.variants)
 
 
@@ -120,7 +122,7 @@ def make_flag_fragments(
     shared_bytes: int,
     earlier: Earlier | None = None,
 ) -> FlagFragments:
-    """`shared_bytes` are those that the flag was the first to have when it was compiled."""
+    """`shared_bytes` is the memory of shared values that the flag was the first to have when it was compiled."""
     before = shared.nbytes
     variants = objects_of(document.get("variants"))
     strategies = objects_of(document.get("strategies"))
@@ -186,7 +188,7 @@ def _make_strategy_fragments(
     before: bytes,
     alike: StrategyFragments | None = None,
 ) -> StrategyFragments:
-    """Takes over what the percentage does not change of fragments that are `alike`."""
+    """Reuses those fragments of `alike` that do not depend on the percentage."""
     variants = objects_of(document.get("variants")) if strategy.variants is not None else []
     status = b"" if variants else b',"evaluationStatus":"%b"' % _STATUSES.get(strategy.mode, b"complete")
     opening = status + b'},"constraints":['
@@ -216,7 +218,7 @@ _STATUSES = {Mode.ONLY_SDK: b"incomplete", Mode.DISABLED: b"unevaluated"}
 
 
 def _write_list(variants: list[Mapping[str, Any]]) -> bytes:
-    """The end of a chosen variant, and the list it was chosen from."""
+    """The end of a chosen variant, and the list of variants."""
     return b'},"variants":%b' % as_json(variants)
 
 
@@ -230,7 +232,7 @@ def _write_strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy
 
 
 def _write_rollout(strategy: CompiledStrategy) -> bytes:
-    """The rollout up to its bucket, or the end of a strategy that has none."""
+    """The rollout up to its bucket, or the end of a strategy without one."""
     if strategy.rollout is None:
         return b"}"
     document = {"threshold": strategy.rollout.threshold, "stickiness": strategy.rollout.stickiness}
@@ -248,7 +250,7 @@ def _make_stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cut(opening: bytes, constraints: list[dict[str, Any]], shared: Shared) -> Cuts:
-    """Constraints behind what stands before them. The last one's brace is left to what stands behind it."""
+    """Constraints after the opening text. The text after the last one includes its brace."""
     cuts = []
     before = opening
     for constraint in constraints:
@@ -269,3 +271,50 @@ def _write_flag_variant(variant: Mapping[str, Any]) -> bytes:
 
 def _get_payload(variant: Mapping[str, Any]) -> dict[str, Any]:
     return {} if variant.get("payload") is None else {"payload": variant["payload"]}
+
+
+DEEPEST = 100
+
+
+def as_json(value: object) -> bytes:
+    """JSON of any stored value; values that JSON or UTF-8 cannot represent become null or "?"."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        return orjson.dumps(_make_presentable(value, DEEPEST))
+
+
+def as_json_texts(texts: Iterable[str]) -> list[bytes]:
+    """Every text as a JSON string. Encodes all of them together: a call for each takes ten times as long."""
+    encoded = orjson.dumps(list(texts), option=orjson.OPT_INDENT_2)[4:-2]
+    return encoded.split(b",\n  ") if encoded else []  # no JSON string contains a line break
+
+
+def _make_presentable(value: Any, depth: int) -> Any:
+    """A value without numbers beyond 64 bits, lone surrogates, and more than `depth` levels."""
+    if not depth:
+        return None
+    if isinstance(value, Mapping):
+        return {to_text(key): _make_presentable(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_make_presentable(item, depth - 1) for item in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return float(to_text(value))
+    return to_text(value) if isinstance(value, str) else value
+
+
+FLAG, STRATEGY, SEGMENT = 700, 800, 900
+"""Bytes of the objects of each, and of its places in the layout and the batch."""
+
+
+def measure_strategy(compiled: CompiledStrategy, cuts: tuple[bytes, ...], head: bytes, *more: bytes) -> int:
+    """The bytes that a strategy does not share: its `cuts` are shared, its `head` and `more` are not."""
+    size = STRATEGY + len(head) + sum(map(len, more))
+    if len(compiled.constraints) > len(cuts):  # its own constraint is compiled from its parameters
+        size += CONSTRAINT + VALUE * head.count(b",")
+    return size
+
+
+def measure_segment(cuts: tuple[bytes, ...], end: bytes) -> int:
+    """The bytes of a segment."""
+    return SEGMENT + len(end) + sum(map(len, cuts))

@@ -8,8 +8,7 @@ from threading import Lock
 from playground.engine.active import ActiveFlags, Pieces
 from playground.engine.outcomes import FlagOutcome
 from playground.engine.snapshot import Snapshot
-from playground.response.fragments import FlagFragments, StrategyFragments
-from playground.response.json_text import as_json
+from playground.response.fragments import FlagFragments, StrategyFragments, as_json
 
 BOTH_SPELLINGS = b',"feature_enabled":true,"featureEnabled":true}'
 NO_VARIANT = b'{"name":"disabled","enabled":false' + BOTH_SPELLINGS
@@ -17,13 +16,14 @@ OFF = NO_VARIANT.replace(b"true", b"false")
 
 
 class Toggles:
-    """The flags of a snapshot for frontend SDKs, compiled when they are first asked for."""
+    """The flags of a snapshot for frontend SDKs, compiled on first use."""
 
     def __init__(
         self, snapshot: Snapshot, flags: Sequence[FlagFragments], earlier: Toggles | None = None
     ) -> None:
-        """`flags` are the fragments of the snapshot's flags. From `earlier` ones, of the snapshot that this one was
-        compiled from, flags that have not changed are taken over."""
+        """`flags` are the fragments of the snapshot's flags. Reuses unchanged flags of `earlier` toggles, for the
+        snapshot from which this one was compiled.
+        """
         self._snapshot, self._fragments = snapshot, flags
         self._earlier = earlier._flags.left if earlier and earlier._flags else None
         self._flags: ActiveFlags[bytes] | None = None
@@ -35,7 +35,7 @@ class Toggles:
 
     @property
     def flags(self) -> ActiveFlags[bytes]:
-        """Writes what can stand in an answer, the first time. Others who ask meanwhile wait for it."""
+        """Prepares the parts of answers on first use. Concurrent callers wait."""
         return self._flags or self._make()
 
     def _make(self) -> ActiveFlags[bytes]:
@@ -55,7 +55,7 @@ def render_toggles(toggles: Iterable[bytes]) -> bytes:
 
 
 def render_toggle(name: str, fragments: FlagFragments, outcome: FlagOutcome) -> bytes:
-    """One flag, as an element of the list, where it stands only if it is on."""
+    """One flag as an element of the list, which contains it only if it is on."""
     if outcome.on:
         return _write_pieces(name, fragments).of(outcome)
     return b'{"name":%b,"enabled":false,"variant":%b%b' % (as_json(name), OFF, _write_end(fragments))

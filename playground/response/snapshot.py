@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress, count
+from operator import ne
 from typing import Any
 
 from playground.engine.compilation import Compilation
 from playground.engine.flags import CompiledFlag
 from playground.engine.snapshot import Snapshot
+from playground.engine.strategies import CompiledStrategy
 from playground.response.fragments import (
+    FALSE,
+    TRUE,
+    Cuts,
     Earlier,
     FlagFragments,
     SegmentFragments,
+    StrategyFragments,
     make_flag_fragments,
     make_segment_fragments,
+    write_results,
 )
 from playground.response.frontend import Toggles
-from playground.response.layout import Layout
 
 Batch = tuple[Sequence[Mapping[str, Any]], Mapping[int, Mapping[str, Any]]]
-"""Flags, and those of their segments, by id, that no batch before had."""
+"""Flags, and those of their segments, by id, that no earlier batch contained."""
 
 LAID_OUT = 0.2
-"""The part of a flag's memory that is not shared with other snapshots that have it. Measured."""
+"""The part of a flag's memory that other snapshots with the flag do not share. Measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSize:
-    """About how much memory the compiled flags of a project take, with their fragments.
+    """The approximate memory of the compiled flags of a project, with their fragments.
 
-    Snapshots that took over the project have the same object: they share the memory.
+    Snapshots that reuse the project have the same object: they share the memory.
     """
 
     nbytes: int
@@ -65,12 +74,12 @@ class ResponseSnapshot:
         return Layout(zip(self.snapshot.flags, self.flags, strict=True))
 
     def lay_out(self) -> None:
-        """Prepares what the first evaluation and the first answer would prepare."""
+        """Prepares the parts that the first evaluation and the first answer would otherwise prepare."""
         _ = self.layout, self.snapshot.batch
 
     @cached_property
     def nbytes(self) -> int:
-        """About how much memory it takes besides its pieces: its layout, its batch and its segments."""
+        """The approximate memory besides its pieces: its layout, its batch and its segments."""
         laid_out = sum(flag.nbytes for flag in self.flags) * LAID_OUT
         return int(laid_out) + sum(segment.nbytes for segment in self.segments)
 
@@ -84,9 +93,9 @@ def compile_playground(
     unchanged: Collection[str] = (),
     replaced: Collection[str] = (),
 ) -> ResponseSnapshot:
-    """Compiles documents, taking over from an `earlier` snapshot what has not changed.
+    """Compiles documents, reusing unchanged parts of an `earlier` snapshot.
 
-    See `playground.engine.compilation.recompile`. `environment` stands in links as it is given here.
+    See `playground.engine.compilation.recompile`. `environment` appears in links in this form.
     """
     return compile_batches(
         [(flags, segments)],
@@ -105,11 +114,11 @@ def compile_batches(
     unchanged: Collection[str] = (),
     replaced: Collection[str] = (),
 ) -> ResponseSnapshot:
-    """Like ``compile_playground``, of batches of flags and segments, none of which is kept."""
+    """Like ``compile_playground``, for batches of flags and segments, none of which is kept."""
     compilation = Compilation(environment, earlier.snapshot if earlier else None, unchanged, replaced)
     known_flags: dict[int, FlagFragments] = {}
     known_segments: dict[int, SegmentFragments] = {}
-    if earlier is not None:  # by identity: what was taken over is the same object
+    if earlier is not None:  # by identity: reused parts are the same objects
         known_flags.update(zip(map(id, earlier.snapshot.flags), earlier.flags, strict=True))
         known_segments.update(zip(map(id, earlier.snapshot.segments), earlier.segments, strict=True))
     for flags, segments in batches:
@@ -124,12 +133,13 @@ def compile_batches(
             known_segments[id(segment)] = make_segment_fragments(document, segment, compilation.shared)
     snapshot, same_strategies = compilation.finished()
     fragments = tuple(known_flags[id(flag)] for flag in snapshot.flags)
+    kept = set(unchanged).difference(flag.project for flag in compilation.by_name.values())
     known = earlier.pieces if earlier is not None else {}
     response = ResponseSnapshot(
         snapshot,
         fragments,
         tuple(known_segments[id(segment)] for segment in snapshot.segments),
-        _measure(snapshot, fragments) | {name: known[name] for name in unchanged if name in known},
+        _measure(snapshot, fragments) | {name: known[name] for name in kept if name in known},
         earlier,
     )
     if earlier is not None and same_strategies and "layout" in earlier.__dict__:
@@ -140,7 +150,7 @@ def compile_batches(
 def _find_changed(
     before: ResponseSnapshot, after: ResponseSnapshot
 ) -> dict[int, tuple[CompiledFlag, FlagFragments]]:
-    """The flags that are others than before, by position."""
+    """The changed flags, by position."""
     flags = zip(before.snapshot.flags, after.snapshot.flags, after.flags, strict=True)
     return {
         position: (flag, fragments)
@@ -154,3 +164,118 @@ def _measure(snapshot: Snapshot, fragments: Iterable[FlagFragments]) -> dict[str
     for flag, its_fragments in zip(snapshot.flags, fragments, strict=True):
         sizes[flag.project] += its_fragments.nbytes
     return {project: ProjectSize(int(size * (1 - LAID_OUT))) for project, size in sizes.items()}
+
+
+ON, OFF, DISABLED = (
+    b'},{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b' % (on, enabled)
+    + b',"hasUnsatisfiedDependency":false,"variant":'
+    for on, enabled in ((TRUE, TRUE), (FALSE, TRUE), (FALSE, FALSE))
+)
+"""The head of a flag without unmet parents. A flag that is disabled in the environment is never on."""
+BETWEEN = 2
+"""Bytes at the beginning of a head that end the previous flag; the first one omits them."""
+OFF_VARIANT = b'{"name":"disabled","enabled":false,"feature_enabled":false'
+
+# Slots of a flag, counted from its first one ...
+VARIANT, VARIANTS = 1, 2
+# ... and back from the first one of the next.
+RESULT, REASON = 2, 1
+
+
+class Layout:
+    """The fragments of an answer in their order, with slots for the parts that depend on the context.
+
+    A flag begins with its head, the application's variant, and the list of variants; it ends with its result and the
+    reason. A strategy has slots for its verdict, the variant it picks, its constraints with their results, its
+    segments, and the end that begins with its bucket.
+    """
+
+    def __init__(self, flags: Iterable[tuple[CompiledFlag, FlagFragments]]) -> None:
+        self.starts, self.ends = array("I"), array("I")
+        """The first slot of each flag, and of the next flag."""
+        self.verdicts = array("I")
+        """The slot of each strategy's verdict."""
+        self.first = array("I")
+        """The position of each flag's first strategy."""
+        self.variants = array("I")
+        """The slot of the variant that each strategy picks, followed by the list of variants; 0 if it has none."""
+        self.picks: list[tuple[bytes, ...]] = []
+        """The choices of each strategy."""
+        self.buckets: dict[str, tuple[array[int], array[int]]] = {}
+        """The positions of strategies with a rollout, and the slots of their buckets, by stickiness."""
+        self.segments: list[tuple[int, CompiledStrategy]] = []
+        """The slots of strategies with segments."""
+        self._constraints = array("I")
+        """The slot of each strategy's constraints; 0 if it has none."""
+        self._cuts: list[Cuts] = []
+        parts: list[bytes] = []
+        for flag, fragments in flags:
+            self.starts.append(len(parts))
+            self.first.append(len(self._cuts))
+            parts += (OFF if flag.enabled else DISABLED, OFF_VARIANT, fragments.variants)
+            if fragments.names:
+                parts.append(fragments.names)
+            for strategy, its_fragments in zip(flag.strategies, fragments.strategies, strict=True):
+                self._add(parts, strategy, its_fragments)
+            parts += (b"", b"")
+            self.ends.append(len(parts))
+        self._written: tuple[list[int], list[bytes]] = [-1] * len(self._cuts), parts
+
+    def _add(self, parts: list[bytes], strategy: CompiledStrategy, fragments: StrategyFragments) -> None:
+        position = len(self._cuts)
+        self._cuts.append(fragments.cuts)
+        self.verdicts.append(len(parts) + 1)
+        parts += (fragments.head, FALSE)
+        self.picks.append(fragments.picks)
+        self.variants.append(len(parts) if fragments.picks else 0)
+        if fragments.picks:
+            parts += (b"", fragments.variants)
+        self._constraints.append(len(parts) if fragments.cuts else 0)
+        if fragments.cuts:
+            parts.append(b"")
+        parts.append(fragments.end)
+        if fragments.links:
+            self.segments.append((len(parts), strategy))
+            parts += (b"", fragments.links)
+        if strategy.rollout is not None:
+            positions, slots = self.buckets.setdefault(strategy.rollout.stickiness, (array("I"), array("I")))
+            positions.append(position)
+            slots.append(len(parts))
+            parts.append(b"")
+
+    def replace_flags(self, changed: Mapping[int, tuple[CompiledFlag, FlagFragments]]) -> Layout:
+        """This layout with other flags at some positions, with the same strategies."""
+        layout = copy(self)
+        bits, parts = self._written
+        bits, parts = bits.copy(), parts.copy()
+        layout.picks, layout._cuts = self.picks.copy(), self._cuts.copy()
+        for position, flag in changed.items():
+            single = Layout([flag])
+            first = self.first[position]
+            behind = first + len(single._cuts)
+            parts[self.starts[position] : self.ends[position]] = single._written[1]
+            layout.picks[first:behind] = single.picks
+            layout._cuts[first:behind] = single._cuts
+            bits[first:behind] = single._written[0]
+        layout._written = bits, parts
+        return layout
+
+    def write(self, bits: list[int]) -> list[bytes]:
+        """A copy of all fragments, with these results in the constraints of every strategy.
+
+        The last copy is kept: most constraints have the same result for the next user. It is replaced as a whole, so
+        that threads may share it.
+        """
+        before, parts = self._written
+        parts = parts.copy()
+        if bits != before:
+            known: dict[tuple[int, int], bytes] = {}  # the text for several equal strategies is written once
+            for position in compress(count(), map(ne, bits, before)):
+                if slot := self._constraints[position]:
+                    cuts, its_bits = self._cuts[position], bits[position]
+                    key = id(cuts), its_bits
+                    if key not in known:
+                        known[key] = write_results(cuts, its_bits)
+                    parts[slot] = known[key]
+            self._written = bits, parts.copy()
+        return parts

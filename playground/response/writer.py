@@ -1,12 +1,12 @@
 """Writes the playground's answer as bytes, in the reference's format.
 
-Everything of a flag that does not depend on the context is serialized once, when its definition is compiled
+The parts of a flag that do not depend on the context are serialized once, when its definition is compiled
 (`fragments`). All fragments are laid out once for a snapshot (`layout`). An answer is a copy of that list with the
-values of this evaluation in their slots, joined: true and false, buckets, variant_slot variants, reasons.
+values of this evaluation in their slots, joined: true and false, buckets, picked variants, reasons.
 
-Fields that the reference does not have: `rollout` of a strategy (bucket, threshold, stickiness, and the field and value
-that were hashed; the bucket is null if there was nothing to hash), `reason` of a flag, and `unsatisfiedDependencies`,
-the names of the parents that are not as the flag needs them.
+Fields that the reference does not have: `rollout` of a strategy (bucket, threshold, stickiness, and the hashed field
+and value; the bucket is null if there was nothing to hash), `reason` of a flag, and `unsatisfiedDependencies`, the
+names of the parents that are not in the required state.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from io import BytesIO
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.engine.variants import NONE
-from playground.response.fragments import FALSE, PICKED, TRUE, write_results
-from playground.response.json_text import as_json, as_json_texts
-from playground.response.layout import BETWEEN, ON, REASON, RESULT, VARIANT, VARIANTS
-from playground.response.snapshot import ResponseSnapshot
+from playground.response.fragments import FALSE, PICKED, TRUE, as_json, as_json_texts, write_results
+from playground.response.snapshot import BETWEEN, ON, REASON, RESULT, VARIANT, VARIANTS, ResponseSnapshot
 
 RESULTS = {True: TRUE, False: FALSE, None: b'"unknown"'}
 ENDS = {result: b'],"result":%b},"reason":' % text for result, text in RESULTS.items()}
 MET, UNMET = b'"hasUnsatisfiedDependency":false', b'"hasUnsatisfiedDependency":true'
 NO_VARIANT = b'{"feature_enabled":true,"featureEnabled":true,"name":"disabled","enabled":false'
 FEATURE_ENABLED = b',"feature_enabled":true'
-JOINED = 10_000  # parts at once
+JOINED = 10_000  # parts joined at once
 
 
 def render_features(
@@ -34,7 +32,7 @@ def render_features(
 ) -> bytes:
     """The `features` list of an answer: every flag of the evaluation, as one JSON array.
 
-    `before` and `behind` stand around it: an answer is megabytes, and joined once instead of copied again.
+    Includes the surrounding text `before` and `behind`: an answer is megabytes, and is joined once instead of copied.
     """
     parts = _render_parts(compiled, evaluation)
     if not parts:
@@ -45,7 +43,7 @@ def render_features(
 
 
 def join_parts(parts: list[bytes]) -> bytes:
-    """All parts, one behind the other. bytes.join() needs 80 bytes more for each: 120 MB for 100,000 flags."""
+    """Joins all parts. bytes.join() needs 80 more bytes for each: 120 MB for 100,000 flags."""
     if len(parts) <= JOINED:
         return b"".join(parts)
     whole = BytesIO()
@@ -55,7 +53,7 @@ def join_parts(parts: list[bytes]) -> bytes:
 
 
 def render_each(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
-    """Every flag of an evaluation as a JSON object of its own, in the snapshot's order."""
+    """Every flag of an evaluation as a separate JSON object, in the snapshot's order."""
     layout = compiled.layout
     parts = _render_parts(compiled, evaluation)
     return [
@@ -65,7 +63,7 @@ def render_each(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[byte
 
 
 def _render_parts(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
-    """The parts of an answer; the brace that closes a flag stands in the head of the next one."""
+    """The parts of an answer; the brace that closes a flag is in the head of the next one."""
     assert evaluation.snapshot is compiled.snapshot
     result, layout = evaluation.result, compiled.layout
     parts = layout.write(result.bits)

@@ -1,28 +1,37 @@
 """Creates, changes and deletes saved contexts.
 
-They change no evaluation. In a project, those who may change its flags may change them; outside of projects, those
-who may change context fields everywhere.
+They do not affect evaluation. In a project, changing them requires permission to change its flags; outside projects,
+permission to change context fields everywhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
+
+from django.db.models import Q, QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, ValidationError, check_problems
+from flagadmin.core.hook import Hook
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.models import SavedContext
-from playground.saved_contexts.documents import make_saved_context_document
 from playground.saved_contexts.enforcement import (
     check_may_state,
     enforce,
     list_enforcing_projects,
     read_flag_projects,
 )
-from playground.saved_contexts.queries import build_visible_document, select_visible_expectations
+from playground.saved_contexts.queries import (
+    build_visible_document,
+    make_saved_context_document,
+    select_visible_expectations,
+)
 from playground.saved_contexts.rules import (
     MAX_IN_A_PROJECT,
     Known,
@@ -31,9 +40,14 @@ from playground.saved_contexts.rules import (
     saved_context_problems,
 )
 from projects.access import check_project, list_projects_with
+from projects.deletion.kept_names import ENVIRONMENT, FLAG, PROJECT
 from projects.models import Environment, Flag
 from projects.project_scope import check_scope, lock_scope, name_is_free
 
+check_watched: Hook[[SavedContext, Document | None, Document | None], None] = Hook(
+    lambda saved, before, after: None
+)
+"""Checks the change of a saved context from one document to another (None: there is none). Raises Refusal."""
 EVERYWHERE = Permission.UPDATE_CONTEXT_FIELD
 OWN_PROJECT = Permission.UPDATE_FEATURE
 
@@ -89,7 +103,7 @@ def update_saved_context(
 
 @transactional
 def add_expectation(context_id: int, expectation: Mapping[str, Any], *, caller: Caller) -> SavedContext:
-    """Adds to what a saved context expects. Raises the errors of ``update_saved_context``."""
+    """Adds an expectation to a saved context. Raises the errors of ``update_saved_context``."""
     saved = access_saved_context_for_update(caller, context_id)
     visible = select_visible_expectations(caller, [saved])[saved.pk]
     return update_saved_context(context_id, {"expectations": [*visible, expectation]}, caller=caller)
@@ -148,7 +162,7 @@ def access_saved_context_for_update(caller: Caller, context_id: int) -> SavedCon
 def check_saved_context(
     saved: SavedContext, caller: Caller, stored: Sequence[Mapping[str, Any]] = ()
 ) -> None:
-    """Normalizes and validates; ``stored`` are its expectations so far. Raises ValidationError with every problem."""
+    """Normalizes and validates; ``stored`` are its previous expectations. Raises ValidationError with every problem."""
     saved.name, saved.note = saved.name.strip(), saved.note.strip()
     problems = list(saved_context_problems(saved))
     if saved.expectations != list(stored):
@@ -177,4 +191,55 @@ def _no_context(context_id: int) -> NotFound:
 
 
 def make_event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
+    """The event of a change, after checking that required approvals allow it. Raises Refusal."""
+    check_watched(saved, before, after)
     return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)
+
+
+def list_users(kind: str, names: Any) -> Iterable[str]:
+    if kind == ENVIRONMENT:
+        return [f"The expectations of saved context {saved.name}" for saved in _expecting_in(names)]
+    return [f"Saved context {saved.name}" for saved in _enforcing() if _find_ended(saved, kind, names)]
+
+
+def end(kind: str, names: Any, *, caller: Caller) -> None:
+    if kind == ENVIRONMENT:
+        for saved in _expecting_in(names).select_for_update():
+            _remove_expectations(saved, names, caller)
+        return
+    for saved in _enforcing().select_for_update():
+        if ended := _find_ended(saved, kind, names):
+            saved.enforced_in = {
+                flag: project for flag, project in saved.enforced_in.items() if flag not in ended
+            }
+            saved.save(update_fields=["enforced_in"])
+
+
+def _enforcing() -> Any:
+    return SavedContext.objects.filter(project=None).exclude(enforced_in={}).order_by("pk")
+
+
+def _expecting_in(environments: Collection[str]) -> QuerySet[SavedContext]:
+    named = (Q(expectations__contains=[{"environment": environment}]) for environment in environments)
+    return SavedContext.objects.filter(reduce(or_, named)).order_by("pk")
+
+
+def _remove_expectations(saved: SavedContext, environments: Collection[str], caller: Caller) -> None:
+    before = make_saved_context_document(saved)
+    kept = [each for each in saved.expectations if each["environment"] not in environments]
+    flags = {each["flag"] for each in kept}
+    saved.expectations = kept
+    saved.enforced_in = {flag: project for flag, project in saved.enforced_in.items() if flag in flags}
+    saved.save(update_fields=["expectations", "enforced_in"])
+    after = make_saved_context_document(saved)
+    record(make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
+
+
+def _find_ended(saved: SavedContext, kind: str, names: Any) -> set[str]:
+    """The flags whose expectations would no longer be enforced."""
+    if kind == PROJECT:
+        return {flag for flag, project in saved.enforced_in.items() if project in names}
+    if kind == FLAG:
+        among = Flag.objects.filter(name__in=list(saved.enforced_in)).filter(name__in=names)
+        return set(among.values_list("name", flat=True))
+    return set()

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from playground.models import SavedContext
 from playground.saved_contexts import actions
@@ -17,7 +17,7 @@ from projects.viewsets import ScopedViewSet
 
 
 class SavedContextViewSet(ETagMixin, ScopedViewSet):
-    """Saved contexts: those of a project for whoever may read it, those of no project for everybody."""
+    """Saved contexts: a project's for all its readers, those without a project for everyone."""
 
     tags = ("Playground",)
     lookup_url_kwarg = "context_id"

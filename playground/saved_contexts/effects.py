@@ -1,4 +1,4 @@
-"""Finds which saved contexts a change of flags affects, and which expectations it breaks."""
+"""Finds the saved contexts that a change of flags affects, and the expectations that it breaks."""
 
 from __future__ import annotations
 
@@ -19,27 +19,32 @@ from playground.comparison.who_changes import Contexts, WhoChanges, find_differi
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.changed import ChangedExpectation, compare_expectations
-from playground.saved_contexts.expectations import Checked, describe_shares, list_expectations
+from playground.saved_contexts.expectations import (
+    ChangedExpectation,
+    Checked,
+    compare_expectations,
+    describe_shares,
+    list_expectations,
+)
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.revision import read_revisions
 
 Instead = Mapping[str, SavedContext]
-"""Saved contexts as they would be, by name: they count in place of the stored ones."""
+"""Saved contexts in changed form, by name, in place of the stored ones."""
 NOTHING: Instead = {}
 MAX_CONTEXTS = 1_000
 MAX_NAMED = 10
 MAX_DRAFTS = 20
 MAX_RESULTS = 200_000
-"""Flags times saved contexts that are compared; expectations are checked for all flags."""
+"""Flags times compared saved contexts; expectations are checked for all flags."""
 
 UNLIMITED = Budget(seconds=inf)
-"""A form that is saved must not be refused because comparing takes long."""
+"""Saving a form must not be refused because a comparison takes long."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedChange:
-    """A saved context that gets a different result for a flag."""
+    """A saved context whose result for a flag changes."""
 
     saved: SavedContext
     flag: str
@@ -54,9 +59,9 @@ class SavedChange:
 
 @dataclass(frozen=True, slots=True)
 class SavedEffects:
-    """``who`` are the ids of the saved contexts that get a different result; ``changes`` has the first, flag by flag.
+    """``who`` are the ids of the saved contexts whose result changes; ``changes`` has the first, flag by flag.
 
-    ``broken`` are expectations that are met and would not be, ``mended`` those that are not met and would be.
+    ``broken`` are expectations that would no longer be met, ``mended`` those that would be met again.
     """
 
     who: frozenset[int] = frozenset()
@@ -68,7 +73,7 @@ class SavedEffects:
         return bool(self.who or self.broken or self.mended)
 
     def __add__(self, other: SavedEffects) -> SavedEffects:
-        """Unites the effects of two edits. An expectation that both affect counts once."""
+        """Merges the effects of two edits. An expectation that both affect counts once."""
         changes = {
             (change.saved.pk, change.flag, change.environment): change
             for change in other.changes + self.changes
@@ -99,17 +104,17 @@ def find_effects(
 ) -> SavedEffects:
     """Finds the effects of another state of an environment on the saved contexts that the caller may read.
 
-    ``flags``: those that differ, with their children; if they are not known, they are searched. Five queries at
-    most, one if there are no saved contexts.
+    ``flags``: the differing ones with their children; None to search for them. At most five queries, one if there are
+    no saved contexts.
     """
     projects = {project for state in (before, after) for project in state.sizes}
     return _find_effects(caller, list(list_saved(caller, projects, instead)), before, after, flags)
 
 
 def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
-    """Predicts the effects of edits that are not saved. The caller may read their projects.
+    """Predicts the effects of unsaved edits in projects that the caller may read.
 
-    If there are very many edits, those of flags with expectations come first, and others may be left out.
+    With very many edits, flags with expectations come first, and others may be left out.
     """
     groups: dict[tuple[str, str, int], list[FlagEdit]] = {}
     for edit in edits:
@@ -167,14 +172,14 @@ def _find_effects(
 def list_saved(
     caller: Caller, projects: Collection[str], instead: Instead = NOTHING
 ) -> Iterator[SavedContext]:
-    """Yields the saved contexts of the projects and of none, those with expectations first."""
+    """Yields the saved contexts of the projects and of no project, those with expectations first."""
     usable = SavedContext.objects.readable_by(caller).usable_in(*projects)
     for saved in usable.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MAX_CONTEXTS]:
         yield instead.get(saved.name, saved)
 
 
 def list_expected_flags(caller: Caller) -> set[str]:
-    """The flags of which saved contexts that the caller may read expect something. One query."""
+    """The flags named in expectations of saved contexts that the caller may read. One query."""
     expecting = (
         SavedContext.objects.readable_by(caller)
         .exclude(expectations=[])
@@ -195,7 +200,7 @@ def find_changed_expectations(
     """Finds the expectations of these flags that the other state changes, in saved contexts that the caller may read.
 
     Looks in the states' projects, and in further ``projects`` if the states do not have all of their flags. Returns
-    nothing if the states belong to two environments. Four queries at most.
+    nothing if the states belong to two environments. At most four queries.
     """
     if before.environment != after.environment:
         return []

@@ -1,7 +1,7 @@
 """Decides which project enforces an expectation: the flag's, if the author may change flags there.
 
-A project that refuses changes that break expectations refuses for those that it enforces. A saved context of a project
-is enforced there; a saved context of no project remembers the project of each flag (`SavedContext.enforced_in`).
+A project that refuses changes that break expectations does so for the expectations that it enforces. A saved context of
+a project is enforced there; one without a project remembers the project of each flag (`SavedContext.enforced_in`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,13 +14,13 @@ from playground.models import SavedContext
 from projects.models import Flag
 
 STATE = Permission.UPDATE_FEATURE
-"""Needed in a flag's project to say what is expected of the flag."""
+"""Required in a flag's project to state an expectation of the flag."""
 
 Document = Mapping[str, Any]
 
 
 def read_flag_projects(expectations: Iterable[Document]) -> dict[str, str]:
-    """The project of each flag, also of archived ones. One query, if anything is expected."""
+    """The project of each flag, including archived ones. One query, if there are expectations."""
     names = {expectation["flag"] for expectation in expectations}
     return dict(Flag.objects.filter(name__in=names).values_list("name", "project_id"))
 
@@ -28,10 +28,10 @@ def read_flag_projects(expectations: Iterable[Document]) -> dict[str, str]:
 def enforce(
     saved: SavedContext, caller: Caller, *, before: Document | None, projects: Mapping[str, str]
 ) -> None:
-    """Notes which projects enforce what ``saved`` expects now. ``before``: its context and expectations as stored.
+    """Records which projects enforce the expectations of ``saved``. ``before``: its stored context and expectations.
 
-    ``projects`` are those of the flags. Raises NoAccess if the caller states, changes or withdraws an expectation of
-    a flag that they may not change. Withdrawing one that no project enforces needs nothing.
+    ``projects`` are the flags' projects. Raises NoAccess if the caller states, changes or withdraws an expectation of
+    a flag that they may not change. Withdrawing one that no project enforces needs no permission.
     """
     old = () if before is None else before["expectations"]
     same_context = before is not None and before["context"] == saved.context
@@ -51,7 +51,7 @@ def enforce(
 
 
 def check_may_state(caller: Caller, *projects: Iterable[str | None]) -> None:
-    """Raises NoAccess if the caller may not say what is expected of flags of one of the projects."""
+    """Raises NoAccess if the caller may not state expectations of flags in one of the projects."""
     needed = sorted({project for group in projects for project in group if project})
     for project in needed:
         if not caller.can(STATE, project=project):
@@ -68,7 +68,7 @@ def list_enforcing_projects(saved: SavedContext, expectations: Iterable[Document
 def _list_enforced(
     saved: SavedContext, stated: Collection[str], caller: Caller, projects: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yields flags and projects. An expectation without enforcement gets it once somebody saves it who may state it."""
+    """Yields flags and projects. An expectation without enforcement gets it once a permitted user saves it."""
     for flag in sorted({expectation["flag"] for expectation in saved.expectations}):
         enforcing, project = saved.enforced_in.get(flag), projects.get(flag)
         if enforcing and flag not in stated:

@@ -1,10 +1,10 @@
-"""Checks what saved contexts expect: that a flag is on or off for them in an environment, with a variant."""
+"""Checks the expectations of saved contexts: that a flag is on or off for them in an environment, with a variant."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from itertools import chain, compress
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -27,12 +27,12 @@ from projects.definitions import Definitions, find_parents, read_definitions
 from projects.revision import read_revisions
 
 MAX_CHECKED = 10_000
-"""Expectations of one check."""
+"""Expectations per check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The result that a saved context expects of a flag. Without a variant or a payload, any will do."""
+    """The expected result of a flag for a saved context. Without a variant or a payload, any is accepted."""
 
     saved: SavedContext
     project: str
@@ -45,7 +45,7 @@ class Expectation:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As it is stored with its saved context."""
+        """The document stored with its saved context."""
         members = {name: getattr(self, name) for name in ("flag", "environment", "enabled", "variant")}
         return members | ({"payload": self.payload} if self.payload else {})
 
@@ -60,16 +60,16 @@ class Expectation:
 
     @property
     def place(self) -> tuple[str, str]:
-        """A saved context expects one thing of a flag in an environment."""
+        """Its flag and environment. A saved context has one expectation for each."""
         return self.flag, self.environment
 
     @property
     def enforced_in(self) -> str | None:
-        """The project that enforces it. None: it is only reported."""
+        """The project that enforces it; None if it is only reported."""
         return self.saved.enforcing_project(self.flag)
 
     def is_met_by(self, shares: Shares) -> bool:
-        """Whether every call gives what is expected."""
+        """Whether every call returns the expected result."""
         expected = self.answer
         return all(
             answer.state is expected.state
@@ -81,7 +81,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An expectation with the result that the flag has, and why."""
+    """An expectation with the flag's actual result, and the reason."""
 
     expectation: Expectation
     met: bool
@@ -103,7 +103,7 @@ class Checked:
 
 
 def read_expected_answer(document: Mapping[str, Any]) -> Answer:
-    """Reads the answer that a stored expectation expects; None as variant or payload means any."""
+    """The answer expected by a stored expectation; None as variant or payload means any."""
     payload = document.get("payload")
     return Answer(
         State.ON if document["enabled"] else State.OFF,
@@ -142,8 +142,8 @@ def list_expectations(
 ) -> list[Expectation]:
     """Lists the expectations of saved contexts for flags that the caller may read, by context. Two or three queries.
 
-    Optionally only of these flags or flags of these projects, in these environments, or what these contexts expect.
-    ``planned`` are projects of flags that do not exist yet.
+    Optionally limited to these flags, projects, environments or contexts. ``planned`` are projects of flags that do not
+    exist yet.
     """
     saved = (
         list(SavedContext.objects.readable_by(caller).exclude(expectations=[]))
@@ -182,7 +182,7 @@ def check_number(expectations: Sequence[Expectation]) -> None:
 def check_expectations(
     caller: Caller, expectations: Sequence[Expectation], *, reasons: bool = True
 ) -> list[Checked]:
-    """Checks against what is stored now, with reasons or in a fifth of the time. Raises ValidationError."""
+    """Checks the stored state, with reasons or in a fifth of the time. Raises ValidationError."""
     check_number(expectations)
     flags: dict[str, set[str]] = defaultdict(set)
     for expectation in expectations:
@@ -221,7 +221,7 @@ def check_against(
     now: PointInTime,
     reasons: bool = True,
 ) -> list[Checked]:
-    """Each expectation with what the flag gives in the snapshot of its environment, in the same order."""
+    """Each expectation with the flag's result in the snapshot of its environment, in the same order."""
     expectations = list(expectations)
     checks: dict[int, Checked] = {}
     for environment, snapshot in snapshots.items():
@@ -247,3 +247,45 @@ def check_against(
 def _find_shares(results: StateResults, flag: str, position: int) -> Shares:
     masks = results.results(flag).items()
     return next(shares for shares, mask in masks if mask >> (8 * position) & 1)
+
+
+class ChangedExpectation(NamedTuple):
+    """An expectation that is met in only one of two states, with the reasons."""
+
+    before: Checked
+    after: Checked
+
+    @property
+    def is_broken(self) -> bool:
+        return self.before.met
+
+    @property
+    def sentence(self) -> str:
+        """`checkout-redesign: on → off in production, expected on. 100 % rollout → The flag is off`."""
+        expectation = self.after.expectation
+        return (
+            f"{expectation.flag}: {self.before.actual} → {self.after.actual} in {expectation.environment}, "
+            f"expected {expectation.words}. {self.before.reason} → {self.after.reason}"
+        )
+
+
+def compare_expectations(
+    expectations: Sequence[Expectation],
+    before: Mapping[str, Snapshot],
+    after: Mapping[str, Snapshot],
+    *,
+    now: PointInTime,
+) -> list[ChangedExpectation]:
+    """Compares two states, each a snapshot by environment. Makes reasons only for changes."""
+    if not expectations:
+        return []
+    states = (before, after)
+    old, new = (check_against(expectations, state, now=now, reasons=False) for state in states)
+    changed = list(
+        compress(
+            expectations,
+            (is_before.met != is_after.met for is_before, is_after in zip(old, new, strict=True)),
+        )
+    )
+    with_reasons = (check_against(changed, state, now=now) for state in states)
+    return [ChangedExpectation(*pair) for pair in zip(*with_reasons, strict=True)]

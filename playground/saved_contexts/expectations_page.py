@@ -1,34 +1,32 @@
-"""/playground/expectations/: what saved contexts expect of flags, and what the flags give them now."""
+"""Pages of expectations: their list, the card on a flag's page, and a new one.
+
+/playground/expectations/new takes values from its URL: ``?flag=`` and the like.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
-from django.urls import reverse
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.lists.pages import Column, Filter
-from flagadmin.core.wording import clip
-from groups.console import ListPage
+from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
+from groups.console import ConsolePage, FormPage, ListPage, read_next_page
+from playground.models import SavedContext
+from playground.saved_contexts import actions
 from playground.saved_contexts.actions import may_save
-from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
+from playground.saved_contexts.expectation_rows import (
+    NOT_MET,
+    ExpectationRow,
+    describe_card,
+    make_expectation_row,
+)
+from playground.saved_contexts.expectations import check_expectations, list_expectations
+from playground.saved_contexts.forms import GivenExpectation
+from projects.access import access_flag
 from projects.models import Environment
-
-NOT_MET = "no"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectationRow:
-    id: int
-    name: str
-    flag: str
-    environment: str
-    expected: str
-    actual: str
-    met: str
-    enforced: str
-    why: str
-    trace: str
 
 
 class ExpectationsPage(ListPage):
@@ -65,25 +63,91 @@ class ExpectationsPage(ListPage):
             for expectation in expected
             if text in f"{expectation.flag}\n{expectation.saved.name}".casefold()
         ]
-        rows = [make_expectation_row(expectation) for expectation in check_expectations(self.caller, chosen)]
+        rows = [
+            make_expectation_row(checked.expectation, checked)
+            for checked in check_expectations(self.caller, chosen)
+        ]
         return [row for row in rows if values["met"] in ("", row.met)]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_create=may_save(self.caller), **kwargs)
 
 
-def make_expectation_row(checked: Checked) -> ExpectationRow:
-    expectation = checked.expectation
-    query: dict[str, Any] = {"environment": expectation.environment, "saved": expectation.saved.name}
-    return ExpectationRow(
-        id=expectation.saved.pk,
-        name=expectation.saved.name,
-        flag=expectation.flag,
-        environment=expectation.environment,
-        expected=expectation.words,
-        actual=checked.actual,
-        met="yes" if checked.met else NOT_MET,
-        enforced=expectation.enforced_in or "",
-        why=clip(checked.reason, 300),
-        trace=f"{reverse('playground-flag', args=[expectation.flag])}?{urlencode(query)}",
-    )
+class FlagExpectationsPart(ConsolePage):
+    """Loaded by the flag's page once its card is visible: checking takes longer than the page."""
+
+    template_name = "saved_contexts/flag_expectations.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
+        expected = list_expectations(self.caller, flags={flag.name})
+        rows = [
+            make_expectation_row(checked.expectation, checked)
+            for checked in check_expectations(self.caller, expected)
+        ]
+        return self.render_to_response(describe_card(self.caller, flag, rows))
+
+
+class ExpectationForm(forms.Form):
+    saved_context = forms.TypedChoiceField(coerce=int, label="Saved context")
+    flag = forms.CharField(widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}))
+    environment = forms.ChoiceField()
+    enabled = forms.ChoiceField(label="Should be", choices=[("on", "on"), ("off", "off")])
+    variant = forms.CharField(required=False, help_text="Empty: any variant.")
+
+    def __init__(self, *args: Any, contexts: Sequence[tuple[int, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["saved_context"].choices = list(contexts)  # type: ignore[attr-defined]
+        names = Environment.objects.names()
+        self.fields["environment"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+
+    def expectation(self) -> GivenExpectation:
+        data = self.cleaned_data
+        return GivenExpectation(
+            flag=data["flag"].strip(),
+            environment=data["environment"],
+            enabled=data["enabled"] == "on",
+            variant=data["variant"].strip() or None,
+        )
+
+
+class NewExpectationPage(FormPage):
+    template_name = "console/form.html"
+    title = "New expectation"
+    form_class = ExpectationForm
+    button = "Add expectation"
+    parents = (("Expectations", reverse_lazy("expectations")),)
+    api_call = "POST /api/admin/playground/check-expectations"
+    api_example: Any = {}
+
+    def find(self) -> None:
+        readable = SavedContext.objects.readable_by(self.caller).order_by("name")
+        self.contexts = [
+            (saved.pk, saved.name) for saved in readable if actions.may_change(self.caller, saved.project_id)
+        ][:MAX_OPTIONS]
+        if not self.contexts and not actions.may_save(self.caller):
+            actions.check_may_change(self.caller, None)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"contexts": self.contexts}
+
+    def get_initial(self) -> dict[str, Any]:
+        in_url = {
+            name: self.request.GET[name] for name in ExpectationForm.base_fields if name in self.request.GET
+        }
+        production = Environment.objects.production().values_list("name", flat=True).first()
+        return {"environment": production} | in_url
+
+    def submit(self, form: ExpectationForm) -> str:
+        expectation = form.expectation()
+        context_id = form.cleaned_data["saved_context"]
+        saved = actions.add_expectation(context_id, expectation, caller=self.caller)
+        messages.success(self.request, f"{saved.name}: {expectation}.")
+        return self._back()
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        lead = "" if self.contexts else "Save a context in the playground first."
+        return super().get_context_data(cancel=self._back(), lead=lead, **kwargs)
+
+    def _back(self) -> str:
+        return read_next_page(self.request) or reverse("expectations")

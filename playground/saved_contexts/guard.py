@@ -1,6 +1,6 @@
-"""Refuses changes that break an expectation, in projects that want that.
+"""Refuses changes that break an expectation, in projects with that setting.
 
-Registered with `flagadmin.core.change_checks`, which calls it before a project changes and once it has changed.
+Registered with `flagadmin.core.change_checks`, which calls it before and after a project changes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,22 +18,28 @@ from groups.permissions import Permission
 from playground.comparison.compare import MISSING
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.changed import ChangedExpectation, compare_expectations
-from playground.saved_contexts.expectations import Checked, Expectation, compile_flags, read_stored_flags
-from playground.saved_contexts.report import change_document
+from playground.saved_contexts.checks import change_document
+from playground.saved_contexts.expectations import (
+    ChangedExpectation,
+    Checked,
+    Expectation,
+    compare_expectations,
+    compile_flags,
+    read_stored_flags,
+)
 from projects.definitions import Definitions, find_parents, find_unlike_flags
 from projects.revision import read_revisions
 
 OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
-"""Needed where an expectation breaks: whoever may turn the flag off there must be able to in an emergency."""
+"""Required to break an expectation: users who may turn the flag off must be able to in an emergency."""
 
 
 def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
-    """Reads the flags of the project of which something is expected. Returns the check of what they are then.
+    """Reads the project's flags with expectations. Returns the check to run after the change.
 
-    What counts is what the project answers: a flag that is moved to another project is off here, as a deleted one is.
-    Two queries, and four to eight for each environment that is named. The check needs one, if no flag of the project
-    evaluates differently, else as many again; only what differs is evaluated.
+    Only the project's own answers count: a flag moved to another project is off here, like a deleted one. Two
+    queries, and four to eight for each environment with expectations. The check needs one query if no flag of the
+    project evaluates differently, otherwise as many again; it evaluates only the differences.
     """
     expectations = _list_enforced(project_id)
     if not expectations:
@@ -62,7 +68,9 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
 
 
 def _list_enforced(project_id: str) -> list[Expectation]:
-    """Lists what the project enforces, also of flags that it does not have: one may be moved here, or created."""
+    """The expectations that the project enforces, also for flags that it does not have: they may be moved
+    here, or created.
+    """
     contexts = SavedContext.objects.usable_in(project_id)
     return [
         Expectation(saved=saved, project=project_id, **document)
@@ -82,7 +90,7 @@ def _read(project_id: str, expectations: Sequence[Expectation]) -> Mapping[str, 
 
 
 def _explain_in_project(broken: ChangedExpectation) -> ChangedExpectation:
-    """Gives the change a reason that fits a flag that was moved: it does exist, but not here."""
+    """Gives the change a reason that fits a moved flag: it exists, but not here."""
     return ChangedExpectation(*map(_explain_project, broken))
 
 
@@ -112,7 +120,7 @@ def _select_family(read: Definitions, names: set[str]) -> Definitions:
 
 
 def _drop_removed(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:
-    """Drops what the same action has stopped expecting: an import may bring flags and expectations."""
+    """Drops expectations that the same action has removed: an import may bring flags and expectations."""
     broken = list(broken)
     ids = {change.after.expectation.saved.pk for change in broken}
     stored = (
@@ -125,7 +133,7 @@ def _drop_removed(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpec
 
 
 def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExpectations | None:
-    """The refusal; or None, recorded, if the caller wants to make the change. Raises NoAccess if they may not."""
+    """The refusal; or None, with an event, if the caller overrides it. Raises NoAccess if they may not."""
     caller: Caller | None = get_change_options().override_by
     if caller is None:
         first = broken[:MAX_DETAILS]

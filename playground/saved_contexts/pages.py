@@ -11,18 +11,16 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
 from flagadmin.core.wording import clip
 from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
-from playground.pages.kept_contexts import restore_kept
-from playground.pages.query import as_json, flatten_context, read_query
+from playground.pages.query import as_json, flatten_context, read_query, restore_kept
 from playground.saved_contexts import actions
-from playground.saved_contexts.expectation_field import make_expectation_rows
 from playground.saved_contexts.expectations import check_expectations, list_expectations
 from playground.saved_contexts.expectations_page import ExpectationRow, make_expectation_row
-from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
+from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm, make_expectation_rows
 from playground.saved_contexts.queries import build_visible_document, select_visible_expectations
 from projects.history.queries import readable_events
 from projects.models import Flag, Project
@@ -188,10 +186,13 @@ class EditSavedContext(EditPage, SavedContextPage):
         return reverse("saved-contexts")
 
     def checked(self) -> list[ExpectationRow]:
-        """Checks its expectations and lists them, those not met first."""
+        """Checks its expectations and lists them, unmet ones first."""
         stored = actions.access_saved_context(self.caller, self.saved.pk)
         checks = check_expectations(self.caller, list_expectations(self.caller, contexts=[stored]))
-        return [make_expectation_row(check) for check in sorted(checks, key=lambda check: check.met)]
+        return [
+            make_expectation_row(check.expectation, check)
+            for check in sorted(checks, key=lambda check: check.met)
+        ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

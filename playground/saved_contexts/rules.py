@@ -17,7 +17,7 @@ MAX_CONTEXT_LENGTH = 100_000  # bytes of JSON
 MAX_EXPECTATIONS = 100
 MAX_PAYLOAD = 10_000  # characters of an expected payload
 MAX_IN_A_PROJECT = 1_000
-"""As many can also belong to no project."""
+"""The same limit applies to contexts without a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Known:
 
 
 def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
-    """Problems of a saved context. Replaces its context with the one that the playground makes of it."""
+    """Problems of a saved context. Replaces its context with the playground's normalized form."""
     if not saved.name:
         yield Problem("name", "a name is required")
     elif len(saved.name) > MAX_NAME_LENGTH:
@@ -47,7 +47,7 @@ def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
 
 
 def make_expectation_documents(expectations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Expectations as they are stored: ``payload`` only if it is expected."""
+    """Expectations in stored form: ``payload`` only if one is expected."""
     return [
         {
             "flag": expectation["flag"],
@@ -67,7 +67,7 @@ def expectation_problems(
     project: str | None,
     known: Known,
 ) -> Iterator[Problem]:
-    """Problems of the expectations of a saved context. Those already stored may name what has gone since."""
+    """Problems of the expectations of a saved context. Stored ones may refer to deleted objects."""
     if len(expectations) > MAX_EXPECTATIONS:
         yield Problem("expectations", f"must have at most {MAX_EXPECTATIONS} entries")
         return

@@ -18,7 +18,7 @@ from projects.strategies.serializers import PayloadBody
     {"allOf": [{"$ref": "#/components/schemas/EvaluationContextRequest"}], "maxProperties": MAX_FIELDS}
 )
 class AnyContext(s.JSONField):
-    """A context as the playground takes it."""
+    """A context in the playground's format."""
 
 
 class ExpectationBody(StrictSerializer):

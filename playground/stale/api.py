@@ -1,4 +1,4 @@
-"""/api/admin/stale-flags: flags that can go, each with the proof."""
+"""/api/admin/stale-flags: removable flags, each with the proof."""
 
 from typing import Any
 
@@ -10,8 +10,7 @@ from rest_framework.response import Response
 from flagadmin.core.http.fields import Texts
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
-from playground.stale.documents import make_proof_document
-from playground.stale.queries import find_candidates, list_reasons, prove_flags
+from playground.stale.queries import find_candidates, list_reasons, make_proof_document, prove_flags
 from projects.access import check_project
 from projects.models import Flag
 

@@ -1,4 +1,4 @@
-"""/stale-flags/: flags that can go, each with the proof, from "can go" to archived."""
+"""/stale-flags/: removable flags, each with the proof, from "can go" to archived."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,14 @@ from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ActionPage, ListPage
 from groups.permissions import Permission
 from playground.engine.outcomes import State
-from playground.stale.documents import make_proof_document, write_task
-from playground.stale.queries import Proof, find_candidates, list_reasons, prove_flags
+from playground.stale.queries import (
+    Proof,
+    find_candidates,
+    list_reasons,
+    make_proof_document,
+    prove_flags,
+    write_task,
+)
 from projects.access import access_flag
 from projects.console import flag_url
 from projects.flags.lifecycle.actions import complete_flag, uncomplete_flag
@@ -27,7 +33,7 @@ DISCARDED, KEPT = "discarded", "kept"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A flag, and what the caller can do next."""
+    """A flag, and the caller's possible next step."""
 
     proof: Proof
     url: str
@@ -45,10 +51,10 @@ class StaleFlagsPage(ListPage):
     per_page = PER_PAGE
     columns = (
         Column("flag", "Flag"),
-        Column("why", "Why it may go"),
-        Column("gets", "Everybody gets"),
+        Column("why", "Reason"),
+        Column("gets", "Result"),
         Column("seen", "Last evaluated"),
-        Column("next", "Next step"),
+        Column("next", "Action"),
     )
     api_call = "GET /api/admin/stale-flags"
 
@@ -103,7 +109,7 @@ class StaleFlagsPage(ListPage):
 
 
 class Complete(ActionPage):
-    """Marks a flag as completed, with what everybody gets in production as what the code keeps."""
+    """Marks a flag as completed, with its result for everyone in production as the code to keep."""
 
     success_url = reverse_lazy("stale-flags")
 

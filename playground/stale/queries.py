@@ -1,4 +1,4 @@
-"""Flags that can go, with the proof: what everybody gets, what depends on them, and who still asks."""
+"""Removable flags with proof: their result for everyone, their dependents, and their last use."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,8 @@ from operator import or_
 from django.db.models import Max, Q
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.document import Document
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.results import StateResults
@@ -29,16 +31,16 @@ from projects.references.queries import InRepository, read_references
 
 MAX_CONTEXTS = 300
 QUIET = timedelta(days=7)
-"""Time without an evaluation after which no application is taken to use the flag any more: SDKs report every minute."""
+"""Time without an evaluation after which a flag counts as unused: SDKs report every minute."""
 COMPLETED = LifecycleStage.Stage.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The reasons why a flag can go, or not yet.
+    """The reasons why a flag can be removed, or not yet.
 
-    ``results`` are what everybody gets by environment: one, if everybody gets the same. ``completed`` is the stage of
-    a flag that is marked as completed. ``production`` are the environments of production.
+    ``results`` are by environment: a single one if everyone gets the same result. ``completed`` is the stage of a
+    flag that is marked as completed. ``production`` are the production environments.
     """
 
     flag: Flag
@@ -74,21 +76,21 @@ class Proof:
 
     @property
     def kept(self) -> Answer | None:
-        """The result that the code is to keep: what everybody gets in production. None if that is not one thing."""
+        """The result to keep in the code: everyone's result in production. None if there are several."""
         among = self.production or self.results.keys()
         answers = {self._find_certain(results) for name, results in self.results.items() if name in among}
         return answers.pop() if len(answers) == 1 else None
 
     @staticmethod
     def _find_certain(results: Sequence[Shares]) -> Answer | None:
-        """Returns what everybody gets on every call, None if it differs or an SDK has to find out."""
+        """The result that everyone gets on every call; None if it differs or only an SDK can tell."""
         if len(results) == len(results[0]) == 1 and results[0][0][0].state is not State.UNKNOWN:
             return results[0][0][0]
         return None
 
     @property
     def differing(self) -> list[str]:
-        """Environments where not everybody gets the same."""
+        """Environments in which results differ between users."""
         return [name for name, results in self.results.items() if self._find_certain(results) is None]
 
     @property
@@ -97,17 +99,17 @@ class Proof:
 
     @property
     def can_leave_the_code(self) -> bool:
-        """Whether nobody would notice in production. Trials elsewhere end with the code."""
+        """Whether removal would not be noticeable in production. Trials elsewhere end with the code."""
         return self.kept is not None and not self.dependents
 
     @property
     def can_be_archived(self) -> bool:
-        """Whether nobody asks for it, no reported code has it, and no flag needs it."""
+        """Whether it is not requested, is in no reported code, and is needed by no flag."""
         return self.is_quiet and not self.dependents and not self.in_code
 
 
 def list_reasons(now: datetime) -> dict[str, Q]:
-    """Lists the reasons why a flag may be past its time, with the condition of each."""
+    """The reasons why a flag may be outdated, with the condition of each."""
     return {
         "marked as stale": Q(stale=True),
         "marked as completed": in_stage(COMPLETED),
@@ -170,7 +172,7 @@ def _read_completed(ids: Sequence[int]) -> dict[int, LifecycleStage]:
 
 
 def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str, dict[str, Sequence[Shares]]]:
-    """Evaluates flags in each environment, for saved contexts and for generated ones, which meet and miss each rule."""
+    """Evaluates flags in each environment, for saved contexts and generated ones, which meet and miss each rule."""
     results: dict[str, dict[str, Sequence[Shares]]] = {flag.name: {} for flag in flags}
     names: dict[str, set[str]] = defaultdict(set)
     for flag in flags:
@@ -190,7 +192,7 @@ def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str,
 
 
 def _drop_past(contexts: Sequence[Context], now: datetime) -> list[Context]:
-    """Leaves out contexts of the past: nobody asks about a time that is over, so a reached date decides nothing."""
+    """Drops contexts with a past time: only present and future times matter for a date condition."""
     present = read_instant(format_time(now))
     times = [(context, read_instant(context.values.get("currentTime"))) for context in contexts]
     return [context for context, time in times if time is None or present is None or time >= present]
@@ -201,3 +203,67 @@ def _add_parents(read: Definitions, name: str) -> Definitions:
     parents = [parent["feature"] for parent in by_name[name]["dependencies"]] if name in by_name else []
     named = [by_name[each] for each in dict.fromkeys([name, *parents]) if each in by_name]
     return Definitions(named, read.segments)
+
+
+MAX_PLACES = 20
+"""The maximum number of places listed for a repository in a task."""
+
+
+def make_proof_document(proof: Proof) -> Document:
+    flag = proof.flag
+    return {
+        "name": flag.name,
+        "project": flag.project_id,
+        "why": list(proof.why),
+        "ageDays": proof.age_days,
+        "lifetimeDays": proof.lifetime_days,
+        "unchangedDays": proof.unchanged_days,
+        "everybodyGets": proof.everybody_gets,
+        "keep": make_kept_document(proof.kept),
+        "lastEvaluated": {name: iso(at) for name, at in proof.seen.items()},
+        "dependents": list(proof.dependents),
+        "inCode": [{"repository": each.report.repository, "count": each.count} for each in proof.in_code],
+        "isCompleted": proof.completed is not None,
+        "canLeaveTheCode": proof.can_leave_the_code,
+        "canBeArchived": proof.can_be_archived,
+        "task": write_task(proof),
+    }
+
+
+def make_kept_document(kept: Answer | None) -> Document | None:
+    if kept is None:
+        return None
+    return {"isEnabled": kept.state is State.ON, "variant": kept.variant}
+
+
+def write_task(proof: Proof) -> str:
+    """A ticket, or the prompt of an agent; "" while the flag must stay. Quotes the flag's name as data."""
+    kept, name = proof.kept, proof.flag.name
+    if kept is None or not proof.can_leave_the_code:
+        return ""
+    if kept.state is not State.ON:
+        keep = "Keep what runs while it is off, and delete what runs while it is on."
+    elif kept.variant is None:
+        keep = "Keep what runs while it is on, and delete what runs while it is off."
+    else:
+        keep = f'Keep what runs for its variant "{kept.variant}", and delete all else.'
+    gets = ", ".join(f"{environment}: {words}" for environment, words in proof.everybody_gets.items())
+    where = "" if not proof.differing else " in production"
+    lines = [
+        f'Remove the feature flag "{name}" from the code.',
+        "",
+        f"Everybody gets the same result{where} ({gets}), and it has not changed for {proof.unchanged_days} days.",
+        keep,
+        "Delete code, tests, configuration and translations that nothing uses then.",
+    ]
+    if proof.differing:
+        lines.append(f"What is tried in {', '.join(proof.differing)} ends with it: ask who does.")
+    if proof.in_code:
+        lines += ["", "It is in these places:"]
+    for each in proof.in_code:
+        lines += [
+            f"- {each.report.repository}: {place.path}:{place.line}" for place in each.places[:MAX_PLACES]
+        ]
+        if each.count > MAX_PLACES:
+            lines.append(f"- {each.report.repository}: {each.count - MAX_PLACES:,} more")
+    return "\n".join(lines)

@@ -1,87 +1,44 @@
 """/playground/users/: evaluating flags for a CSV of users, the caller's runs, and the result of one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.core.errors import AppError
 from flagadmin.core.lists.charts import format_percent
 from flagadmin.core.lists.pages import Column, Filter, curl_for, cut
-from groups.console import ActionPage, ConsolePage, FormPage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConsolePage, ListPage
 from playground.models import UserRun
-from playground.pages.form import ContextForm, make_form, read_form_options
+from playground.outcomes.found import describe_found
+from playground.pages.form import ContextForm, make_form
 from playground.pages.query import read_query
 from playground.user_runs import runs
-from playground.user_runs.download import make_csv_download
-from playground.user_runs.file import MAX_ROWS
-from playground.user_runs.own_users import (
-    MAX_OWN_USERS,
+from playground.user_runs.evaluate import get_max_result_bytes
+from playground.user_runs.file import (
+    MAX_ROWS,
     find_own_users,
     forget_own_users,
     keep_own_users,
 )
-from playground.user_runs.space import get_max_result_bytes
+from playground.user_runs.runs import make_csv_download
+from playground.user_runs.table_form import TablePage, UsersForm, list_runs_for_page
 from playground.user_runs.worker import KEPT
 
 API = "/api/admin/playground/users"
-PROBLEMS_SHOWN = 20
-MAX_VARIANTS = 8  # of a flag on the page; its CSV has all
+MAX_VARIANTS = 8  # of a flag on the page; its CSV has all of them
 MAX_SPREADSHEET_LINES = 1_048_576
-MARKS = {"waiting": "info", "running": "info", "done": "on", "failed": "warn"}
 
 
-class UsersForm(forms.Form):
-    file = forms.FileField(
-        label="CSV file",
-        help_text="The header names context fields: userId, country, … or properties.NAME. A row for each user.",
-        widget=forms.ClearableFileInput(attrs={"accept": ".csv,text/csv", "class": "drop"}),
-    )
-    environment = forms.ChoiceField()
-    flag = forms.CharField(
-        required=False,
-        label="Only this flag",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-    )
-
-    keep = forms.BooleanField(
-        required=False,
-        label="Use these users in Who changes",
-        help_text=f"Keeps up to {MAX_OWN_USERS:,} of them, only for you, in place of earlier ones, until you "
-        "remove them. Forms, imports and comparisons then count these users instead of generated ones.",
-    )
-
-    def __init__(self, *args: Any, environments: Sequence[str], may_keep: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not may_keep:
-            del self.fields["keep"]
-        field = self.fields["environment"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [(name, name) for name in environments]
-
-
-class UsersPage(FormPage):
+class UsersPage(TablePage):
     template_name = "user_runs/users.html"
     title = "Many users"
     form_class = UsersForm
-    body_limit = settings.IMPORT_BODY_LIMIT
-
-    def find(self) -> None:
-        self.offered = read_form_options(self.caller)
-
-    def get_initial(self) -> dict[str, Any]:
-        initial = {name: self.request.GET.get(name, "") for name in ("environment", "flag")}
-        return {
-            "environment": initial["environment"] or self.offered.default_environment,
-            "flag": initial["flag"],
-        }
 
     def get_form_kwargs(self) -> dict[str, Any]:
         more = {"environments": self.offered.environments, "may_keep": self.caller.user is not None}
@@ -103,17 +60,6 @@ class UsersPage(FormPage):
             keep_own_users(body, run.rows, file_name=run.file_name, caller=self.caller)
         return reverse("user-run", args=[run.pk])
 
-    def show_refusal(self, error: AppError, form: Any) -> None:
-        """Shows problems of the file, which name rows and columns, beside it."""
-        other = [problem for problem in error.details if problem.path in form.fields]
-        if other or not error.details:
-            super().show_refusal(error, form)
-            return
-        for problem in error.details[:PROBLEMS_SHOWN]:
-            form.add_error("file", str(problem))
-        if len(error.details) > PROBLEMS_SHOWN:
-            form.add_error("file", f"Only the first {PROBLEMS_SHOWN} problems are listed.")
-
     @property
     def picker(self) -> ContextForm:
         """The choice of projects, as in the playground."""
@@ -122,10 +68,9 @@ class UsersPage(FormPage):
         return make_form(query, self.offered, used=())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        own = [(run, run.get_state_display(), MARKS[run.state]) for run in runs.list_own_runs(self.caller)]
         return super().get_context_data(
             picker=self.picker,
-            own=own,
+            own=list_runs_for_page(self.caller),
             kept=find_own_users(self.caller),
             most_users=MAX_ROWS,
             most_runs=runs.MAX_RUNS,
@@ -190,8 +135,69 @@ def make_flag_row(counted: dict[str, Any], users: int) -> FlagRow:
     return FlagRow(counted["name"], sums[True], sums[False], sums["unknown"], tuple(variants), users)
 
 
+class Look(NamedTuple):
+    """How a kind of runs is shown: the ``parent`` is the page at ``url`` that begins them."""
+
+    noun: str
+    parent: str
+    url: str
+    template: str
+    make_title: Callable[[UserRun], str]
+    count_lines: Callable[[UserRun], int]
+    list_rows: Callable[[UserRun], list[Any]]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class AssignedRow(NamedTuple):
+    name: str
+    results: list[tuple[str, int]]
+    lacks: list[tuple[str, int]]
+
+
+RESULTS = ("on", "off", "in between", "random", "unknown")
+
+
+def _make_assigned_row(counted: dict[str, Any]) -> AssignedRow:
+    lacks = sorted(counted["lacks"].items(), key=lambda item: (-item[1], item[0]))
+    return AssignedRow(counted["name"], [(result, counted["results"][result]) for result in RESULTS], lacks)
+
+
+LOOKS: dict[str, Look] = {
+    UserRun.Kind.USERS: Look(
+        "user",
+        "Many users",
+        "users",
+        "user_runs/result.html",
+        lambda run: f"{run.flag or 'Flags'} for {_count(run.rows, 'user')} in {run.environment}",
+        lambda run: run.rows * run.flags,
+        lambda run: [make_flag_row(counted, run.rows) for counted in run.counts],
+    ),
+    UserRun.Kind.ASSIGNMENTS: Look(
+        "row",
+        "Who had it",
+        "assignments",
+        "outcomes/assigned.html",
+        lambda run: f"Who had {run.flag} in {run.environment}",
+        lambda run: run.rows,
+        lambda run: list(map(_make_assigned_row, run.counts)),
+    ),
+    UserRun.Kind.INCIDENT: Look(
+        "user",
+        "Which change did this",
+        "incidents",
+        "outcomes/found.html",
+        lambda run: f"Which change did this in {run.environment}",
+        lambda run: len(run.counts["changes"]),
+        lambda run: [],
+    ),
+}
+
+
 class RunPage(ListPage):
-    """A run: how far it is, then the counts of each flag."""
+    """A run: its progress, then the counts of each flag."""
 
     csv_name = "users-by-flag"
     default_sort = "name"
@@ -202,7 +208,6 @@ class RunPage(ListPage):
         Column("variants", "Variants"),
     )
     filters = (Filter("q", "Find a flag"),)
-    parents = (("Many users", reverse_lazy("users")),)
     api_call = f"GET {API}/{{run_id}}"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -216,37 +221,44 @@ class RunPage(ListPage):
         return runs.access_run(self.caller, self.kwargs["run_id"])
 
     def get_title(self) -> str:
-        users = f"{self.run.rows:,} user{'' if self.run.rows == 1 else 's'}"
-        return f"{self.run.flag or 'Flags'} for {users} in {self.run.environment}"
+        return LOOKS[self.run.kind].make_title(self.run)
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return [(LOOKS[self.run.kind].parent, reverse(LOOKS[self.run.kind].url))]
 
     def get_template_names(self) -> list[str]:
-        return [f"user_runs/{'result' if self.run.state == UserRun.State.DONE else 'running'}.html"]
+        done = self.run.state == UserRun.State.DONE
+        return [LOOKS[self.run.kind].template if done else "user_runs/running.html"]
 
-    def get_rows(self, values: dict[str, str]) -> list[FlagRow]:
+    def get_rows(self, values: dict[str, str]) -> list[Any]:
         text = values["q"].casefold()
-        return [
-            make_flag_row(counted, self.run.rows)
-            for counted in self.run.counts
-            if text in counted["name"].casefold()
-        ]
+        return [row for row in LOOKS[self.run.kind].list_rows(self.run) if text in row.name.casefold()]
 
-    def get_csv_cells(self, row: FlagRow) -> Sequence[Any]:
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
+        if isinstance(row, AssignedRow):
+            return [row.name, "", "; ".join(f"{rows} {result}" for result, rows in row.results), ""]
         counts = "; ".join(f"{words} {count}" for words, count, _ in row.counts)
         return [row.name, row.percent_text, counts, "; ".join(map(" ".join, row.variants))]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         again = urlencode({"environment": self.run.environment, "flag": self.run.flag})
+        found: dict[str, Any] = {}
+        if self.run.kind == UserRun.Kind.INCIDENT and self.run.counts:
+            found = describe_found(self.run, self.caller)
         return super().get_context_data(
+            **found,
             run=self.run,
-            again=f"{reverse('users')}?{again}",
+            again=f"{reverse(LOOKS[self.run.kind].url)}?{again}",
             days=KEPT.days,
-            fits_spreadsheet=self.run.rows * self.run.flags < MAX_SPREADSHEET_LINES,
+            fits_spreadsheet=self.run.has_ended
+            and bool(self.run.counts)
+            and LOOKS[self.run.kind].count_lines(self.run) < MAX_SPREADSHEET_LINES,
             **kwargs,
         )
 
 
 class ProgressPart(ConsolePage):
-    """The progress of a run. Reloads the page once it has ended."""
+    """The progress of a run. Reloads the page once the run has ended."""
 
     template_name = "user_runs/progress.html"
 
@@ -263,7 +275,7 @@ class ResultDownload(ConsolePage):
 
 
 class ForgetOwnUsers(ActionPage):
-    """Removes the users that are kept for Who changes."""
+    """Removes the users kept for Who changes."""
 
     success_url = reverse_lazy("users")
 
@@ -280,4 +292,4 @@ class DeleteRun(ActionPage):
     def act(self) -> str:
         run = runs.delete_run(self.caller, self.kwargs["run_id"])
         verb = "Deleted the result" if run.has_ended else "Canceled the evaluation"
-        return f"{verb} for {run.rows:,} users."
+        return f"{verb} for {_count(run.rows, LOOKS[run.kind].noun)}."

@@ -1,32 +1,43 @@
-"""Creates, finds and deletes runs."""
+"""Creates, finds, downloads and deletes runs."""
 
+import codecs
+import csv
 import gzip
-from collections.abc import Iterator
-from io import BytesIO
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO, StringIO
+from itertools import islice
+from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
 from django.utils import timezone
+from rest_framework.request import Request
 
 from flagadmin.core.db.transactions import stream_rows, transactional
 from flagadmin.core.errors import Conflict, NotFound, ValidationError
+from flagadmin.core.http.responses import accepts_gzip
+from flagadmin.core.lists.pages import is_for_spreadsheet, quote_formula
+from flagadmin.core.server.worker_processes import run_in_process
 from groups.access import Caller
 from playground.models import UserRun
 from playground.queries import list_known_fields, read_known_revisions
 from playground.request import PlaygroundRequest
 from playground.snapshot_cache import load_snapshot_at
 from playground.user_runs import worker
+from playground.user_runs.evaluate import GZIP, check_space, choose_names, prepare_evaluation, write_result
+from playground.user_runs.evaluate import RunState as State
 from playground.user_runs.file import UserFile
-from playground.user_runs.space import check_space
-from playground.user_runs.write import State, choose_names, prepare_evaluation, write_result
 
 MAX_RUNS = 5
-"""The maximum number of runs of each caller; a new one replaces the oldest that has ended."""
+"""The maximum number of runs per caller; a new one replaces the oldest ended one."""
 MAX_RESULTS = 10_000_000
-"""Users times flags of a run."""
+"""Users times flags per run."""
 AT_ONCE = 20_000
-"""The largest number of results up to which a run is evaluated within its request."""
+"""The largest number of results that are evaluated within the request."""
 
 # Finding --------------------------------------------------------------------------------------------------
 
@@ -79,29 +90,28 @@ def create_run(
 ) -> UserRun:
     """Checks a file of users and starts its evaluation. ``projects`` None: all that the caller may read.
 
-    Raises ValidationError naming rows and columns or if the result would be too large, and Conflict if too many runs
+    Raises ValidationError with rows and columns, or if the result would be too large, and Conflict if too many runs
     have not ended or there is no space for the result.
     """
     query = PlaygroundRequest([environment], projects, {}, {})
     current = read_known_revisions(caller, query, {"environment": environment})
     compiled = load_snapshot_at(current, environment).snapshot
     names = choose_names(compiled, flag)
-    rows = UserFile(BytesIO(body)).check(list_known_fields(list(current)))
+    rows = _count_users(body, list_known_fields(list(current)))
     if rows * len(names) > MAX_RESULTS:
         message = (
             f"{rows:,} users and {len(names):,} flags would give {rows * len(names):,} results; a run may have "
             f"{MAX_RESULTS:,}. Choose fewer projects or a flag."
         )
         raise ValidationError.at("file", message)
-    _make_room(caller)
+    make_room(caller)
     now, at_once = timezone.now(), rows * len(names) <= AT_ONCE
     if not at_once:
         evaluation = prepare_evaluation(compiled, flag, names, now)
         check_space(evaluation, UserFile(BytesIO(body)), users=rows, flags=len(names))
-    run = UserRun.objects.create(
-        state=State.RUNNING if at_once else State.WAITING,
-        caller_id=caller.id,
-        caller_name=caller.name,
+    return begin_run(
+        caller,
+        (lambda run: write_result(run, compiled)) if at_once else None,
         projects=list(current),
         environment=environment,
         flag=flag,
@@ -111,15 +121,34 @@ def create_run(
         flags=len(names),
         rows=rows,
     )
-    if at_once:
-        write_result(run, compiled)
-        run.refresh_from_db(fields=("state", "counts", "rows_done", "size", "finished_at"))
+
+
+def begin_run(caller: Caller, write: Callable[[UserRun], None] | None, **values: Any) -> UserRun:
+    """Stores a run and evaluates it at once with ``write``, or else in the process beside the workers."""
+    state = State.RUNNING if write else State.WAITING
+    run = UserRun.objects.create(caller_id=caller.id, caller_name=caller.name, state=state, **values)
+    if write:
+        write(run)
+        run.refresh_from_db(fields=("state", "counts", "rows", "rows_done", "size", "finished_at"))
     else:
         transaction.on_commit(worker.start)
     return run
 
 
-def _make_room(caller: Caller) -> None:
+def _count_users(body: bytes, known: set[str]) -> int:
+    """Counts the users. Parses a large file in a separate process. Raises ValidationError."""
+    if len(body) > settings.IMPORT_PROCESS_BYTES:
+        UserFile(BytesIO(body)).check_header(known)
+        return run_in_process(check_users, body, known)
+    return check_users(body, known)
+
+
+def check_users(body: bytes, known: set[str]) -> int:
+    return UserFile(BytesIO(body)).check(known)
+
+
+def make_room(caller: Caller) -> None:
+    """Deletes the oldest ended runs, so that another can begin. Raises Conflict."""
     runs = list(_find_own(caller).order_by("created_at").only("id", "state"))
     ended = [run.pk for run in runs if run.has_ended]
     more = len(runs) - MAX_RUNS + 1
@@ -129,7 +158,70 @@ def _make_room(caller: Caller) -> None:
 
 
 def delete_run(caller: Caller, run_id: UUID | str) -> UserRun:
-    """Deletes a run and its result; one that is being evaluated stops. Raises NotFound."""
+    """Deletes a run and its result, and stops its evaluation. Raises NotFound."""
     run = access_run(caller, run_id)
     worker.remove(UserRun.objects.filter(id=run.pk))
     return run
+
+
+MAX_PLAIN = 50_000_000
+"""Bytes of a result that is sent uncompressed."""
+LINES = 1_000  # lines sent together
+
+
+def make_csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpResponse:
+    """The result, in its stored form if the client accepts gzip; ``?spreadsheet=true`` without formulas.
+
+    Raises Conflict, ValidationError.
+    """
+    parts: Iterable[bytes] = read_result(run)
+    gzipped = accepts_gzip(request)
+    if not gzipped and run.size > MAX_PLAIN:
+        raise ValidationError(
+            f"The result has {run.size // 1_000_000:,} MB and is only sent compressed. Send Accept-Encoding: gzip "
+            "(curl --compressed)."
+        )
+    if is_for_spreadsheet(request):
+        quoted = _quote_formulas(_unpack(parts))
+        parts = _pack(quoted) if gzipped else quoted
+    elif not gzipped:
+        parts = _unpack(parts)
+    response = StreamingHttpResponse(
+        parts,
+        content_type="text/csv; charset=utf-8",
+        headers={
+            "Content-Disposition": f'attachment; filename="{run.kind}-{run.pk}.csv"',
+            "Vary": "Accept-Encoding",
+        },
+    )
+    if gzipped:
+        response["Content-Encoding"] = "gzip"
+    return response
+
+
+def _unpack(parts: Iterable[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(GZIP)
+    return (unpacker.decompress(part) for part in parts)
+
+
+def _pack(parts: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, wbits=GZIP)
+    for part in parts:
+        yield packer.compress(part)
+    yield packer.flush()
+
+
+def _quote_formulas(parts: Iterable[bytes]) -> Iterator[bytes]:
+    rows = csv.reader(_split_lines(parts))
+    while some := list(islice(rows, LINES)):
+        text = StringIO()
+        csv.writer(text).writerows(map(quote_formula, row) for row in some)
+        yield text.getvalue().encode()
+
+
+def _split_lines(parts: Iterable[bytes]) -> Iterator[str]:
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    rest = ""
+    for part in parts:
+        *lines, rest = (rest + decode(part)).split("\n")
+        yield from (f"{line}\n" for line in lines)

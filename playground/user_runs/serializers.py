@@ -1,42 +1,15 @@
-"""Describes runs of users in the OpenAPI document, and reads their query string."""
+"""Describes runs in the OpenAPI document, and their answers."""
 
 from typing import Any
 
-from django.conf import settings
-from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers as s
 
-from flagadmin.core.http.fields import Body, Texts
-from flagadmin.core.lists.pages import SPREADSHEET
 from playground.comparison.openapi import CountedAnswer
 from playground.models import UserRun
-from playground.user_runs.space import SHARE
 
-BODY_MB = settings.IMPORT_BODY_LIMIT // 1_000_000
-RESULTS_MB = settings.USER_RESULTS_BYTES // 1_000_000
-RESULT_MB = RESULTS_MB // SHARE
-
-DESCRIPTION = f"""\
-Evaluates flags for every user of a CSV file, up to 100,000, beside the requests of others.
-
-The columns are context fields: `userId`, `sessionId`, `remoteAddress`, `appName`, `environment`, `currentTime`, a
-context field that exists, or any other as `properties.NAME`. Commas, semicolons or tabs part them; an empty cell is a
-field that is not given. The file has at most {BODY_MB:,} MB, and users times flags are at most 10,000,000. The
-compressed result has at most {RESULT_MB:,} MB, all results together at most {RESULTS_MB:,} MB: a larger one is refused
-from an estimate before the run begins (400), and so is one for which there is no space now (409).
-
-The answer has the `id` under which the run's progress and result are found; a short file is evaluated at once.
-`flags` counts what users get of each flag. The result is a CSV with a line for each user and flag: `row` (the header is
-row 1), `userId` and `sessionId` if the file has them, `flag`, `result` (`On`, `Off`, `Can't tell`, `On for 30 % of
-calls`), `variant` and `reason`.
-
-Everybody may evaluate the flags of projects that they can read. A run is its caller's own; the last 5 are kept, for 7
-days.
-"""
-FILE = {"type": "string", "maxLength": settings.IMPORT_BODY_LIMIT}
-FILE_EXAMPLE = "userId,country,properties.plan\n42,NO,pro\n7,DE,\n"
 RUN_EXAMPLE = {
     "id": "5d0c3a0e-8a4b-4a52-9e0f-1f0e4f6f7c11",
+    "kind": "users",
     "state": "done",
     "environment": "production",
     "flag": "dark-theme",
@@ -46,39 +19,17 @@ RUN_EXAMPLE = {
     "finishedAt": "2026-11-22T09:00:00.120Z",
     "problem": None,
 }
-RESULT_EXAMPLE = RUN_EXAMPLE | {
-    "flags": [
-        {
-            "name": "dark-theme",
-            "results": [
-                {"isEnabled": False, "variant": None, "contexts": 1.0},
-                {"isEnabled": True, "variant": None, "contexts": 1.0},
-            ],
-        }
-    ]
+COUNTS: dict[str, str] = {
+    UserRun.Kind.USERS: "flags",
+    UserRun.Kind.ASSIGNMENTS: "assigned",
+    UserRun.Kind.INCIDENT: "found",
 }
-
-
-class UserRunQuery(Body):
-    environment = s.CharField()
-    project = Texts(
-        required=False, help_text="Only flags of these projects; without it, of all you can read."
-    )
-    flag = s.CharField(required=False, help_text="Only this flag.")
-
-
-RESULT_PARAMETERS = [
-    OpenApiParameter(
-        SPREADSHEET,
-        bool,
-        description="Put an apostrophe before text that spreadsheets would run as a formula, such as an id that begins "
-        "with `+`. Without it, ids are as they were sent.",
-    )
-]
+"""The member of a kind's counts."""
 
 
 class UserRunRecord(s.Serializer[Any]):
     id = s.UUIDField()
+    kind = s.CharField(help_text="`users`, `assignments` or `incident`.")
     state = s.ChoiceField(UserRun.State.choices)
     environment = s.CharField()
     flag = s.CharField(allow_null=True)
@@ -94,8 +45,69 @@ class CountedFlag(s.Serializer[Any]):
     results = CountedAnswer(many=True)
 
 
+class AssignedFlag(s.Serializer[Any]):
+    name = s.CharField()
+    results = s.DictField(
+        child=s.IntegerField(), help_text="Rows by result: on, off, unknown, random, in between."
+    )
+    lacks = s.DictField(
+        child=s.IntegerField(), help_text="Unknown rows by the fields on which they may depend."
+    )
+
+
+class BothGroups(s.Serializer[Any]):
+    affected = s.IntegerField()
+    others = s.IntegerField()
+
+
+class ChangedForUsers(s.Serializer[Any]):
+    name = s.CharField()
+    affected = s.DictField(child=s.IntegerField(), help_text="Users by how their result changed.")
+    others = s.DictField(child=s.IntegerField())
+
+
+class FoundNumbers(s.Serializer[Any]):
+    noticed = BothGroups()
+    known = BothGroups()
+    oddsRatio = s.FloatField()
+    p = s.FloatField()
+    pAdjusted = s.FloatField()
+    isLikely = s.BooleanField()
+    sentence = s.CharField()
+
+
+class FoundChange(FoundNumbers):
+    change = s.CharField(
+        allow_null=True, help_text="The id of an audit event; null for a change made outside flagadmin."
+    )
+    at = s.DateTimeField()
+    flags = ChangedForUsers(many=True)
+    moreFlags = s.IntegerField()
+
+
+class FoundInCommon(FoundNumbers):
+    flag = s.CharField()
+    result = s.CharField()
+    variant = s.CharField(allow_null=True)
+
+
+class IncidentFound(s.Serializer[Any]):
+    environment = s.CharField()
+    to = s.DateTimeField()
+    affected = s.IntegerField()
+    others = s.IntegerField()
+    othersAre = s.ChoiceField(("given", "own", "generated"))
+    changes = FoundChange(many=True)
+    common = FoundInCommon(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        return super().get_fields() | {"from": s.DateTimeField()}
+
+
 class UserRunResult(UserRunRecord):
-    flags = CountedFlag(many=True, help_text="Empty until the run is done.")
+    flags = CountedFlag(many=True, help_text="Of a run of users. Empty until it is done.", required=False)
+    found = IncidentFound(help_text="Of an incident. Empty until it is done.", required=False)
+    assigned = AssignedFlag(many=True, help_text="Of a run of assignments.", required=False)
 
 
 class UserRunList(s.Serializer[Any]):
@@ -105,6 +117,7 @@ class UserRunList(s.Serializer[Any]):
 def run_document(run: UserRun) -> dict[str, Any]:
     return {
         "id": str(run.pk),
+        "kind": run.kind,
         "state": run.state,
         "environment": run.environment,
         "flag": run.flag or None,
@@ -117,4 +130,4 @@ def run_document(run: UserRun) -> dict[str, Any]:
 
 
 def make_result_document(run: UserRun) -> dict[str, Any]:
-    return run_document(run) | {"flags": run.counts}
+    return run_document(run) | {COUNTS[run.kind]: run.counts}

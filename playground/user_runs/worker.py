@@ -1,4 +1,4 @@
-"""Evaluates waiting runs one after the other, in a process next to the workers, and deletes old ones."""
+"""Evaluates waiting runs one after the other, in a process beside the workers, and deletes old ones."""
 
 from datetime import timedelta
 
@@ -6,16 +6,16 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from flagadmin.core.db.locks import Lock, hold_if_free
+from flagadmin.core.db.transactions import Lock, hold_if_free
 from flagadmin.core.server.worker_processes import start_process
 from playground.models import UserRun
-from playground.user_runs.write import evaluate_run, list_unfinished
+from playground.user_runs.evaluate import evaluate_run, list_unfinished
 
 KEPT = timedelta(days=7)
 
 
 def start() -> None:
-    """Starts a process that evaluates what waits. It ends at once if another one is at work."""
+    """Starts a process that evaluates waiting runs. It ends at once if another one is running."""
     start_process(work)
 
 
@@ -43,6 +43,6 @@ def delete_old_runs() -> None:
 
 @transaction.atomic
 def remove(runs: QuerySet[UserRun]) -> None:
-    """Deletes runs with their results. Locks them first, so that none gets another part meanwhile."""
+    """Deletes runs with their results. Locks them first, so that no part is added meanwhile."""
     ids = list(runs.select_for_update().order_by("id").values_list("id", flat=True))
     UserRun.objects.filter(id__in=ids).only("id").delete()

@@ -9,7 +9,7 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.applications.details import find_readable_applications
+from projects.applications.documents import find_readable_applications
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UnknownFlag
 
 

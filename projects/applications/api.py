@@ -14,11 +14,15 @@ from flagadmin.core.errors import ValidationError
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
-from projects.applications import details, queries
+from projects.applications import documents, queries
 from projects.applications.actions import delete_application, update_application
-from projects.applications.filters import ApplicationFilter, ProjectApplicationFilter
-from projects.applications.ignored_reports import count_ignored, list_ignored_documents
-from projects.applications.overview import make_application_overview
+from projects.applications.documents import (
+    count_ignored,
+    list_ignored_documents,
+    list_unknown_flag_documents,
+    make_application_overview,
+)
+from projects.applications.queries import ApplicationFilter, ProjectApplicationFilter
 from projects.applications.serializers import (
     ApplicationAtAGlance,
     ApplicationDetail,
@@ -31,7 +35,6 @@ from projects.applications.serializers import (
     RawFeatureUsage,
     UnknownFlags,
 )
-from projects.applications.unknown_flag_documents import list_unknown_flag_documents
 from projects.flags.insights.usage import read_raw_usage, read_usage
 from projects.models import Application, ApplicationInstance, Flag
 from projects.viewsets import InProjectViewSet
@@ -76,7 +79,7 @@ class ProjectApplicationViewSet(InProjectViewSet):
 
 
 class ApplicationViewSet(ViewSet):
-    """An application that uses no project the caller can read is not found."""
+    """Applications that use no project readable by the caller are not found."""
 
     tags = ("Metrics",)
     lookup_url_kwarg = "name"
@@ -86,7 +89,7 @@ class ApplicationViewSet(ViewSet):
 
     def authorize(self, name: str | None = None, *args: Any, **kwargs: Any) -> None:
         if name is not None and self.action != "destroy":
-            self.application = details.access_application(self.caller, name)
+            self.application = documents.access_application(self.caller, name)
         self.check_permission()
 
     @extend_schema(
@@ -96,17 +99,17 @@ class ApplicationViewSet(ViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         """List all applications that have reported, with the projects whose flags they use."""
-        listed = ApplicationFilter(request.query_params, details.find_readable_applications(self.caller))
+        listed = ApplicationFilter(request.query_params, documents.find_readable_applications(self.caller))
         options = listed.check()
         ordered = listed.qs.order_by("-name" if options["sortOrder"] == "desc" else "name")
         page = list(listed.cut_page(ordered))
-        records = details.list_overview_documents(self.caller, page)
+        records = documents.list_overview_documents(self.caller, page)
         return Response({"applications": records, "total": listed.total(page)})
 
     @extend_schema(operation_id="getApplication", responses=ApplicationDetail)
     def retrieve(self, request: ApiRequest, name: str) -> Response:
         """Get an application with its instances and the flags it filtered for."""
-        record = details.make_detail_document(self.caller, self.application)
+        record = documents.make_detail_document(self.caller, self.application)
         return Response(record | {"ignored": count_ignored(self.application)})
 
     @extend_schema(
@@ -149,9 +152,9 @@ class InstanceViewSet(ViewSet):
     @extend_schema(operation_id="getApplicationEnvironmentInstances", responses=Instances)
     def retrieve(self, request: ApiRequest, name: str, environment: str) -> Response:
         """List the instances of an application in an environment."""
-        application = details.access_application(self.caller, name)
+        application = documents.access_application(self.caller, name)
         instances = ApplicationInstance.objects.filter(application=application, environment=environment)
-        records = map(details.make_instance_document, instances.order_by("instance_id"))
+        records = map(documents.make_instance_document, instances.order_by("instance_id"))
         return Response({"instances": list(records)})
 
 
@@ -160,7 +163,7 @@ class IgnoredReportViewSet(ViewSet):
 
     @extend_schema(operation_id="getIgnoredReports", responses=IgnoredReports)
     def list(self, request: ApiRequest) -> Response:
-        """List what SDKs reported beyond the hourly limits in the last two days, by token or application."""
+        """List the ignored items of reports in the last two days, which were invalid or beyond an hourly limit."""
         return Response({"ignored": list_ignored_documents(self.caller)})
 
 

@@ -1,6 +1,6 @@
 """Deletes old usage data. Runs periodically in ``serve``, or with the command ``cleanup_usage``.
 
-Hourly counts are added up before they go.
+Adds up hourly counts before deleting them.
 """
 
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
-from flagadmin.core.db.statements import execute
+from flagadmin.core.db.statements import execute, fetch_row
 from flagadmin.core.db.transactions import transactional
-from projects.applications.impact_points import clean_points
+from projects.applications.impact_metrics import clean_points
 from projects.applications.queries import refresh_lines_ahead
 from projects.applications.usage_report import HOURS_KEPT
-from projects.applications.usage_sums import DAYS_KEPT, delete_hours, refresh_totals
 
-# Longer than the window in which instances are listed: an SDK reports its version only when it starts.
+# Longer than the window of listed instances: an SDK reports its version only when it starts.
 INSTANCES_KEPT = timedelta(days=30)
 ROWS_PER_TRANSACTION = 20_000
 
@@ -29,7 +29,7 @@ DELETE FROM projects_applicationinstance WHERE ctid = ANY(ARRAY(
          LEFT JOIN projects_application a ON a.id = i.application_id
         WHERE i.seen_at < %s OR a.id IS NULL LIMIT %s))
 """
-# Rows that a report wrote while its flag or application was being deleted.
+# Rows written by a report while its flag or application was being deleted.
 _ORPHANS = """
 DELETE FROM projects_flagusage u
  WHERE NOT EXISTS (SELECT FROM projects_flag f WHERE f.id = u.flag_id)
@@ -40,6 +40,10 @@ DELETE FROM projects_application a
  WHERE a.created_at < %s
    AND NOT EXISTS (SELECT FROM projects_applicationinstance i WHERE i.application_id = a.id)
    AND NOT EXISTS (SELECT FROM projects_flagusage u WHERE u.application_id = a.id)
+"""
+_ORIGINS = """
+DELETE FROM projects_impactorigin WHERE id NOT IN (
+       SELECT origin FROM projects_impactseries UNION SELECT origin FROM projects_impactpoint)
 """
 
 
@@ -64,6 +68,7 @@ def clean_usage(*, now: datetime | None = None) -> CleanupResult:
     _delete("DELETE FROM projects_unknownflag WHERE seen_at < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
+    _delete(_ORIGINS)
     clean_points(now)
     instances = _delete_in_parts(partial(_delete, _INSTANCES), long_ago)
     _delete(_ORPHANS)
@@ -86,3 +91,71 @@ def _delete_in_parts(delete: Callable[[datetime, int], int], before: datetime) -
 @transactional
 def _delete(statement: str, *parameters: Any) -> int:
     return execute(statement, parameters or None)
+
+
+DAYS_KEPT = timedelta(days=91)
+LATE_HOURS = 3
+"""Hours within this time before the last total are added up again, because reports arrive late."""
+
+# Every hour is added to its day exactly once, in the statement that deletes it. Orphans are only deleted.
+_DELETE_HOURS = """
+WITH gone AS (
+    DELETE FROM projects_usagehour WHERE ctid = ANY(ARRAY(
+           SELECT ctid FROM projects_usagehour WHERE hour < %(before)s LIMIT %(limit)s))
+    RETURNING flag_id, environment, (hour AT TIME ZONE 'UTC')::date AS day, yes, no, variants
+), counted AS (
+    SELECT g.* FROM gone g JOIN projects_flag f ON f.id = g.flag_id WHERE g.day >= %(first_day)s
+), summed AS (
+    SELECT flag_id, environment, day, sum(yes) AS yes, sum(no) AS no FROM counted GROUP BY 1, 2, 3
+), named AS (
+    SELECT flag_id, environment, day, key, sum(value::bigint) AS number
+      FROM counted, jsonb_each_text(variants) GROUP BY 1, 2, 3, 4
+), objects AS (
+    SELECT flag_id, environment, day, jsonb_object_agg(key, number) AS variants FROM (
+           SELECT *, row_number() OVER (PARTITION BY flag_id, environment, day ORDER BY number DESC, key) AS place
+             FROM named) AS ranked
+     WHERE place <= %(variants)s GROUP BY 1, 2, 3
+), added AS (
+    INSERT INTO projects_usageday AS known (flag_id, environment, day, yes, no, variants)
+    SELECT flag_id, environment, day, yes, no, coalesce(variants, '{}')
+      FROM summed LEFT JOIN objects USING (flag_id, environment, day) ORDER BY 1, 2, 3
+    ON CONFLICT (flag_id, environment, day) DO UPDATE SET
+        yes = known.yes + excluded.yes, no = known.no + excluded.no,
+        variants = CASE WHEN excluded.variants = '{}' THEN known.variants ELSE (
+            SELECT jsonb_object_agg(key, number) FROM (
+                SELECT key, sum(value::bigint) AS number
+                  FROM (SELECT * FROM jsonb_each_text(known.variants)
+                        UNION ALL SELECT * FROM jsonb_each_text(excluded.variants)) AS counts
+                 GROUP BY key ORDER BY 2 DESC, 1 LIMIT %(variants)s) AS merged) END
+)
+SELECT count(*) FROM gone
+"""
+_TOTALS = f"""
+INSERT INTO projects_usagetotal AS known (hour, project_id, yes, no)
+SELECT h.hour, f.project_id, sum(h.yes), sum(h.no)
+  FROM projects_usagehour h JOIN projects_flag f ON f.id = h.flag_id
+ WHERE h.hour >= coalesce((SELECT max(hour) FROM projects_usagetotal) - interval '{LATE_HOURS} hours', '-infinity')
+ GROUP BY 1, 2
+ON CONFLICT (hour, project_id) DO UPDATE SET yes = excluded.yes, no = excluded.no
+ WHERE (known.yes, known.no) IS DISTINCT FROM (excluded.yes, excluded.no)
+"""  # noqa: S608 - a constant
+
+
+@transactional
+def delete_hours(before: datetime, limit: int) -> int:
+    """Deletes up to ``limit`` hourly counts of hours that began before then. Returns their number."""
+    parameters: dict[str, Any] = {
+        "before": before,
+        "limit": limit,
+        "first_day": (before + HOURS_KEPT - DAYS_KEPT).date(),
+        "variants": settings.REPORT_VARIANTS_LIMIT,
+    }
+    return int(fetch_row(_DELETE_HOURS, parameters)[0])
+
+
+@transactional
+def refresh_totals(*, now: datetime) -> None:
+    """Adds up the latest hours of each project, and deletes totals that are as old as deleted hours."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TOTALS)
+        cursor.execute("DELETE FROM projects_usagetotal WHERE hour < %s", [now - HOURS_KEPT])

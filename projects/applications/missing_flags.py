@@ -1,4 +1,4 @@
-"""Flags that applications ask for though they do not exist, for pages: by whom, and where one creates them."""
+"""Missing flags that applications request, for pages: the applications, and where to create the flags."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,7 @@ from django.utils.http import urlencode
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import list_projects_with
-from projects.applications.details import find_readable_applications
-from projects.applications.unknown_flag_documents import find_unknown_flags
+from projects.applications.documents import find_readable_applications, find_unknown_flags
 from projects.console import application_url, project_url
 from projects.models import Application, Project, ProjectApplication
 
@@ -21,7 +20,7 @@ MAX_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class MissingFlag:
-    """``applications``: names with addresses. ``create_url``: "" for callers who may create flags nowhere."""
+    """``applications``: names with URLs. ``create_url``: "" for callers who may not create flags anywhere."""
 
     name: str
     applications: Sequence[tuple[str, str]]
@@ -31,10 +30,10 @@ class MissingFlag:
 
 
 def list_missing_flags(caller: Caller, application: Application | None = None) -> list[MissingFlag]:
-    """Lists by name the missing flags of one application or of all that the caller may read. At most five queries.
+    """The missing flags of one application, or of all that the caller may read, by name. At most five queries.
 
-    A flag is created in the project whose flags its application uses, otherwise in the default project or the first in
-    which the caller may create one.
+    A flag is created in the project whose flags its application uses, otherwise in the default project or the first
+    one in which the caller may create flags.
     """
     applications = find_readable_applications(caller)
     if application is not None:
@@ -67,7 +66,7 @@ def list_missing_flags(caller: Caller, application: Application | None = None) -
 
 
 def _map_homes(caller: Caller, applications: Sequence[int]) -> Mapping[int, str]:
-    """A project of each application in which the caller may create flags."""
+    """For each application, one of its projects in which the caller may create flags."""
     lines = ProjectApplication.objects.filter(application_id__in=applications).order_by("-project_id")
     return {
         application: project

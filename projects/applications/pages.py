@@ -1,26 +1,46 @@
-"""/projects/ID/applications/: the applications that use a project."""
+"""Pages of applications: a project's, those of all readable projects, and one application."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.contrib import messages
+from django.db.models import Max, OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
 
+from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import ListPage
+from groups.console import Breadcrumbs, ListPage
+from groups.permissions import Permission
 from projects.applications import queries as documents
-from projects.applications.adoption import read_sdk_adoption
-from projects.applications.filters import ProjectApplicationFilter
-from projects.applications.sdk_versions import group_sdks
-from projects.console import InProjectPage, api_path, application_url, project_url
-from projects.models import Environment, ProjectApplication
+from projects.applications.actions import delete_application
+from projects.applications.documents import (
+    access_application,
+    count_ignored,
+    find_evaluated_flags,
+    find_instances,
+    find_lines,
+    find_readable_applications,
+    list_overview_documents,
+)
+from projects.applications.missing_flags import list_missing_flags
+from projects.applications.queries import ApplicationFilter, ProjectApplicationFilter
+from projects.applications.sdk_versions import group_sdks, read_application_adoption, read_sdk_adoption
+from projects.console import PROJECTS, InProjectPage, api_path, application_url, flag_url, project_url
+from projects.models import Application, Environment, Project, ProjectApplication
 from projects.projects.head import make_project_head
 
 # Column names → values of the API's ``sortBy``.
 SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}
-MAX_INSTANCES, MAX_SDKS, MAX_VERSIONS = 10, 4, 4  # of a row; the page of the application has more
+MAX_INSTANCES, MAX_SDKS, MAX_VERSIONS = (
+    10,
+    4,
+    4,
+)  # shown in a row; the page of the application has all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +52,11 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationRow:
+class ProjectApplicationRow:
     """A row of the page.
 
-    ``instances`` and ``sdks`` have as many as a row has room for; ``unlisted`` and ``unlisted_sdks`` are the
-    numbers of the others, which the page of the application has.
+    ``instances`` and ``sdks`` are limited to the space in a row; ``unlisted`` and ``unlisted_sdks`` are the numbers
+    of the others, which are on the application's page.
     """
 
     line: ProjectApplication
@@ -125,11 +145,13 @@ class ApplicationsPage(InProjectPage, ListPage):
         )
 
 
-def list_application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> list[ApplicationRow]:
+def list_application_rows(
+    project_id: str, lines: Sequence[ProjectApplication]
+) -> list[ProjectApplicationRow]:
     """The rows of a page, in two SQL statements."""
     oldest = documents.read_oldest_versions(project_id)
     return [
-        ApplicationRow(
+        ProjectApplicationRow(
             line,
             application_url(line.name),
             record["instances"][:MAX_INSTANCES],
@@ -149,3 +171,137 @@ def _list_sdks(
         listed = [version for version in versions[:-MAX_VERSIONS] if oldest.get(name) == version]
         listed += versions[-MAX_VERSIONS:]
         yield name, [Version(version, oldest.get(name) == version) for version in listed]
+
+
+MAX_PROJECTS = 20  # of one application
+CSV_ROWS = 500  # applications read together for a CSV file
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRow:
+    """An application with its readable projects, each with environments."""
+
+    application: Application
+    url: str
+    usage: Sequence[dict[str, Any]]
+
+
+class AllApplicationsPage(ListPage):
+    template_name = "applications/overview.html"
+    title = "Applications"
+    csv_name = "applications"
+    default_sort = "name"
+    columns = (
+        Column("name", "Application", by=("name",)),
+        Column("projects", "Projects"),
+        Column("last-seen", "Last seen", by=("last_seen", "name")),
+        Column("created", "First seen", by=("created_at", "name")),
+    )
+    filters = (Filter("q", "Name"),)
+    api_call = "GET /api/admin/metrics/applications"
+
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        applications = ApplicationFilter.narrow(find_readable_applications(self.caller), query=values["q"])
+        lines = ProjectApplication.objects.filter(
+            application_id=OuterRef("pk"),
+            project_id__in=Project.objects.readable_by(self.caller).values("pk"),
+        )
+        seen = lines.order_by("-last_seen_at").values("last_seen_at")[:1]
+        return applications.annotate(last_seen=Subquery(seen))
+
+    def get_csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
+        applications = stream_rows(rows, CSV_ROWS)
+        while part := list(islice(applications, CSV_ROWS)):
+            for row, document in zip(part, list_overview_documents(self.caller, part), strict=True):
+                projects = ", ".join(usage["project"] for usage in document["usage"])
+                yield (row.name, projects, row.last_seen, row.created_at)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        applications = list(kwargs["listing"].rows)
+        documents = list_overview_documents(self.caller, applications)
+        rows = [
+            ApplicationRow(application, application_url(application.name), document["usage"][:MAX_PROJECTS])
+            for application, document in zip(applications, documents, strict=True)
+        ]
+        listing = kwargs["listing"]
+        missing = [] if listing.is_filtered or listing.page.number > 1 else list_missing_flags(self.caller)
+        return super().get_context_data(rows=rows, missing=missing, **kwargs)
+
+
+class ApplicationPage(ListPage):
+    """Lists the flags used, by environment, and the instances. POST deletes the application."""
+
+    template_name = "applications/application.html"
+    csv_name = "application"
+    default_sort = "flag"
+    columns = (
+        Column("flag", "Flag", by=("flag_name", "environment")),
+        Column("project", "Project", by=("project", "flag_name", "environment")),
+        Column("environment", "Environment", by=("environment", "flag_name")),
+        Column("last-evaluated", "Last evaluated", by=("last_used_at", "flag_name")),
+    )
+    api_call = "GET /api/admin/metrics/applications/{name}"
+
+    def find(self) -> None:
+        self.application = access_application(self.caller, self.kwargs["name"])
+        self.usage = find_evaluated_flags(self.caller, self.application)
+
+    def get_title(self) -> str:
+        return self.application.name
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        lines = list(find_lines(self.caller, self.application)[:2])
+        if len(lines) != 1:
+            return (("Applications", reverse("applications")),)
+        project_id = lines[0].project_id
+        return (
+            PROJECTS,
+            (project_id, project_url(project_id)),
+            ("Applications", project_url(project_id, "project-applications")),
+        )
+
+    def get_filters(self) -> Sequence[Filter]:
+        environments = self.usage.order_by().values_list("environment", flat=True).distinct()
+        return (
+            Filter("q", "Flag"),
+            Filter("environment", "Environment", [(name, name) for name in sorted(environments)]),
+        )
+
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        usage = self.usage
+        if values["q"]:
+            usage = usage.filter(flag_name__icontains=values["q"])
+        return usage.filter(environment=values["environment"]) if values["environment"] else usage
+
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
+        return (row.flag_name, row.project, row.environment, row.last_used_at)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        instances = find_instances(self.application)
+        count, last_seen = instances.count(), instances.aggregate(last=Max("seen_at"))["last"]
+        listed = list(instances[: settings.APPLICATION_INSTANCES_LISTED])
+        rows = kwargs["listing"].rows
+        return super().get_context_data(
+            application=self.application,
+            rows=[(row, flag_url(row.project, row.flag_name)) for row in rows],
+            instances=listed,
+            instance_count=count,
+            unlisted=count - len(listed),
+            last_seen=last_seen,
+            projects=[
+                (line, project_url(line.project_id)) for line in find_lines(self.caller, self.application)
+            ],
+            adoption=read_application_adoption(self.application.pk),
+            missing=list_missing_flags(self.caller, self.application),
+            days=settings.APPLICATION_INSTANCE_WINDOW.days,
+            ignored=count_ignored(self.application),
+            may_delete=self.caller.can(Permission.UPDATE_APPLICATION),
+            **kwargs,
+        )
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.application = access_application(self.caller, self.kwargs["name"])
+        _, after = self.get_breadcrumbs()[-1]
+        delete_application(self.application.name, caller=self.caller)
+        messages.success(request, f"Deleted application {self.application.name}.")
+        return HttpResponseRedirect(str(after))

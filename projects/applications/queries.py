@@ -1,10 +1,12 @@
-"""Reads a project's applications list: a narrow row for each application, and the instances of one page."""
+"""Reads a project's applications list: its filters and sort orders, and narrow rows."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 
+import django_filters
+from django import forms
 from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -12,7 +14,8 @@ from django.utils import timezone
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
+from flagadmin.core.lists.filters import MAX_LENGTH, Direction, ListFilter, Text, WholeNumber
 from projects.applications.sdk_versions import group_sdks, is_release, split_sdk
 from projects.applications.store_report import refresh_applications
 from projects.models import ProjectApplication
@@ -55,7 +58,7 @@ def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySe
     """
     matches = Q()
     for term in terms:
-        # No part contains the separator, so a term that does matches nothing.
+        # Names never contain the separator, so a term that does matches nothing.
         matches |= Q(pk__in=[]) if SEPARATOR in term else Q(search__contains=term.casefold())
     return lines.filter(matches)
 
@@ -63,13 +66,13 @@ def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySe
 def sort(
     lines: QuerySet[ProjectApplication], key: str, *, descending: bool = False
 ) -> QuerySet[ProjectApplication]:
-    """Sorted by one of SORT_KEYS, then by name. Other keys are those of other lists: by name."""
+    """Sorted by one of SORT_KEYS, then by name. Keys of other lists sort by name."""
     column = SORT_KEYS.get(key, "name")
     return lines.order_by(f"-{column}" if descending else column, "name")
 
 
 def read_page(project_id: str, lines: QuerySet[ProjectApplication]) -> list[ProjectApplication]:
-    """The whole rows of a page, which is a slice of the sorted ones. Only ids are sorted."""
+    """The complete rows of a page, a slice of the sorted rows. Only ids are sorted."""
     page_ids = lines.values("application_id")
     whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=page_ids)
     return list(whole.order_by(*lines.query.order_by))
@@ -100,7 +103,7 @@ def read_oldest_versions(project_id: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class OutdatedApplication:
-    """An application with the oldest ``version`` of an SDK; ``newest`` is in use in these projects too."""
+    """An application with the oldest ``version`` of an SDK; ``newest`` is used in these projects too."""
 
     name: str
     sdk: str
@@ -159,3 +162,72 @@ def refresh_lines_ahead(ahead: timedelta) -> int:
 def _refresh(ids: list[int]) -> None:
     for start in range(0, len(ids), REFRESHED_AT_ONCE):
         transactional(refresh_applications)(ids[start : start + REFRESHED_AT_ONCE])
+
+
+MAX_TERMS = 100
+
+
+def split_terms(query: str) -> list[str]:
+    """The comma-separated search terms, without empty ones."""
+    return [term.strip() for term in query.split(",") if term.strip()]
+
+
+def check_terms(query: str) -> None:
+    """Raises a form ValidationError for too many terms."""
+    if len(split_terms(query)) > MAX_TERMS:
+        raise forms.ValidationError(f"Must have at most {MAX_TERMS} terms.")
+
+
+def search_in_project(lines: QuerySet, name: str, query: str) -> QuerySet:
+    return search(lines, split_terms(query))
+
+
+def search_by_name(applications: QuerySet, name: str, query: str) -> QuerySet:
+    matches = Q()
+    for term in split_terms(query):
+        matches |= Q(folded_name__contains=term.casefold())
+    return applications.filter(matches)
+
+
+def query_filter(search: Callable[..., QuerySet], searched: str) -> django_filters.CharFilter:
+    help_text = f"Search in {searched}, ignoring case. A comma means or."
+    return django_filters.CharFilter(method=search, validators=[check_terms], help_text=help_text)
+
+
+def make_length_field(default: int) -> WholeNumber:
+    help_text = f"Number of applications per page, 1 to {MAX_LENGTH}."
+    return WholeNumber(
+        min_value=1, max_value=MAX_LENGTH, initial=default, is_strict=True, help_text=help_text
+    )
+
+
+def sort_key(sorts: str, keys: Iterable[str]) -> Text:
+    return Text(initial="appName", help_text=f"{sorts} {', '.join(keys)}; anything else counts as appName.")
+
+
+class ProjectApplicationOptions(forms.Form):
+    sortOrder = Direction(is_strict=True, help_text="Sort order for `sortBy`.")
+    offset = WholeNumber(min_value=0, initial=0, is_strict=True, help_text="Number of applications to skip.")
+    limit = make_length_field(50)
+    sortBy = sort_key("Field to sort by; lists are sorted by their length, ties by name:", SORT_KEYS)
+
+
+class ApplicationOptions(ProjectApplicationOptions):
+    limit = make_length_field(1000)
+    sortBy = sort_key("Field to sort by:", ["appName"])
+
+
+class ProjectApplicationFilter(ListFilter):
+    once_only = True
+    query = query_filter(search_in_project, "application name, SDK and environment")
+
+    class Meta:
+        form = ProjectApplicationOptions
+
+
+class ApplicationFilter(ListFilter):
+    once_only = True
+    query = query_filter(search_by_name, "application names")
+
+    class Meta:
+        form = ApplicationOptions

@@ -1,8 +1,8 @@
 """Hourly limits on the applications of a token, the instances of an application and the variants of a flag.
 
-Limits are needed because many users know SDK tokens, and frontend tokens are public. Items beyond a limit are
-not stored but counted. The counts are logged and shown on the application's page and in the API. Existing
-applications and instances are not limited. Each worker counts separately, which needs no database statement.
+Limits are needed because many users know SDK tokens, and frontend tokens are public. Items beyond a limit are not
+stored but counted, like invalid ones. The counts are logged and shown on the application's page and in the API.
+Existing applications and instances are not limited. Each worker counts separately, which needs no database statement.
 """
 
 import logging
@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from projects.applications.report_plan import StoredUsage, make_columns
-from projects.applications.usage_report import UsageReport
+from projects.applications.usage_report import StoredUsage, UsageReport, make_columns
 
 log = logging.getLogger("flagadmin.reports")
 
 APPLICATION, INSTANCE, VARIANT, IMPACT = "application", "instance", "variant", "impact metric"
-UNKNOWN_FLAG = "unknown flag"
+UNKNOWN_FLAG, FLAG_COUNT = "unknown flag", "flag count"
 
 
 class Subject(NamedTuple):
@@ -145,7 +144,9 @@ def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> N
     cursor.execute(statement, [now, *make_columns(rows, 4)])
     for subject in (subject for subject, number in ignored.items() if number):
         if quota.is_first(subject, now=now):
-            log.warning("Reports exceeded a limit this hour. Ignored: %s", _describe(subject))
+            log.warning(
+                "Reports exceeded a limit this hour, or were invalid. Ignored: %s", _describe(subject)
+            )
 
 
 def _describe(subject: Subject) -> str:

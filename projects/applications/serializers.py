@@ -82,9 +82,11 @@ class ApplicationDetail(ApplicationBase):
 class IgnoredReport(serializers.Serializer):
     hour = serializers.DateTimeField(help_text="Start of the hour.")
     kind = serializers.ChoiceField(
-        choices=["application", "instance", "variant", "impact metric", "unknown flag"]
+        choices=["application", "instance", "variant", "impact metric", "unknown flag", "flag count"]
     )
-    tokenName = serializers.CharField(allow_null=True, help_text="Token whose new applications were ignored.")
+    tokenName = serializers.CharField(
+        allow_null=True, help_text="Token whose new applications or invalid counts were ignored."
+    )
     appName = serializers.CharField(
         allow_null=True, help_text="Application whose instances, variants or unknown flags were."
     )

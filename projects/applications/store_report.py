@@ -3,9 +3,13 @@
 A stored time is updated only if it is more than a minute old, so reports of unchanged clients mostly need
 reads. Tables are written in the order given in ``projects.applications.usage_triggers``, each in key order,
 which prevents deadlocks.
+
+Many users know SDK tokens, so the number of new names is limited: per application and hour, and in total. Names
+beyond a limit are counted as ignored.
 """
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,19 +22,27 @@ from django.utils import timezone
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from projects.applications.impact_metrics import write_samples
-from projects.applications.report_limits import IMPACT, VARIANT, Subject, limit_report, write_ignored
-from projects.applications.report_plan import (
+from projects.applications.report_limits import (
+    IMPACT,
+    UNKNOWN_FLAG,
+    VARIANT,
+    Subject,
+    limit_report,
+    quota,
+    write_ignored,
+)
+from projects.applications.usage_report import (
     STEP,
     STRATEGIES_KEPT,
+    FlagUse,
     StoredUsage,
+    UsageReport,
     Writes,
     fetch,
     make_columns,
     plan_writes,
     read_stored_usage,
 )
-from projects.applications.unknown_flags import write_unknown_flags
-from projects.applications.usage_report import UsageReport
 
 
 class FlagsLocked(Exception):
@@ -49,7 +61,7 @@ def store_report(
     lock_wait: timedelta | None = None,
     skip_locked: bool = False,
 ) -> None:
-    """Writes what is new in a report. Unknown flags are stored by name only.
+    """Writes the new parts of a report. Unknown flags are stored by name only.
 
     Waiting for a lock longer than ``lock_wait`` raises OperationalError with LOCK_NOT_AVAILABLE. With
     ``skip_locked``, raises FlagsLocked at once for flags that another transaction has locked.
@@ -66,8 +78,8 @@ def store_report(
         _hold_flags(cursor, known, writes, skip_locked=skip_locked)
         ignored += apply_writes(cursor, report, known, writes, now=now)
         ignored[Subject(IMPACT)] += write_samples(cursor, report.impact, now=now)
-        for token, number in report.invalid_impact.items():
-            ignored[Subject(IMPACT, token=token)] += number
+        for (kind, token), number in report.invalid.items():
+            ignored[Subject(kind, token=token)] += number
         write_ignored(cursor, ignored, now=now)
 
 
@@ -271,3 +283,90 @@ def refresh_applications(ids: list[int], *, now: datetime | None = None) -> None
     """Rebuilds the rows of these applications in every project's list."""
     since = (now or timezone.now()) - settings.APPLICATION_INSTANCE_WINDOW
     execute("SELECT projects_refresh_applications(%s, %s)", [ids, since])
+
+
+MAX_UNKNOWN_FLAGS = 10_000  # rows
+MAX_NEW_IN_AN_HOUR = 100  # for each application and worker
+MAX_AT_ONCE = 500  # of an application in a report, the first by name; others are not looked up
+MAX_NAME_LENGTH = 100  # of a flag
+
+Uses = Mapping[FlagUse, datetime]
+
+
+def write_unknown_flags(
+    cursor: Any, report: UsageReport, known: StoredUsage, *, now: datetime
+) -> Counter[Subject]:
+    """Stores when each application last reported each unknown flag. Returns the numbers of those beyond a limit.
+
+    A stored time is updated only if it is more than a minute old. Reports without unknown flags need no
+    statement, others up to three.
+    """
+    uses = {
+        use: at
+        for use, at in report.used.items()
+        if use.flag not in known.flags and len(use.flag) <= MAX_NAME_LENGTH
+    }
+    if not uses:
+        return Counter()
+    cut = _find_beyond_report(uses)
+    uses = {use: at for use, at in uses.items() if use not in cut}
+    stored = _read_stored(cursor, uses, known)
+    beyond = _find_beyond_limits(cursor, uses.keys() - stored.keys(), now)
+    due = {
+        use: at
+        for use, at in uses.items()
+        if use not in beyond and (use not in stored or at - stored[use] >= STEP)
+    }
+    _upsert(cursor, due, known)
+    return Counter(Subject(UNKNOWN_FLAG, application=use.application) for use in (*cut, *beyond))
+
+
+def _find_beyond_report(uses: Uses) -> set[FlagUse]:
+    """The uses beyond the limit of one report. A report can name 10,000 flags, and anyone can send one."""
+    by_application: dict[str, list[FlagUse]] = {}
+    for use in uses:
+        by_application.setdefault(use.application, []).append(use)
+    return {use for own in by_application.values() for use in sorted(own)[MAX_AT_ONCE:]}
+
+
+def _read_stored(cursor: Any, uses: Uses, known: StoredUsage) -> dict[FlagUse, datetime]:
+    statement = """
+        SELECT reported.application, u.name, u.environment, u.seen_at
+          FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::text[])
+               AS reported (application, application_id, name, environment)
+          JOIN projects_unknownflag u USING (application_id, name, environment)
+    """
+    applications, names, environments = make_columns(uses, 3)
+    ids = [known.applications[name] for name in applications]
+    rows = fetch(cursor, statement, applications, ids, names, environments)
+    return {FlagUse(*use): seen_at for *use, seen_at in rows}
+
+
+def _find_beyond_limits(cursor: Any, new: Collection[FlagUse], now: datetime) -> set[FlagUse]:
+    if not new:
+        return set()
+    [(number,)] = fetch(cursor, "SELECT count(*) FROM projects_unknownflag")
+    room = max(0, MAX_UNKNOWN_FLAGS - number)
+    allowed: set[FlagUse] = set()
+    for application in sorted({use.application for use in new}):
+        own = [use for use in new if use.application == application]
+        limit = min(MAX_NEW_IN_AN_HOUR, room - len(allowed))
+        allowed |= quota.take(Subject(UNKNOWN_FLAG, application=application), own, limit, now=now)
+    return set(new) - allowed
+
+
+def _upsert(cursor: Any, uses: Uses, known: StoredUsage) -> None:
+    rows = sorted(
+        (known.applications[use.application], use.environment, use.flag, at) for use, at in uses.items()
+    )
+    statement = """
+        INSERT INTO projects_unknownflag AS known (application_id, environment, name, seen_at)
+        SELECT reported.* FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::timestamptz[])
+               AS reported (application_id, environment, name, seen_at)
+          JOIN projects_application a ON a.id = reported.application_id
+         ORDER BY reported.application_id, reported.environment, reported.name
+        ON CONFLICT (application_id, environment, name) DO UPDATE SET seen_at = excluded.seen_at
+         WHERE excluded.seen_at > known.seen_at
+    """
+    if rows:
+        cursor.execute(statement, make_columns(rows, 4))

@@ -1,6 +1,6 @@
 """/projects/ID/connect/: a token, a program to paste, and whether its first request has arrived.
 
-What is chosen stands in the address: language, environment, flag, token (its id) and since when the page waits.
+The URL contains the choices: language, environment, flag, token (its id), and the start of the wait.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.ids import read_id
+from flagadmin.core.http.parameters import read_id
 from groups.access import Caller
 from groups.console import ConsolePage, FormPage
 from groups.models import ApiToken
@@ -41,16 +41,16 @@ from projects.models import Flag, Project
 from projects.tokens.access import find_permission
 from projects.tokens.actions import NewToken, create_project_token, create_token
 
-MAX_FLAGS = 100  # offered; any other can be named in the address
+MAX_FLAGS = 100  # offered; any other can be named in the URL
 MAX_PROJECTS = 100
 MAX_WAIT = timedelta(days=1)
 APPLICATION = "my-app"
-FIRST_FLAG = "my-first-flag"  # what an empty project is asked for
+FIRST_FLAG = "my-first-flag"  # the flag in programs for an empty project
 USER = "42"  # in all programs
 
 
 class ConnectAnywherePage(ConsolePage):
-    """/connect/: which project? The only one is no question."""
+    """/connect/: asks for the project, unless there is only one."""
 
     template_name = "connect/projects.html"
     title = "Connect an SDK"
@@ -64,7 +64,7 @@ class ConnectAnywherePage(ConsolePage):
 
 
 class Choices(ConsolePage):
-    """The choices in the address of both pages."""
+    """The choices in the URL of both pages."""
 
     @cached_property
     def project(self) -> Project:
@@ -111,13 +111,13 @@ class Choices(ConsolePage):
 
     @cached_property
     def token(self) -> ApiToken | None:
-        """The chosen one, if it fits the language and the environment."""
+        """The chosen token, if it fits the language and the environment."""
         key = read_id(self.chosen.get("token", ""))
         return None if key is None else self.tokens.filter(pk=key).first()
 
     @cached_property
     def since(self) -> datetime:
-        """The time when the waiting began, in the address in milliseconds: not before yesterday."""
+        """The start of the wait, in the URL in milliseconds: not before yesterday."""
         now, text = timezone.now(), self.chosen.get("since", "")
         is_time = text.isascii() and text.isdigit() and len(text) < 15
         seconds = int(text) / 1000 if is_time else now.timestamp()
@@ -144,7 +144,7 @@ class Choices(ConsolePage):
         """The variables of ``connect/live.html``."""
         attempt = Attempt(self.project, self.environment, self.flag, self.token, self.since)
         connection = find_connection(attempt, caller=self.caller, may_create=self.may_create)
-        # Once it has said how often it asked, nothing more is to be waited for.
+        # Once it has reported counts, there is nothing more to wait for.
         is_done = connection.is_connected and (connection.counts is not None or not self.snippet.registers)
         return {
             "project": self.project,
@@ -175,7 +175,7 @@ class Choices(ConsolePage):
 
 
 class TokenForm(forms.Form):
-    """Everything else is chosen in the address."""
+    """All other choices are in the URL."""
 
     environment = forms.CharField()
 
@@ -256,7 +256,7 @@ class ConnectPage(InProjectPage, ShowsSecretOnce, Choices, FormPage):
         )
 
     def _languages(self) -> list[tuple[str, str]]:
-        """(label, key) of each tab, and ("", "") between the groups. OpenFeature's languages share one."""
+        """(label, key) of each tab, and ("", "") between the groups. OpenFeature's languages share one tab."""
         tabs: list[tuple[str, str]] = []
         for _, group in groupby(read_snippets().values(), key=attrgetter("group")):
             tabs += [("", "")] if tabs else []
@@ -294,7 +294,7 @@ class ConnectPage(InProjectPage, ShowsSecretOnce, Choices, FormPage):
 
 
 class LivePage(Choices):
-    """The line that waits, as the page asks for it: 204 while there is nothing new to say."""
+    """The status line, requested by the page: 204 while there is no news."""
 
     template_name = "connect/live.html"
 
@@ -317,7 +317,7 @@ def free_name(project: Project, name: str) -> str:
 
 
 def make_token(new: NewToken, caller: Caller) -> tuple[ApiToken, str]:
-    """Makes the token with the root permission, or that in the project. Raises NoAccess, ValidationError."""
+    """Makes the token with the root or the project permission. Raises NoAccess, ValidationError."""
     if caller.can(find_permission("CREATE", new.kind)):
         return create_token(new, caller=caller)
     assert new.projects

@@ -1,4 +1,4 @@
-"""Reads what the server has seen of an application that somebody is connecting."""
+"""Reads the server's observations of an application that a user is connecting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from flagadmin.core.errors import AuthenticationRequired, NoAccess
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn, Permission
-from projects.applications.details import find_readable_applications
+from projects.applications.documents import find_readable_applications
 from projects.applications.sdk_versions import format_sdk
 from projects.models import (
     ApplicationInstance,
@@ -26,7 +26,7 @@ from projects.models import (
 from projects.tokens.access import find_permission, find_visible_tokens
 
 MAX_TOKENS, MAX_APPLICATIONS, MAX_INSTANCES, MAX_PEOPLE = 10, 5, 50, 3
-PATIENCE = timedelta(seconds=30)  # until what to check is shown without being asked for
+PATIENCE = timedelta(seconds=30)  # time until the page shows what to check, unprompted
 WORDS = {
     "API token not found.": "this token is not known here",
     AuthenticationRequired.default_message: "no token was sent",
@@ -36,7 +36,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt to connect: where, with which token (None: not known), asking for which flag, and since when."""
+    """An attempt to connect: the place, the token (None: unknown), the flag and the start."""
 
     project: Project
     environment: str
@@ -49,10 +49,10 @@ class Attempt:
 class Connection:
     """The observed progress of an attempt.
 
-    ``token_used_at``: when its token was last used since then. ``instance``: the SDK that registered since then, if its
-    application may be read; with a token that is used, only if there is one application, since an SDK does not say
-    which token it has. ``elsewhere``: one that registered in another environment instead. ``counts``: how often
-    the flag was on and off in the last two hours, None if nothing is reported.
+    ``token_used_at``: the last use of its token since then. ``instance``: the SDK that registered since then, if its
+    application may be read; with a used token, only if there is one application, because SDKs do not state their
+    token. ``elsewhere``: one that registered in another environment instead. ``counts``: how often the flag was on
+    and off in the last two hours, None without reports.
     """
 
     now: datetime
@@ -70,7 +70,7 @@ class Connection:
 
     @property
     def times(self) -> int:
-        """The number of times that the flag was asked for."""
+        """The number of evaluations of the flag."""
         return sum(self.counts or ())
 
     @property
@@ -87,7 +87,7 @@ class Connection:
 
     @property
     def state(self) -> str:
-        """A text that differs whenever the page has to say something different."""
+        """A text that changes whenever the page has news."""
         parts = (
             self.is_late,
             self.token_used_at is not None,
@@ -101,7 +101,7 @@ class Connection:
 
 
 def find_connection(attempt: Attempt, *, caller: Caller, may_create: bool) -> Connection:
-    """About six queries. Refused requests are for those who may create tokens."""
+    """The progress. About six queries. Only callers who may create tokens see refused requests."""
     now = timezone.now()
     new = _new_instances(attempt, caller)
     used_at = _find_use(attempt)
@@ -122,7 +122,7 @@ def find_connection(attempt: Attempt, *, caller: Caller, may_create: bool) -> Co
 
 
 def _new_instances(attempt: Attempt, caller: Caller) -> QuerySet[ApplicationInstance]:
-    """SDKs that have registered since then. Which application it is, only those know who may read it."""
+    """SDKs that have registered since then, in applications that the caller may read."""
     instances = ApplicationInstance.objects.filter(first_seen_at__gte=attempt.since)
     if caller.readable_projects is not None:
         instances = instances.filter(application_id__in=find_readable_applications(caller).values("pk"))
@@ -133,7 +133,7 @@ def _find_instance(
     attempt: Attempt, new: QuerySet[ApplicationInstance], used_at: datetime | None
 ) -> ApplicationInstance | None:
     if attempt.token is not None and used_at is None:
-        return None  # whoever registered has another token
+        return None  # the registered SDK uses another token
     latest = list(new.filter(environment=attempt.environment)[:MAX_INSTANCES])
     if attempt.token is not None and len({instance.application_id for instance in latest}) > 1:
         return None
@@ -162,7 +162,7 @@ def _count_results(
 
 
 def _find_refusal(attempt: Attempt, caller: Caller) -> RefusedRequest | None:
-    """The latest one, unless its token names a project that the caller may not read."""
+    """The latest refusal, unless its token names a project that the caller may not read."""
     refused = RefusedRequest.objects.filter(seen_at__gte=attempt.since)
     if (readable := caller.readable_projects) is not None:
         refused = refused.filter(project__in=["", "*", "[]", *readable])
@@ -197,7 +197,7 @@ def usable_tokens(caller: Caller, project: Project, environment: str, kind: str)
 
 
 def who_creates_tokens(project: Project) -> list[str]:
-    """The names of some who may: the project's owners, otherwise admins."""
+    """The names of some people who may: the project's owners, otherwise admins."""
     owners = (
         User.objects.people().active().filter(grants__project=project.pk, grants__role=BuiltIn.OWNER.value)
     )
@@ -210,7 +210,7 @@ def who_creates_tokens(project: Project) -> list[str]:
 
 
 def environments_of(project: Project) -> list[str]:
-    """The enabled ones that the project uses, those that are not production first."""
+    """The project's enabled environments, production last."""
     environments = Environment.objects.filter(projects=project, enabled=True)
     by_stage = sorted(environments, key=lambda place: (place.is_production, place.sort_order, place.name))
     return [environment.name for environment in by_stage]

@@ -1,7 +1,7 @@
-"""Remembers refused SDK requests for a while, so that whoever connects an SDK sees the reason.
+"""Remembers refused SDK requests for a while, so that people who connect an SDK see the reason.
 
-A refusal is noted in memory, where it takes no time; the worker's loop stores what it has once a second. Memory, rows
-and statements are bounded: anybody may send wrong tokens.
+A refusal is noted in memory, which costs no time; the worker's loop stores them once a second. Memory, rows and
+statements are bounded, because anyone may send wrong tokens.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from flagadmin.core.db.standby import committed_locally
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AppError
-from flagadmin.core.http.client_address import get_client_address
+from flagadmin.core.http.request_metrics import get_client_address
 from groups.tokens import parse_scope
 
 log = logging.getLogger("flagadmin.connect")
@@ -32,7 +32,7 @@ MAX_ROWS = 200
 MAX_NOTED = 20  # different ones in a second, of a worker
 PAUSE = 1.0  # seconds
 MAX_LENGTH = 100
-MIN_SECRET = 20  # of a shorter one, four characters are too many
+MIN_SECRET = 20  # of a shorter one, four characters would reveal too much
 
 _WRITE = """
 INSERT INTO projects_refusedrequest AS known
@@ -84,14 +84,14 @@ class Refusals:
         self._lock = Lock()
 
     def note(self, request: Any, secret: str | None, error: AppError) -> None:
-        """Remembers what was sent with a request of an SDK, and why it was refused."""
+        """Notes the contents of an SDK's request, and the reason for its refusal."""
         refusal = describe(request, secret, error)
         with self._lock:
             if refusal in self._noted or len(self._noted) < MAX_NOTED:
                 self._noted[refusal] = timezone.now()
 
     def flush(self) -> None:
-        """Stores what was noted, and deletes what is old or too much. While the database is away, it is lost."""
+        """Stores the notes, and deletes old or excess rows. During an outage of the database, they are lost."""
         with self._lock:
             noted, self._noted = self._noted, {}
         if noted:
@@ -100,7 +100,7 @@ class Refusals:
                 _forget()
 
     async def run(self) -> None:
-        """Stores once a second what there is."""
+        """Stores the notes once a second."""
         while True:
             await asyncio.sleep(PAUSE)
             if self._noted:
@@ -114,7 +114,7 @@ class Refusals:
 
 
 def describe(request: Any, secret: str | None, error: AppError) -> Refusal:
-    """Describes what is known of the request. ``secret`` is what was sent as a token."""
+    """Describes the request. ``secret`` was sent as a token."""
     secret = secret or ""
     headers = request.headers
     sdk = headers.get("Unleash-Sdk") or headers.get("X-Unleash-Sdk") or headers.get("User-Agent", "")

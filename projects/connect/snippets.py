@@ -1,7 +1,7 @@
 """The programs that connect an SDK: those of docs/sdk-languages.md and docs/openfeature.md, which the tests run.
 
-The pages have example values: an address, an application, a flag, and a token that is read from the environment or
-stands in the program. `render` puts the reader's own in their place.
+The pages have example values: a URL, an application, a flag, and a token that is read from the environment or included.
+`render` replaces them with the reader's own.
 """
 
 import re
@@ -40,7 +40,7 @@ _EXAMPLE_VALUES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """``tool`` says what ``install`` is if it is no command: Maven. ``address`` is the path that the SDK is given."""
+    """``tool`` names the tool for an ``install`` that is not a command: Maven. ``address`` is the SDK's path."""
 
     key: str
     label: str
@@ -54,12 +54,12 @@ class Snippet:
 
     @property
     def reads_token(self) -> bool:
-        """Whether the program reads the token from the environment; it can then also stand in it."""
+        """Whether the program reads the token from the environment; it can then also be included."""
         return _READS_TOKEN.search(self.code) is not None
 
     @property
     def registers(self) -> bool:
-        """Whether it says which application it is: OpenFeature's providers and curl do not."""
+        """Whether it names its application: OpenFeature's providers and curl do not."""
         return self.group != OTHERS
 
 
@@ -109,8 +109,8 @@ def render(
 ) -> SafeString:
     """The program with these values, each in ``<mark>``.
 
-    An empty flag leaves the example's. An empty token leaves the program as it is documented; otherwise the token
-    stands in it.
+    An empty flag leaves the example's. An empty token leaves the program as documented; otherwise the token is
+    included.
     """
     code = snippet.code
     if token:
@@ -124,13 +124,13 @@ def render(
 
 
 def render_text(snippet: Snippet, *, url: str, flag: str = "", application: str = "my-app") -> str:
-    """The program with these values, as text. It reads the token from where it is documented."""
+    """The program with these values, as text. It reads the token as documented."""
     values = {"url": url, "flag": flag, "application": application}
     return "".join(text for text, _ in _pieces(snippet.code, values))
 
 
 def _pieces(code: str, values: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
-    """The program cut into what stays and the values that take the place of the example's."""
+    """The program cut into constant parts and the values that replace the example's."""
     end = 0
     for match in _EXAMPLE_VALUES.finditer(code):
         yield code[end : match.start()], False

@@ -20,8 +20,7 @@ from projects.context_fields.documents import make_context_field_document
 from projects.context_fields.rules import RESERVED_FIELDS
 from projects.models import ContextField
 from projects.rules import name_problems
-from projects.used_by.counts import UNUSED, count_context_field_usage
-from projects.used_by.queries import list_context_field_uses
+from projects.used_by.queries import UNUSED, count_context_field_usage, list_context_field_uses
 from projects.used_by.serializers import ProjectUse, SegmentUse, SegmentUses, VariantsUse
 from projects.viewsets import ScopedViewSet
 

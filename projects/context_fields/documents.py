@@ -1,7 +1,7 @@
 """Builds the JSON document of a context field, for API responses and audit events."""
 
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from projects.models import ContextField
 
 

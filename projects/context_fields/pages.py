@@ -20,9 +20,8 @@ from projects.context_fields import actions
 from projects.context_fields.documents import make_context_field_document
 from projects.history.queries import readable_events
 from projects.models import ContextField, Project
-from projects.used_by.counts import UNUSED, count_context_field_usage
 from projects.used_by.lines import paginate_uses
-from projects.used_by.queries import Uses, list_context_field_uses
+from projects.used_by.queries import UNUSED, Uses, count_context_field_usage, list_context_field_uses
 
 CONTEXT_FIELDS = ("Context fields", reverse_lazy("context-fields"))
 

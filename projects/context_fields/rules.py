@@ -12,7 +12,7 @@ RESERVED_FIELDS = ("validate",)  # used in place of a name in URLs below /api/ad
 
 
 def context_field_problems(field: ContextField) -> Iterator[Problem]:
-    # One of an earlier version may have such a name, and can be edited.
+    # A field of an earlier version may have such a name, and can be edited.
     yield from name_problems(field.name, reserved=RESERVED_FIELDS if field._state.adding else ())
     yield from legal_value_problems(field.legal_values)
 

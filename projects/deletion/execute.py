@@ -7,17 +7,27 @@ tokens that also name other projects keep those; no token gains access to anythi
 from collections.abc import Iterable
 from typing import Any
 
+from django.db import transaction
+
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_all
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import consistent_reads, transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
-from projects.access import access_project_for_update
+from projects.access import access_project, access_project_for_update
 from projects.context_fields.documents import make_context_field_document
-from projects.deletion.blockers import find_blockers
-from projects.deletion.plan import Scopes, find_saved_contexts, is_own, plan_project_deletion, read_scopes
+from projects.deletion.kept_names import PROJECT, end_names
+from projects.deletion.plan import (
+    Scopes,
+    find_blockers,
+    find_saved_contexts,
+    is_own,
+    plan_project_deletion,
+    read_scopes,
+)
+from projects.export import project_backup
 from projects.flags.archive.delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.actions import make_active_flags_error
@@ -28,7 +38,7 @@ from projects.tokens.actions import document as token_document
 
 @transactional
 def delete_project(project_id: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Deletes a project with its archived flags and everything else that belongs to it alone. Events stay.
+    """Deletes a project with its archived flags and everything else that belongs only to it. Events stay.
 
     ``expected`` refers to the deletion plan or to the project's settings. Raises NotFound, NoAccess,
     EditConflict, and InvalidOperation for the default project, while flags are active (naming them), or while
@@ -45,8 +55,8 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
         raise errors[0]
     before = make_removed_project_document(project)
     remove_flag_rows(Flag.objects.archived().filter(project=project), caller=caller)
-    # Only what does not take the project's lock can have revived a flag since the check. It has stayed, and so does the
-    # project, which its foreign key needs.
+    # Only code without the project's lock can have revived a flag since the check. The flag has stayed, so the project,
+    # which its foreign key needs, stays too.
     if revived := list(Flag.objects.filter(project=project).order_by("name").values_list("name", flat=True)):
         raise make_active_flags_error(project, revived, "deleted")
     _remove_tokens(project, caller)
@@ -55,10 +65,11 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
         Event(type=EventType.PROJECT_DELETED, project=project.pk, subject=project.pk, before=before),
         actor=caller,
     )
+    end_names(PROJECT, [project.pk], caller=caller)
 
 
 def make_removed_project_document(project: Project) -> dict[str, Any]:
-    """The project as kept in its audit event: settings, environments, access, and what belongs to it."""
+    """The project in the form of its audit event: settings, environments, access, and its other parts."""
     return make_settings_document(project) | {
         "environments": list_project_environment_documents(project),
         "access": access_documents(project),
@@ -122,3 +133,16 @@ def _make_token_event(
         before=before,
         after=after,
     )
+
+
+def back_up_project(project_id: str, *, caller: Caller) -> dict[str, Any]:
+    """Exports the project: one document per environment, including archived flags, all read at one moment.
+
+    Raises NotFound.
+    """
+    with consistent_reads():
+        project = access_project(caller, project_id)
+        documents = project_backup(project.pk)
+    with transaction.atomic():
+        record(Event(type=EventType.FEATURES_EXPORTED, project=project.pk), actor=caller)
+    return documents

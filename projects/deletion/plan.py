@@ -1,26 +1,96 @@
-"""Collects what blocks the deletion of a project and what would be deleted with it. Read-only."""
+"""Collects the blockers of a project's deletion and its losses. Read-only."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db.models import Max, QuerySet
 
+from flagadmin.core.errors import AppError, InvalidOperation, Problem, collect_errors
+from flagadmin.core.wording import choices
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project
-from projects.deletion.blockers import Blockers, Dependant, find_blockers
-from projects.flags.archive.delete import read_names_and_plans
+from projects.deletion.kept_names import PROJECT, list_users
+from projects.flags.archive.delete import make_orphans_error, read_names_and_plans
 from projects.models import (
     Application,
     ContextField,
+    Dependency,
     Flag,
     FlagLastSeen,
     FlagUsage,
     Project,
     Segment,
+    StrategySegment,
 )
+from projects.projects.actions import check_not_default, make_active_flags_error
+
+
+@dataclass(frozen=True, slots=True)
+class Dependant:
+    """A flag of another project that uses a parent flag or a segment of this one."""
+
+    name: str
+    needs: str
+    project: str
+    by_segment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Blockers:
+    """The obstacles to deleting the project. ``active``: the names of its active flags by id."""
+
+    project: Project
+    active: Mapping[int, str]
+    dependants: Sequence[Dependant]
+
+    @property
+    def errors(self) -> list[AppError]:
+        """The errors of a deletion, which raises only the first."""
+        errors = collect_errors(partial(check_not_default, self.project, "deleted"))
+        if self.active:
+            errors.append(make_active_flags_error(self.project, list(self.active.values()), "deleted"))
+        if borrowers := self._needs(by_segment=True):
+            errors.append(
+                InvalidOperation(
+                    f"Flags of other projects use segments of {self.project.pk}: "
+                    f"{choices({flag for _, flag in borrowers})}.",
+                    details=[Problem(segment, f"{flag} uses it") for segment, flag in borrowers],
+                )
+            )
+        if children := self._needs(by_segment=False):
+            errors.append(make_orphans_error(children, "deleted"))
+        return errors
+
+    def _needs(self, *, by_segment: bool) -> list[tuple[str, str]]:
+        """Sorted (parent or segment, flag) names."""
+        dependants = (each for each in self.dependants if each.by_segment == by_segment)
+        return sorted((dependant.needs, dependant.name) for dependant in dependants)
+
+
+def find_blockers(project: Project) -> Blockers:
+    """Three queries."""
+    active = Flag.objects.active().filter(project=project).order_by("name")
+    return Blockers(project, dict(active.values_list("pk", "name")), _find_dependants(project))
+
+
+def _find_dependants(project: Project) -> list[Dependant]:
+    """Flags of other projects that use this project's segments, or are active with a parent in it."""
+    children = Dependency.objects.filter(parent__project=project, flag__archived_at=None)
+    children = children.exclude(flag__project=project).order_by("flag__name", "parent__name")
+    links = StrategySegment.objects.filter(segment__project=project)
+    links = links.exclude(strategy__flag__project=project).order_by("strategy__flag__name", "segment__name")
+    borrowed = links.values_list(
+        "strategy__flag__name", "segment__name", "strategy__flag__project"
+    ).distinct()
+    rows = children.values_list("flag__name", "parent__name", "flag__project")
+    return [
+        *(Dependant(*row) for row in rows),
+        *(Dependant(*row, by_segment=True) for row in borrowed),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +125,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionPlan:
-    """The losses from deleting a project, and what blocks the deletion.
+    """The losses from deleting a project, and the blockers.
 
-    ``deleted_tokens`` can access this project alone; ``narrowed_tokens`` keep the other projects in their
-    scope. ``blockers`` are the error messages that deletion would raise.
+    ``deleted_tokens`` can access only this project; ``narrowed_tokens`` keep the other projects in their scope.
+    ``blockers`` are the error messages that deletion would raise. ``name_users`` stay, without effect.
     """
 
     project: Project
@@ -76,6 +146,7 @@ class DeletionPlan:
     change_requests: int
     release_plans: list[str]
     release_templates: list[str]
+    name_users: list[str]
 
     @property
     def is_default(self) -> bool:
@@ -91,7 +162,7 @@ class DeletionPlan:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The plan without timestamps. A plan that was shown is current while its document is the same."""
+        """The plan without timestamps. A shown plan is current while its document is the same."""
         content = asdict(replace(self, project=self.project.pk, active=[]))  # type: ignore[arg-type]
         content["active"] = [
             (flag.name, sorted(use.application for use in flag.used_by)) for flag in self.active
@@ -125,16 +196,17 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
         change_requests=_find_sent_requests(project).count(),
         release_plans=release_plans,
         release_templates=_read_names(_find_templates(project)),
+        name_users=list_users(PROJECT, [project.pk]),
     )
 
 
 def find_saved_contexts(project: Project) -> QuerySet[Any]:
-    """The playground's saved contexts of the project, which go with it."""
+    """The playground's saved contexts of the project, which are deleted with it."""
     return project.saved_contexts.all()
 
 
 def _find_sent_requests(project: Project) -> QuerySet[Any]:
-    """Drafts are their authors' alone."""
+    """Excludes drafts, which are private to their authors."""
     return project.change_requests.exclude(state="Draft")
 
 
@@ -181,7 +253,7 @@ def _read_tokens(project: Project) -> tuple[list[str], list[str]]:
 
 
 def _name_token(token: ApiToken) -> str:
-    """Its name and environment: tokens of several environments often share a name."""
+    """Its name and environment, because tokens of several environments often share a name."""
     return f"{token.name} ({token.environment_id or 'all environments'})"
 
 
@@ -202,7 +274,7 @@ Scopes = dict[int, list[str]]
 
 
 def is_own(token: ApiToken, project: Project, scopes: Scopes) -> bool:
-    """Whether the token's scope is this project alone."""
+    """Whether the token's scope is only this project."""
     return not token.all_projects and scopes[token.pk] == [project.pk]
 
 

@@ -18,6 +18,7 @@ from groups.models import ApiToken
 from groups.permissions import Permission
 from projects.access import access_environment, describe_unknown_environment
 from projects.definitions import read_all_definitions
+from projects.deletion.kept_names import ENVIRONMENT, end_names
 from projects.environments.rules import environment_problems
 from projects.flags.archive.delete import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
@@ -101,6 +102,7 @@ def delete_environment(name: str, *, expected: Expected = None, caller: Caller) 
     remove_rows(FlagEnvironment.objects.filter(environment=environment))
     environment.delete()
     record(replace(event, earlier=earlier), actor=caller)
+    end_names(ENVIRONMENT, [name], caller=caller)
 
 
 def _read_configured(environment: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from flagadmin.core.audit.events import EventType
-from groups.admin_site.subjects import Subject, SubjectAdmin
+from groups.admin_site.base import Subject, SubjectAdmin
 from projects.environments import actions
 from projects.models import Environment
 

@@ -1,6 +1,6 @@
 """Compares the configuration of flags in two environments. The playground compares results.
 
-Segments, context fields, dependencies, tags and links are of all environments and cannot differ.
+Segments, context fields, dependencies, tags and links are shared by all environments and cannot differ.
 """
 
 from collections import defaultdict
@@ -75,7 +75,7 @@ _SORT_ORDER = COLUMNS.index("sort_order")
 
 @dataclass(slots=True)
 class Configuration:
-    """A flag in an environment, with its strategies as rows, of which documents are made when they are needed."""
+    """A flag in an environment, with its strategies as rows, which become documents on access."""
 
     enabled: bool = False
     variants_json: str = "[]"
@@ -88,7 +88,7 @@ class Configuration:
 
     @property
     def strategies(self) -> list[StrategyDefinition]:
-        """The strategies without sort orders: what counts is the place in the list."""
+        """The strategies without sort orders, because only their position in the list matters."""
         return [
             from_row(values, id="", segments=segments) | {"sortOrder": 0} for values, segments in self.rows
         ]
@@ -98,7 +98,7 @@ Pair = tuple[Configuration, Configuration]
 
 
 def read_configurations(flag_ids: Sequence[int], environments: tuple[str, str]) -> dict[int, Pair]:
-    """Reads the settings of these flags in both environments, by id. Three statements for BATCH flags."""
+    """The settings of these flags in both environments, by id. Three statements per BATCH flags."""
     read: dict[int, Pair] = {flag_id: (Configuration(), Configuration()) for flag_id in flag_ids}
     for start in range(0, len(flag_ids), BATCH):
         where: dict[str, Any] = {
@@ -124,7 +124,7 @@ def _read_strategies(where: dict[str, Any], first: str, read: Mapping[int, Pair]
 
 
 def find_differences(pair: Pair) -> tuple[str, ...]:
-    """Finds the kinds of differences, in the order of KINDS. Nothing equal is parsed."""
+    """The kinds of differences, in the order of KINDS. Does not parse equal values."""
     source, target = pair
     kinds = set()
     if source.enabled != target.enabled:
@@ -139,7 +139,7 @@ def find_differences(pair: Pair) -> tuple[str, ...]:
 def _list_differing_strategies(
     source: Iterable[StrategyDefinition], target: Iterable[StrategyDefinition]
 ) -> Iterator[str]:
-    """Strategies are compared by their place."""
+    """Compares strategies by position."""
     for left, right in zip_longest(source, target):
         if left is None or right is None:
             yield STRATEGY
@@ -148,14 +148,24 @@ def _list_differing_strategies(
             yield STRATEGY
         if (left["name"], left["parameters"]) != (right["name"], right["parameters"]):
             yield ROLLOUT if _is_rollout(left) and _is_rollout(right) else STRATEGY
-        if left["constraints"] != right["constraints"] or left["segments"] != right["segments"]:
+        if _conditions_of(left) != _conditions_of(right):
             yield CONDITION
         if left["variants"] != right["variants"]:
             yield VARIANTS
 
 
+def _conditions_of(strategy: StrategyDefinition) -> tuple[set[bytes], set[int]]:
+    """All conditions must hold, so neither their order nor the order of their values matters."""
+    constraints = (
+        {"inverted": False, "caseInsensitive": False} | each | {"values": sorted(set(each["values"]))}
+        for each in strategy["constraints"]
+    )
+    tidied = {orjson.dumps(each, option=orjson.OPT_SORT_KEYS) for each in constraints}
+    return tidied, set(strategy["segments"])
+
+
 def _is_rollout(strategy: StrategyDefinition) -> bool:
-    """Whether it is on for a percentage, as the type ``default`` is for 100 %."""
+    """Whether it is on for a percentage; the type ``default`` is on for 100 %."""
     kind = STRATEGY_TYPES.get(strategy["name"])
     return kind is not None and not kind.lists
 

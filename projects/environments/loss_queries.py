@@ -1,4 +1,4 @@
-"""Reads which projects use an environment, and what is lost with it."""
+"""Reads the projects that use an environment, and the losses from deleting it."""
 
 from collections.abc import Iterator
 
@@ -7,12 +7,14 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import RolePermission
+from projects.deletion.kept_names import ENVIRONMENT, list_users
 from projects.models import Environment, Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 
 
 def describe_losses(environment: Environment) -> Iterator[str]:
-    """Describes the losses from deleting the environment, in seven queries. Projects that no longer use it have kept
-    their flags' settings there."""
+    """Describes the losses from deleting the environment, in nine queries. Projects that no longer use it still have
+    their flags' settings there.
+    """
     yield f"Environment {environment.name} ({environment.type})"
     strategies = Strategy.objects.filter(environment=environment)
     states = FlagEnvironment.objects.filter(environment=environment)
@@ -25,12 +27,14 @@ def describe_losses(environment: Environment) -> Iterator[str]:
         yield f"{pluralize(plans, 'release plan')} of flags there"
     if safeguards := Flag.objects.filter(safeguards__environment=environment).count():
         yield f"{pluralize(safeguards, 'safeguard')} of flags there"
-    # Drafts are their authors' alone.
+    # Drafts are private to their authors.
     if requests := environment.change_requests.exclude(state="Draft").count():
         yield f"{pluralize(requests, 'change request')}"
     limited = RolePermission.objects.filter(environment=environment)
     for role, number in limited.values_list("role__name").annotate(Count("pk")).order_by("role__name"):
         yield f"{pluralize(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
+    for user in list_users(ENVIRONMENT, [environment.name]):
+        yield f"{user} will not apply to an environment that gets the name later"
 
 
 def find_projects_with_use(environment: Environment, caller: Caller) -> QuerySet[Project]:

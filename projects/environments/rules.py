@@ -12,7 +12,7 @@ RESERVED_ENVIRONMENTS = frozenset({"project", "sort-order", "update", "validate"
 
 
 def environment_problems(environment: Environment) -> Iterator[Problem]:
-    # One of an earlier version may have such a name, and can be edited.
+    # An environment of an earlier version may have such a name, and can be edited.
     reserved = RESERVED_ENVIRONMENTS if environment._state.adding else ()
     yield from name_problems(environment.name, reserved=reserved)
     if not 1 <= len(environment.type) <= MAX_TYPE_LENGTH:

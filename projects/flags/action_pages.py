@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
+from flagadmin.core.change_checks import check_known
 from flagadmin.core.errors import ValidationError, check_problems
 from groups.console import Breadcrumbs
 from groups.permissions import Permission
@@ -22,10 +23,10 @@ from projects.flags.lists.strategy_lines import move_strategy
 from projects.flags.queries import read_dependency_documents
 from projects.flags.tags.actions import change_tags
 from projects.models import Environment, Flag, Segment
-from projects.projects.favorites import set_flag_favorite
-from projects.projects.policies import needs_request
+from projects.projects.actions import set_flag_favorite
+from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
-from projects.reverts.undo import UndoableAction
+from projects.reverts.offers import UndoableAction
 from projects.strategies.actions import order_problems, order_strategies
 from projects.strategies.sentences import summarize_strategy
 
@@ -76,23 +77,23 @@ class Tags(FlagAction):
 
 
 class AsksFirst(DraftingPage, FlagAction):
-    """An action that may change evaluations. In a production environment, a page first says for whom."""
+    """An action that may change evaluations. For a production environment, a page first shows the affected users."""
 
     http_method_names = ["get", "post"]
     template_name = "flags/ask.html"
     shown_by = "get"
-    fields: Sequence[str] = ()  # of the form; the page sends them again
+    fields: Sequence[str] = ()  # fields of the form that the page submits again
 
     def read_field(self, name: str) -> str:
         sent = self.request.POST if self.request.method == "POST" else self.request.GET
         return sent.get(name, "").strip()
 
     def find_flag(self) -> Flag:
-        """The flag. Raises NotFound, NoAccess for those who may not do this."""
+        """The flag. Raises NotFound, NoAccess for callers without the permission."""
         raise NotImplementedError
 
     def asks(self) -> bool:
-        """Whether this would change an evaluation in production, or where changes need a request.
+        """Whether this would change an evaluation in production, or in a place that needs a change request.
 
         Raises NotFound, NoAccess.
         """
@@ -106,7 +107,7 @@ class AsksFirst(DraftingPage, FlagAction):
         return super().post(request, *args, **kwargs)
 
     def may_ask(self) -> bool:
-        """Whether to ask first. Changes that cannot be saved are refused at once."""
+        """Whether asking first is possible. Changes that cannot be saved are refused at once."""
         try:
             return self.asks()
         except ValidationError:
@@ -149,7 +150,7 @@ class Parents(AsksFirst):
         return super().get(request, *args, **kwargs)
 
     def asks(self) -> bool:
-        """Asks only before a removal: the form that adds a parent says it already."""
+        """Asks only before a removal, because the form for adding a parent already shows the effect."""
         return self.removes and self.parent() in self.stored(self.find_flag()) and super().asks()
 
     @property
@@ -225,19 +226,21 @@ class Order(AsksFirst):
         return flag
 
     def order(self) -> dict[str, int]:
-        """The place of each strategy by its id. Empty if no order is given: they keep theirs."""
+        """The position of each strategy by its id. Empty if no order is given: positions stay."""
         order = move_strategy(
             list(filter(None, self.read_field("order").split(","))), self.read_field("move")
         )
         return {identifier: index for index, identifier in enumerate(order)}
 
     def act(self) -> str:
-        environment = self.read_field("environment")
-        order_strategies(*self.place, environment, [*self.order().items()], caller=self.caller)
+        environment, order = self.read_field("environment"), self.order()
+        places = [{"id": key, "sortOrder": place} for key, place in order.items()]
+        check_known(self.caller, "reorderStrategy", places, *self.place, environment)
+        order_strategies(*self.place, environment, [*order.items()], caller=self.caller)
         return f"Reordered the strategies in {environment}."
 
     def strategies(self, flag: Flag) -> list[StrategyDefinition]:
-        """As they would be stored, in their new order."""
+        """The strategies in stored form, in their new order."""
         order = self.order()
         stored = read_strategies(flag, self.read_field("environment"))
         check_problems(

@@ -15,6 +15,7 @@ from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
+from projects.flags.arrivals import check_arrivals
 from projects.flags.limits import check_room
 from projects.flags.links.actions import add_first_links
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
@@ -31,7 +32,7 @@ from projects.models import (
     TagType,
 )
 from projects.strategies.known_names import KnownNames
-from projects.tag_types.tag_rules import tag_problems
+from projects.tag_types.rules import tag_problems
 
 CHANGEABLE = frozenset({"type", "description", "stale", "impression_data", "owner_user_id", "owner_group_id"})
 
@@ -85,6 +86,7 @@ def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
 
     Raises NameExists.
     """
+    check_arrivals([new.name], project.pk, None)
     now = read_transaction_time()
     flag = Flag(
         name=new.name,
@@ -127,7 +129,7 @@ def new_name_problems(name: str, project: Project) -> Iterable[Problem]:
 
 
 def name_taken(name: str, caller: Caller) -> NameExists:
-    """The error for a name that is taken. It says where that flag is only if the caller may see it."""
+    """The error for a taken name. It names the flag's project only if the caller may see it."""
     flag = Flag.objects.filter(name=name).only("project_id", "archived_at").first()
     if flag is None or not caller.can_read(flag.project_id):
         return NameExists(f"A flag named {name} already exists. Names are unique across all projects.")
@@ -207,9 +209,9 @@ def _choose_stale_event(stale: bool) -> EventType:
 
 @transactional
 def set_stale(project_id: str, names: Iterable[str], stale: bool, *, caller: Caller) -> list[Flag]:
-    """Marks flags as stale or not stale, skipping unknown and archived flags. Raises NotFound, NoAccess."""
-    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
-    changed = [flag for flag in flags if not flag.is_archived and flag.stale != stale]
+    """Marks flags as stale or not stale. Raises NotFound, NoAccess, and InvalidOperation unless all are active."""
+    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE, archived=False)
+    changed = [flag for flag in flags if flag.stale != stale]
     Flag.objects.filter(pk__in=[flag.pk for flag in changed]).update(stale=stale)
     kind = _choose_stale_event(stale)
     record_all([Event(type=kind, project=project_id, feature=flag.name) for flag in changed], actor=caller)

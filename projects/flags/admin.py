@@ -122,7 +122,7 @@ class StrategyInline(StrategyActions, OfFlag):
     offered = (Segment,)
 
     def order(self, steps: Iterable[Step]) -> Iterable[Step]:
-        """What is on comes first: a flag that has lost its last enabled strategy is turned off."""
+        """Enabled strategies come first: a flag that loses its last enabled strategy is turned off."""
         return sorted(steps, key=lambda step: step[0] == self.remove or step[1].disabled)
 
 
@@ -195,7 +195,7 @@ class FlagLinkInline(OfFlag):
 
 
 class OneFlagAdmin(ActionModelAdmin):
-    """Base class of the pages that change a flag or something of it."""
+    """Base class of the pages that change a flag or a part of it."""
 
     def flag(self, obj: Any) -> Flag:
         return obj if isinstance(obj, Flag) else obj.flag
@@ -257,8 +257,7 @@ class FlagAdmin(OneFlagAdmin):
         actions.update_flag(obj.project_id, obj.name, changes, caller=caller)
 
     def remove(self, obj: Flag, form: Any, caller: Caller) -> None:
-        if not archiving.delete_flags(obj.project_id, [obj.name], caller=caller):
-            archiving.check_archived(obj)
+        archiving.delete_flags(obj.project_id, [obj.name], caller=caller)
 
     def deletion_checks(self, obj: Flag, caller: Caller) -> Any:
         yield partial(archiving.check_archived, obj)
@@ -267,7 +266,7 @@ class FlagAdmin(OneFlagAdmin):
 
 @admin.register(Strategy)
 class StrategyAdmin(StrategyActions, OneFlagAdmin):
-    """A list for finding strategies. Each flag's page shows its strategies too."""
+    """A list for finding strategies, which each flag's page also shows."""
 
     list_display = ("flag", "environment", "name", "title", "disabled", "sort_order")
     list_filter = ("name", "environment", "disabled")

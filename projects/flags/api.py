@@ -8,8 +8,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import validate_body
-from flagadmin.core.http.json_patch import PatchOperation, make_patch_example, patch_object
+from flagadmin.core.http.fields import PatchOperation, make_patch_example, patch_object, validate_body
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -88,7 +87,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
     def retrieve(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Get an active flag with its environments, strategies, variants, dependencies and links."""
         document = read_flag_document(self.flag, caller=self.caller)
-        # The details, for changes of these, and all that a revert may change.
+        # The details, for changes of these, and everything that a revert may change.
         whole = make_seen_version(document, [place["name"] for place in document["environments"]])
         self.version = f"{self.version}.{hash_document(whole)}"
         return Response(document)

@@ -1,4 +1,4 @@
-"""Creates a flag that is on from the beginning, in one environment."""
+"""Creates a flag that is on from the start, in one environment."""
 
 from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
@@ -11,7 +11,7 @@ from projects.strategies.actions import add_strategy
 
 @transactional
 def create_running_flag(
-    project_id: str, new: NewFlag, environment: str, rollout: float | None, *, caller: Caller
+    project_id: str, new: NewFlag, environment: str, rollout: int | None, *, caller: Caller
 ) -> Flag:
     """Creates a flag and turns it on for a percentage of users, or with the default strategy (None).
 
@@ -21,7 +21,7 @@ def create_running_flag(
     flag = create_flag(project_id, new, caller=caller)
     if environment:
         if rollout is not None:
-            strategy = {"name": FLEXIBLE_ROLLOUT, "parameters": {ROLLOUT.name: f"{rollout:g}"}}
+            strategy = {"name": FLEXIBLE_ROLLOUT, "parameters": {ROLLOUT.name: str(rollout)}}
             add_strategy(project_id, new.name, environment, strategy, caller=caller)
         enable_flag(project_id, new.name, environment, caller=caller)
     return flag

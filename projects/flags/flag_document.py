@@ -1,4 +1,4 @@
-"""The document of one flag with all its data, read in three statements, and one for its owner."""
+"""The document of one flag with all its data, read in three statements, and one more for its owner."""
 
 from collections import defaultdict
 from datetime import timedelta
@@ -10,7 +10,7 @@ from django.utils import timezone
 from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from groups.models import User
 from playground.engine.definitions import StrategyDefinition
@@ -25,7 +25,7 @@ from projects.flags.queries import (
 from projects.models import Flag, FlagLink, LifecycleStage
 from projects.strategies.fields import SELECTED, from_row
 
-# The environments of the flag's project, with what the flag has there.
+# The environments of the flag's project, with the flag's settings there.
 _ENVIRONMENTS = """
 SELECT p.environment_id, e.type, e.sort_order, coalesce(f.enabled, false), coalesce(f.variants, '[]'), s.seen_at,
        (SELECT ARRAY[coalesce(sum(yes), 0), coalesce(sum(no), 0)]::bigint[] FROM projects_usagehour u

@@ -15,26 +15,29 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
 from projects.flags.insights.evaluations import Evaluations, read_last_evaluations
+from projects.flags.lists.cells import Cell, read_flag_cells
 from projects.flags.lists.rows import Toggle, toggle_of
 from projects.flags.lists.strategy_lines import Palette, Share, StrategyLine, make_strategy_lines
 from projects.models import Environment, Flag, Segment
+from projects.states import has_enabled
 from projects.strategies.sentences import MAX_LISTED
 
 MAX_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
 FIRST_STRATEGIES = 3
-FEW_CONDITIONS = 3  # of each strategy, if there are more strategies than MAX_STRATEGIES
+FEW_CONDITIONS = 3  # of each strategy, if there are more than MAX_STRATEGIES
 MANY_STRATEGIES = 10  # an environment with more lists one condition of each
 MAX_OPEN = 6  # environments shown in full; the others are one line each
-MAX_VARIANTS = 20  # of each comparison; the others are one number
-MAX_SPLITS = 3  # environments whose variants are compared with what was measured
+MAX_VARIANTS = 20  # of each comparison; the others are summed up
+MAX_SPLITS = 3  # environments whose variants are compared with the measured ones
 
 
 @dataclass(frozen=True, slots=True)
 class FlagInEnvironment:
-    """A card. ``is_open``: its strategies and chart are shown. ``warning``: what its switch does not say."""
+    """A card. ``is_open``: its strategies and chart are shown. ``warning``: a state that its switch does not show."""
 
     name: str
     production: bool
+    cell: Cell
     switch: Toggle
     is_open: bool
     strategies: Sequence[StrategyLine]
@@ -73,9 +76,11 @@ class Split:
 def make_environment_cards(
     flag: Flag, document: Document, evaluations: Mapping[str, Evaluations], *, focus: str, caller: Caller
 ) -> Iterator[FlagInEnvironment]:
-    """The cards in the order of the project's environments; ``focus`` is shown whole."""
+    """The cards in the order of the project's environments; ``focus`` is shown in full."""
     segments = dict(Segment.objects.usable_in(flag.project_id).values_list("id", "name"))
     seen, palette = read_last_evaluations([flag.pk])[flag.pk], Palette()
+    [row] = read_flag_cells([flag])
+    cells = {cell.environment: cell for cell in row.cells}
     are_few = sum(len(state["strategies"]) for state in document["environments"]) <= MAX_STRATEGIES
     for index, place in enumerate(document["environments"]):
         name, strategies = place["name"], place["strategies"]
@@ -89,6 +94,7 @@ def make_environment_cards(
         yield FlagInEnvironment(
             name=name,
             production=place["type"] == Environment.PRODUCTION,
+            cell=cells[name],
             switch=toggle_of(flag, place, caller=caller),
             is_open=is_open,
             strategies=list(islice(lines, limit)) if is_open else [],
@@ -123,13 +129,13 @@ def _may(caller: Caller, flag: Flag, environment: str) -> Any:
 def _find_warning(state: Document) -> str:
     if state["enabled"] and not state["strategies"]:
         return "Enabled without a strategy: on for everyone."
-    if state["enabled"] and all(strategy["disabled"] for strategy in state["strategies"]):
+    if state["enabled"] and not has_enabled(state["strategies"]):
         return "All strategies are disabled: off for everyone."
     return ""
 
 
 def make_splits(document: Document, evaluations: Mapping[str, Evaluations]) -> list[Split]:
-    """The environments with variants, those with most evaluations first."""
+    """The environments with variants, those with the most evaluations first."""
     splits = [
         Split(place["name"], _read_weights(place), evaluations[place["name"]].variants)
         for place in document["environments"]
@@ -140,7 +146,7 @@ def make_splits(document: Document, evaluations: Mapping[str, Evaluations]) -> l
 
 
 def _limit_split(split: Split) -> Split:
-    """Limits a split to the variants that count most, and one line for the others."""
+    """Limits a split to the largest variants, and one line for the others."""
     names = sorted(
         split.weights.keys() | split.measured.keys(),
         key=lambda name: (-split.measured.get(name, 0), -split.weights.get(name, 0), name),
@@ -159,7 +165,7 @@ def _limit_split(split: Split) -> Split:
 
 
 def _read_weights(state: Document) -> dict[str, float]:
-    """The weights by name if all enabled strategies agree; empty if each has its own."""
+    """The weights by name if all enabled strategies agree; empty if they differ."""
     counted = [strategy for strategy in state["strategies"] if not strategy["disabled"]]
     lists = [strategy["variants"] or state["variants"] for strategy in counted] or [state["variants"]]
     weights = [{variant["name"]: variant["weight"] for variant in variants} for variants in lists]

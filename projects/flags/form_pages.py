@@ -26,9 +26,9 @@ from projects.flags.links.actions import access_link, update_link
 from projects.flags.owner_rules import make_owner_columns
 from projects.flags.queries import make_link_document, make_metadata_document
 from projects.history.queries import readable_events
-from projects.members.holders import find_holder, name_holder, suggest_holders_in
+from projects.members.queries import find_holder, name_holder, suggest_holders_in
 from projects.models import Environment, FlagType, Project, TagType
-from projects.reverts.undo import tell_done
+from projects.reverts.offers import tell_done
 
 
 class MetadataForm(forms.Form):
@@ -86,13 +86,12 @@ class NewFlagForm(MetadataForm):
         ),
     )
     environment = forms.ChoiceField(required=False, label="Turn on in")
-    rollout = forms.FloatField(
+    rollout = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=100,
         label="Percent of users",
         help_text="Empty: the default strategy of the environment.",
-        widget=forms.NumberInput(attrs={"step": "any"}),
     )
     tags = forms.CharField(required=False)
     stale = None  # type: ignore[assignment]
@@ -179,7 +178,7 @@ class NewFlagPage(InProjectPage, FormPage):
         )
         project, environment, rollout = self.project.pk, data.get("environment", ""), data.get("rollout")
         flag = create_running_flag(project, new, environment, rollout, caller=self.caller)
-        share = "" if rollout is None else f" for {rollout:g} % of users"
+        share = "" if rollout is None else f" for {rollout} % of users"
         state = f"on{share} in {environment}" if environment else "switched off in every environment"
         messages.success(self.request, f"Created flag {flag.name}, {state}.")
         return flag_url(flag.project_id, flag.name)

@@ -1,4 +1,4 @@
-"""The last changes of a flag, in all environments or in one, as its page shows them."""
+"""The last changes of a flag, in all environments or in one, for its page."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,28 +9,28 @@ from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from projects.console import flag_url
 from projects.history.changes import GroupedChange, change_page
 from projects.history.definitions_at import just_before
 from projects.history.descriptions import Part
+from projects.history.moments import TYPES
 from projects.history.queries import readable_events
-from projects.history.rewind import TYPES
 from projects.models import Flag
 from projects.reverts.offers import add_reverts
 from projects.reverts.parts import may_revert
 
 SHOWN = 6
 MAX_OWN = 200  # events read to find the flag's own in the changes of a page
-MAX_SEGMENTS = 8  # environments offered; a project with more is asked by the activity page
+MAX_SEGMENTS = 8  # environments offered; a project with more links to the activity page
 _LINKING = (" of ", " to ", " from ")
 
 
 class Version(NamedTuple):
-    """The flag as a change left it: pages that evaluate it, compare it with before and with now, and revert to it.
+    """The flag after a change: for pages that evaluate it, compare it, and revert to it.
 
-    ``revert`` is "" for who may not, and for the present version. ``event`` is the flag's last one in the change.
+    ``revert`` is "" without permission, and for the present version. ``event`` is the flag's last one in the change.
     """
 
     event: int
@@ -42,7 +42,7 @@ class Version(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlagHistory:
-    """``changes``: each with its sentence, which leaves out the flag, its version. ``number`` counts all events."""
+    """``changes``: each with its version and its sentence, which omits the flag. ``number`` counts all events."""
 
     changes: Sequence[tuple[GroupedChange, Sequence[Part], Version | None]]
     number: int
@@ -56,7 +56,7 @@ class FlagHistory:
 def read_flag_history(
     flag: Flag, environments: Sequence[str], chosen: str, *, before: int | None = None, caller: Caller
 ) -> FlagHistory:
-    """The changes in the ``chosen`` environment, or in all; ``before``: the ``next`` of the page before."""
+    """The changes in the ``chosen`` environment, or in all; ``before``: the ``next`` of the previous page."""
     everywhere = readable_events(caller).filter(project=flag.project_id, feature=flag.name)
     if chosen not in environments:
         chosen = ""
@@ -92,7 +92,7 @@ def _make_versions(
 ) -> dict[int, Version]:
     """The versions by the newest event of their change.
 
-    None for a change that evaluates to the same, such as that of a tag, and after which there is no flag.
+    None for a change that does not affect evaluation, such as a tag's, or after which the flag does not exist.
     """
     if flag.is_archived:
         return {}
@@ -113,13 +113,15 @@ def _make_versions(
 
 
 def _make_versions_url(flag: Flag, versions: Collection[Version]) -> str:
-    """The URL of what says whom the versions changed, "" without any."""
+    """The URL of the users affected by the versions; "" without any."""
     events = urlencode([("event", version.event) for version in versions])
     return f"{flag_url(flag.project_id, flag.name, 'flag-versions')}?{events}" if events else ""
 
 
 def _list_own_events(changes: Sequence[GroupedChange], events: AuditEvents) -> Iterator[list[AuditEvent]]:
-    """Yields for each change, newest first, the flag's events that may change results: it may be of many flags."""
+    """Yields the flag's events that may change results, for each change, newest first. A change may affect
+    many flags.
+    """
     requests = {change.event.request_id for change in changes if change.event.request_id}
     of_requests = events.filter(request_id__in=requests, type__in=TYPES)
     listed = list(
@@ -176,7 +178,7 @@ def _put_first(parts: list[Part], name: str) -> list[Part]:
 
 
 def drop_flag(sentence: Sequence[Part], name: str) -> Iterator[Part]:
-    """The sentence for a page that is about this flag: "changed strategy 1 of cart" → "changed strategy 1"."""
+    """The sentence for this flag's own page: "changed strategy 1 of cart" → "changed strategy 1"."""
     parts = _put_first(list(sentence), name)
     words = "this flag" if any(part.text in (", ", " and ") for part in parts) else "the flag"
     for index, part in enumerate(parts):

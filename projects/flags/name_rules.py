@@ -40,13 +40,13 @@ def find_name_problem(name: str) -> str | None:
 
 
 def _show(character: str) -> str:
-    """By its number if it cannot be seen alone: zero-width, a control character or an accent."""
+    """The character, or its number if it is invisible alone: zero-width, a control character or an accent."""
     can_be_seen = character.isprintable() and not combining(character)
     return character if can_be_seen else f"The character U+{ord(character):04X}"
 
 
 def find_pattern_problem(name: str, rules: NamingRules) -> str | None:
-    """The problem if a new flag's whole name does not match the pattern. Existing flags keep their names."""
+    """The problem if the whole name of a new flag does not match the project's pattern."""
     if not rules.naming_pattern:
         return None
     pattern = patterns.compile_pattern(rules.naming_pattern)

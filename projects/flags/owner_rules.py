@@ -24,7 +24,7 @@ def owner_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def find_remaining_owner(owner: Mapping[str, Any] | None) -> Columns:
-    """The columns of an owner of the past; without one if the person or the group no longer exists."""
+    """The columns of a former owner; empty if the person or the group no longer exists."""
     if owner is None:
         return make_owner_columns(None, None)
     columns = make_owner_columns(owner["kind"], owner["id"])

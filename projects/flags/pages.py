@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from flagadmin.core.http.ids import read_id
+from flagadmin.core.http.parameters import read_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage
 from groups.permissions import Permission
@@ -33,9 +33,9 @@ MONTH = "30d"  # ?period
 
 
 class FlagPage(ConsolePage):
-    """``?environment=NAME`` shows that one whole, ``?history=NAME`` its changes, ``?period=30d`` 30 days.
+    """``?environment=NAME`` shows that one in full, ``?history=NAME`` its changes, ``?period=30d`` 30 days.
 
-    ``?format=json`` is the flag as the API returns it, ``?format=csv`` its evaluations.
+    ``?format=json`` returns the flag as the API does, ``?format=csv`` its evaluations.
     """
 
     template_name = "flags/flag.html"
@@ -94,7 +94,10 @@ class FlagPage(ConsolePage):
             document=document,
             type_name=FlagType.objects.filter(pk=flag.type).values_list("name", flat=True).first()
             or flag.type,
-            places=list(make_environment_cards(flag, document, evaluations, focus=focus, caller=caller)),
+            places=sorted(
+                make_environment_cards(flag, document, evaluations, focus=focus, caller=caller),
+                key=lambda place: not place.production,
+            ),
             periods=self.periods(),
             period="30 days" if self.by_day else "24 hours",
             unit="day" if self.by_day else "hour",
@@ -135,6 +138,6 @@ class FlagPage(ConsolePage):
 
 
 def find_children(flag: Flag) -> Any:
-    """The active flags that depend on it, in whichever project."""
+    """The active flags that depend on it, in any project."""
     rows = Dependency.objects.filter(parent=flag, flag__archived_at=None)
     return rows.select_related("flag").order_by("flag__name")

@@ -10,9 +10,9 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.db.lookups import find_best_matches
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.environments.summaries import (
@@ -46,7 +46,7 @@ def make_metadata_answer(flag: Flag) -> Document:
 
 
 def make_owner_member(flag: Flag) -> Document:
-    """``owner`` of answers, which flags without one do not have: so they are those of the reference server."""
+    """``owner`` for answers. Flags without one omit it, to match the reference server's."""
     owner = flag.make_owner_document()
     return {} if owner is None else {"owner": owner}
 
@@ -201,7 +201,7 @@ def _read_favorites(ids: Sequence[int], caller: Caller) -> set[int]:
 
 
 def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
-    """Active flags come first among equals, then the caller's favorites and those changed most recently."""
+    """Sorts active flags first among equals, then the caller's favorites and the most recently changed ones."""
     favorites = FavoriteFlag.objects.filter(user=caller.user).values("flag")
     changed = AuditEvent.objects.exclude(feature=None).newest_first().values("feature")[:RECENT_CHANGES]
     flags = Flag.objects.readable_by(caller).select_related("project")

@@ -99,7 +99,7 @@ class FlagChanges(Body):
     owner = OwnerBody(required=False, allow_null=True, help_text="A person or a group; null for none.")
 
     def validate(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The owner as columns."""
+        """Converts the owner to columns."""
         if "owner" in data:
             owner = data.pop("owner")
             data |= make_owner_columns(owner and owner["kind"], owner and owner["id"])

@@ -1,5 +1,6 @@
 """/api/admin/events: audit events, newest first."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpResponse
@@ -8,12 +9,14 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Problem, ValidationError
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
 from projects.access import describe_unknown_project
+from projects.history.changes import users_changed
 from projects.history.lines import MEDIA_TYPE, answer_lines
 from projects.history.queries import (
     EventFilter,
@@ -47,14 +50,22 @@ def list_events(caller: Caller, data: Any, *, feature: str | None = None) -> dic
     page = events.newest_first()[offset : offset + query.validated_data["limit"]]
     return {
         "version": 1,
-        "events": [make_event_record(event) for event in hide_projects(page, caller)],
+        "events": _make_records(hide_projects(page, caller)),
         "totalEvents": total,
         "total": total,
     }
 
 
+def _make_records(events: Sequence[AuditEvent]) -> list[dict[str, Any]]:
+    counted = users_changed(events)
+    return [
+        make_event_record(event) | ({"whoChanges": counted[event.pk]} if event.pk in counted else {})
+        for event in events
+    ]
+
+
 def check_projects(caller: Caller, criteria: EventFilter) -> None:
-    """Callers who can read every project may also ask for a deleted one. Raises ValidationError."""
+    """Raises ValidationError for unreadable projects. Callers who can read every project may name deleted ones."""
     unreadable = [project for project in criteria.projects if not caller.can_read(project)]
     if unreadable:
         raise ValidationError.of(

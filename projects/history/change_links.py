@@ -1,4 +1,4 @@
-"""The users that a change affected, as its page shows them: links, and the results that load when seen."""
+"""The users affected by a change, for its page: links, and results that load when visible."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,18 +8,18 @@ from django.db.models import Max, Min
 from django.urls import reverse
 
 from flagadmin.core.audit.models import AuditEvents
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from projects.console import flag_url
 from projects.history.changes import Row
 from projects.history.definitions_at import just_before
-from projects.history.rewind import TYPES
+from projects.history.moments import TYPES
 from projects.models import Environment, Flag, ProjectEnvironment
 
 
 def with_versions(rows: Iterable[Row], change: AuditEvents) -> list[Row]:
-    """Rows of one change. The last one of each flag gets the URL of what says whom its version changed. Two queries.
+    """Rows of one change. The last one of each flag gets the URL of the users affected by its version. Two queries.
 
-    Flags that have been archived, deleted or moved since have none.
+    Flags that were archived, deleted or moved since have none.
     """
     rows = list(rows)
     events = [row.event for row in rows]
@@ -35,7 +35,7 @@ def with_versions(rows: Iterable[Row], change: AuditEvents) -> list[Row]:
 
 
 def _find_last_events(change: AuditEvents, names: set[str]) -> set[int]:
-    """The last event of each of these flags that are still where they were."""
+    """The last event of each of these flags that has not moved since."""
     if not names:
         return set()
     of_flags = change.filter(type__in=TYPES, feature__in=names).order_by()
@@ -48,9 +48,9 @@ def _find_last_events(change: AuditEvents, names: set[str]) -> set[int]:
 
 
 def make_comparison_url(change: AuditEvents) -> str:
-    """Links to the page that compares the flags before a change with those after it. "" unless all are in one project.
+    """The page that compares the flags before and after a change; "" unless all are in one project.
 
-    Five queries at most.
+    At most five queries.
     """
     of_flags = change.filter(type__in=TYPES).exclude(feature=None).order_by()
     projects, flags = (
@@ -73,7 +73,7 @@ def make_comparison_url(change: AuditEvents) -> str:
 
 
 def _choose_environment(events: AuditEvents, project: str) -> str:
-    """Chooses the first of the environments that the change names, or of the project's; production before others."""
+    """The first of the change's environments, or of the project's; production first."""
     named = set(events.exclude(environment=None).values_list("environment", flat=True).distinct())
     used = set(ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True))
     return next((name for name in Environment.objects.names() if name in (named & used or used)), "")

@@ -1,9 +1,10 @@
-"""Groups audit events into changes: what one person did with one request, an import for example."""
+"""Groups audit events into changes: everything that one actor did in one request, such as an import."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django.db.models import Q
@@ -12,24 +13,26 @@ from django.db.models.functions import TruncHour
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.document import Document
 from groups.access import Caller
 from groups.models import User
 from projects.history.descriptions import Part, describe
 from projects.history.field_changes import FieldChange, Names, changes_of
 from projects.history.names import find_names_in
 from projects.history.queries import hide_projects, readable_events
-from projects.projects.comment_links import read_comments
+from projects.models import UsersChanged
+from projects.projects.links import read_comments
 
 MAX_EVENTS = 20
-"""The events of one change that a page shows."""
+"""Events of one change shown on a page."""
 MAX_COUNTED = 10_000
 MAX_NAMED = 3
-"""The flags that the sentence of a change names."""
+"""Flags named in the sentence of a change."""
 _SUMMARIES = (E.FEATURES_IMPORTED, E.IMPORT_UNDONE, E.FEATURES_PROMOTED, E.PROMOTION_UNDONE)
-"""Events recorded last, about all others of their change."""
+"""Events that are recorded last and summarize all others of their change."""
 _COUNTS = (("create", "new", "on"), ("change", "changed", "info"), ("same", "the same", ""))
 
-# Events of one change have the same request id, actor and hour: clients may send the same id again later.
+# Events of one change share the request id, actor and hour: clients may reuse an id later.
 _EVENTS = """
 SELECT head.id, events.number, events.ids FROM audit_auditevent head CROSS JOIN LATERAL (
        SELECT count(*) AS number, (array_agg(id ORDER BY created_at DESC, id DESC))[:%s] AS ids FROM (
@@ -45,7 +48,7 @@ SELECT head.id, events.number, events.ids FROM audit_auditevent head CROSS JOIN 
 class Row:
     """One event of a change, with its sentence and changed fields. ``name`` is the flag or subject.
 
-    ``whom_url``: of what says whom the change changed with this flag, "" where nothing does.
+    ``whom_url``: the page with the users affected by the change of this flag, "" without one.
     """
 
     event: AuditEvent
@@ -67,10 +70,11 @@ class Actor:
 class GroupedChange:
     """An entry of the activity.
 
-    ``event`` is its newest event; the ``sentence`` follows the actor's name. ``rows`` are its last
-    MAX_EVENTS events in the order in which they happened; ``number`` counts all, up to MAX_COUNTED. An
-    import's own event is not among them. ``pills`` are its counts: (text, class of the pill). ``comment`` is
-    why it was made, empty if nobody said. ``revert_url``: of the page that reverts it, "" where none is offered.
+    ``event`` is its newest event; the ``sentence`` follows the actor's name. ``rows`` are its last MAX_EVENTS events
+    in chronological order; ``number`` counts all, up to MAX_COUNTED. An import's own event is not among them.
+    ``pills`` are its counts: (text, class of the pill). ``comment`` explains the change, "" without one.
+    ``revert_url``: the page that reverts it, "" if none is offered. ``users``: sentences about the generated users
+    whose result it changed, as far as they have been counted.
     """
 
     event: AuditEvent
@@ -81,6 +85,7 @@ class GroupedChange:
     pills: Sequence[tuple[str, str]]
     comment: Sequence[Part]
     revert_url: str = ""
+    users: Sequence[str] = ()
 
     @property
     def more(self) -> int:
@@ -88,12 +93,12 @@ class GroupedChange:
 
     @property
     def fields(self) -> Sequence[FieldChange]:
-        """The fields that changed, if it is a single event; those of several are in their rows."""
+        """The changed fields of a single event; the rows have those of several."""
         return self.rows[0].fields if len(self.rows) == 1 else ()
 
     @property
     def project(self) -> str | None:
-        """The project, if it is the same one for all."""
+        """The project, if all events have the same."""
         projects = {row.event.project for row in self.rows} or {self.event.project}
         return next(iter(projects)) if len(projects) == 1 else None
 
@@ -116,10 +121,10 @@ class ChangePage:
 def change_page(
     events: AuditEvents, *, caller: Caller, before: int | None = None, size: int = 50
 ) -> ChangePage:
-    """The changes that have one of these events, newest first, whole: filters select changes, not their rows.
+    """The changes with one of these events, newest first, in full: filters select changes, not rows.
 
     ``events`` come from ``readable_events`` and may be filtered. ``before`` is the id of the last page's
-    ``next``. About seven queries.
+    ``next``. About eight queries.
     """
     heads = _find_heads(events, before, size + 1)
     groups = _group_events(heads[:size], caller)
@@ -128,11 +133,49 @@ def change_page(
     hide_projects(events_by_id.values(), caller)
     names, actors = find_names_in(events_by_id.values()), _find_actors(events_by_id.values())
     comments = read_comments(events_by_id[members[0]] for _, members in groups)
+    counted = users_changed(events_by_id.values())
     changes = [
-        _change([events_by_id[pk] for pk in members], number, names, actors, comments.get(members[0], ()))
+        replace(
+            _change(
+                [events_by_id[pk] for pk in members], number, names, actors, comments.get(members[0], ())
+            ),
+            users=_describe_users([events_by_id[pk] for pk in members], counted),
+        )
         for number, members in groups
     ]
     return ChangePage(changes, heads[size - 1] if len(heads) > size else None)
+
+
+def users_changed(events: Iterable[AuditEvent]) -> dict[int, list[Document]]:
+    """Counts the generated users whose result the change of each event changed, by the event's id. One query.
+
+    For each environment: ``environment``, ``users`` (all that were generated), ``changed`` (None if conditions have too
+    many values), ``changes`` (numbers by kind: ``offToOn``, ``onToOff``, ``variant``, ...) and ``unmeasured``
+    (sentences). A change is all that one transaction changed of the flag; events of changes that have not been
+    counted yet are missing.
+    """
+    listed = [event for event in events if event.feature]
+    if not listed:
+        return {}
+    rows = UsersChanged.objects.filter(
+        feature__in={event.feature for event in listed}, at__in={event.created_at for event in listed}
+    )
+    places = {(row.feature, row.at): row.places for row in rows.order_by("began")}
+    return {event.pk: places[key] for event in listed if (key := (event.feature, event.created_at)) in places}
+
+
+def _describe_users(events: Iterable[AuditEvent], counted: Mapping[int, list[Document]]) -> list[str]:
+    """``production: 2,968 of 10,000 users``; for several flags the most of one."""
+    known = [event for event in events if event.pk in counted]
+    most: dict[str, Document] = {}
+    for place in chain.from_iterable(counted[event.pk] for event in known):
+        if (place["changed"] or 0) > most.get(place["environment"], {"changed": 0})["changed"]:
+            most[place["environment"]] = place
+    prefix = "up to " if len({event.feature for event in known}) > 1 else ""
+    return [
+        f"{name}: {prefix}{place['changed']:,} of {place['users']:,} users"
+        for name, place in sorted(most.items())
+    ]
 
 
 def change_of(event: AuditEvent, *, caller: Caller) -> AuditEvents:
@@ -155,7 +198,7 @@ def _make_row(event: AuditEvent, names: Names) -> Row:
 
 
 def _link_subject(event: AuditEvent) -> str:
-    """A change request by what it is, not by its bare number."""
+    """A change request by its kind, not by its bare number."""
     name = event.subject or ""
     return f"Request {name}" if _is_of_request(event) else name
 
@@ -172,9 +215,9 @@ Key = tuple[str, str, datetime]
 
 
 def _find_heads(events: AuditEvents, before: int | None, limit: int) -> list[int]:
-    """The newest event of each change, newest first. Reads as many events as it takes.
+    """The newest event of each change, newest first. Reads as many events as necessary.
 
-    A change that fills most of what was read, such as an import, is left out of the next read.
+    A change that fills most of the events read, such as an import, is excluded from the next read.
     """
     heads: dict[object, int] = {}
     shown_keys: set[object] = set()
@@ -210,7 +253,7 @@ def _match_same_change(request: str, actor: str, hour: datetime) -> Q:
 def _list_keys_shown_before(
     events: AuditEvents, before: int, keys: Sequence[tuple[int, object]]
 ) -> set[object]:
-    """Finds which of these changes began on an earlier page."""
+    """The changes, among these, that began on an earlier page."""
     requests = {key[0] for _, key in keys if isinstance(key, tuple)}
     newer = events.not_older_than(before).filter(~Q(request_id=""), request_id__in=requests).order_by()
     hours = newer.annotate(hour=TruncHour("created_at", tzinfo=UTC))
@@ -230,7 +273,7 @@ def _group_events(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[
     values = [MAX_EVENTS, *parameters, MAX_COUNTED, list(heads)]
     rows = fetch_rows(_EVENTS.format(readable=readable), values)
     changes = {pk: (number, ids) for pk, number, ids in rows}
-    # An event that was recorded without a request is a change of its own.
+    # An event recorded without a request is a change by itself.
     return [(changes[pk][0] or 1, changes[pk][1] or [pk]) for pk in heads]
 
 
@@ -275,7 +318,7 @@ def _list_pills(event: AuditEvent) -> list[tuple[str, str]]:
 
 
 def _make_sentence(rows: Sequence[Row], number: int) -> list[Part]:
-    """One sentence for several events: by name, joined by "and", or with the number of the others."""
+    """One sentence for several events: with names, joined by "and", or with the number of the others."""
     if len(rows) == 1:
         return list(rows[0].sentence)
     if together := _join_flags(rows, number):
@@ -306,7 +349,7 @@ def _join_flags(rows: Sequence[Row], number: int) -> list[Part] | None:
 
 
 def _split_text_around_name(row: Row) -> tuple[str, str] | None:
-    """The text before and after the flag's name, None if the sentence names no flag."""
+    """The text before and after the flag's name; None if the sentence names no flag."""
     if not row.event.feature:
         return None
     texts = [part.text for part in row.sentence]

@@ -1,7 +1,7 @@
 """Describes audit events for people: a sentence in parts, with links.
 
-``flagadmin.core.audit.sentences`` has one for every event type, as the API returns it; here are names and values.
-``field_changes`` has the fields that changed.
+``flagadmin.core.audit.sentences`` has one for every event type, as the API returns it; this module adds names and
+values. ``field_changes`` lists the changed fields.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Describes as text, field by field, what changes in a flag or strategy."""
+"""Describes changes in a flag or strategy as text, field by field."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,15 +14,18 @@ from playground.engine.definitions import (
     VariantDefinition,
 )
 from playground.engine.sentences import SHOWN_VALUES
+from projects.states import match
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.sentences import describe_constraint, summarize_strategy
 
 MAX_LISTED = 10
+STRATEGY_VARIANTS = "strategy variants"
+"""The part of a change of a strategy's variants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``part`` was ``before`` and becomes ``after``; None where there was or will be nothing."""
+    """``part`` changes from ``before`` to ``after``; None where there is no value."""
 
     part: str
     before: str | None
@@ -163,13 +166,17 @@ def _list_strategy_changes(
                 list_some([str(s["sortOrder"]) for s in after], MAX_LISTED),
             )
         return
-    removed, added = _find_unmatched(before, after), _find_unmatched(after, before)
-    for old, now in zip_longest(removed, added):
-        if old is None or now is None or old["name"] != now["name"]:
-            yield from _list_replaced(old, now, segments)
+    removed = {str(n): strategy | {"id": str(n)} for n, strategy in enumerate(before)}
+    added, is_moved = [], True
+    for new in match([*removed.values()], [strategy | {"id": ""} for strategy in after]):
+        if (old := removed.pop(new.get("id", ""), None)) is None:
+            added.append(new)
         else:
-            yield from compare_strategies(old, now, segments)
-    if not removed and not added:
+            is_moved = is_moved and drop_sort_order(old) == drop_sort_order(new)
+            yield from compare_strategies(old, new, segments)
+    for gone, come in zip_longest(removed.values(), added):
+        yield from _list_replaced(gone, come, segments)
+    if is_moved and not removed and not added:
         yield Change(
             "order of strategies",
             "; ".join(_describe_strategy(s, segments) for s in before),
@@ -180,7 +187,7 @@ def _list_strategy_changes(
 def _list_replaced(
     old: StrategyDefinition | None, now: StrategyDefinition | None, segments: Mapping[int, str]
 ) -> Iterator[Change]:
-    """A strategy that goes, one that comes, or both: of types that may read the same, such as "On for everyone"."""
+    """A removed strategy, an added one, or both: different types may read the same, such as "On for everyone"."""
     before, after = (strategy and _describe_strategy(strategy, segments) for strategy in (old, now))
     if old is not None and now is not None and before == after:
         yield Change("strategy type", old["name"], now["name"])
@@ -189,21 +196,6 @@ def _list_replaced(
         yield Change("strategy", before, None)
     if after is not None:
         yield Change("strategy", None, after)
-
-
-def _find_unmatched(
-    strategies: list[StrategyDefinition], others: list[StrategyDefinition]
-) -> list[StrategyDefinition]:
-    """The strategies that have no equal among the others."""
-    left = [drop_sort_order(other) for other in others]
-    unmatched = []
-    for strategy in strategies:
-        content = drop_sort_order(strategy)
-        if content in left:
-            left.remove(content)
-        else:
-            unmatched.append(strategy)
-    return unmatched
 
 
 def compare_strategies(
@@ -227,7 +219,7 @@ def compare_strategies(
     )
     if before["variants"] != after["variants"]:
         yield Change(
-            "strategy variants", format_variants(before["variants"]), format_variants(after["variants"])
+            STRATEGY_VARIANTS, format_variants(before["variants"]), format_variants(after["variants"])
         )
 
 
@@ -240,7 +232,7 @@ def _describe_parameter(key: str, value: Any) -> str | None:
 def _list_constraint_changes(
     before: list[ConstraintDefinition], after: list[ConstraintDefinition]
 ) -> Iterator[Change]:
-    """Changed constraints. One removed and one added on the same context field count as one change."""
+    """Changed constraints. A removal and an addition on the same context field count as one change."""
     removed = [constraint for constraint in before if constraint not in after]
     added = [constraint for constraint in after if constraint not in before]
     for old in removed:

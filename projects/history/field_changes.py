@@ -24,7 +24,7 @@ MAX_FIELDS, MAX_LETTERS = 12, 250
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field with its values before and after as text; None where there was or is nothing."""
+    """A field with its values before and after as text; None where there is no value."""
 
     field: str
     before: str | None
@@ -33,7 +33,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that events refer to by id: the places of strategies that still exist, and segments."""
+    """Names for the ids in events: the positions of existing strategies, and segments."""
 
     strategies: Mapping[str, int]
     segments: Mapping[int, str]
@@ -47,10 +47,10 @@ _LABELS = {"stale": "Stale", "impressionData": "Impression data", "featureLimit"
 
 
 def changes_of(event: AuditEvent, names: Names = NO_NAMES) -> list[FieldChange]:
-    """The fields that changed, shortened to what a page can show."""
+    """The changed fields, shortened for a page."""
     try:
         changes = list(_CHANGES.get(event.type, _compare_documents)(event, names))
-    except (KeyError, TypeError, AttributeError):  # an earlier version recorded it, with other members
+    except (KeyError, TypeError, AttributeError):  # recorded by an earlier version with other members
         changes = list(_compare_documents(event, names))
     return _shorten_changes(changes)
 
@@ -98,7 +98,7 @@ def _format_weight(variant: VariantDefinition | None, other: VariantDefinition |
     return f"{variant.get('weight', 0) / 10:g} %"
 
 
-# Members of which a difference of strategies is made. An event of another origin may have only the changed ones.
+# Members for comparing strategies. An event of another origin may have only the changed ones.
 _WHOLE = ("title", "disabled", "parameters", "constraints", "variants", "segments")
 
 
@@ -115,7 +115,7 @@ def _describe_strategy(event: AuditEvent, names: Names) -> Iterator[FieldChange]
 
 
 def list_strategy_changes(before: StrategyDefinition, after: StrategyDefinition) -> list[FieldChange]:
-    """The differences of two strategies, shortened to what a page can show."""
+    """The differences of two strategies, shortened for a page."""
     ids = {*before["segments"], *after["segments"]}
     segments = Segment.objects.names(ids)
     if before["name"] == after["name"]:
@@ -127,7 +127,7 @@ def list_strategy_changes(before: StrategyDefinition, after: StrategyDefinition)
 
 
 def list_part_changes(part: FlagPart, segments: Mapping[int, str]) -> list[FieldChange]:
-    """The differences of a part of two versions of a flag, shortened to what a page can show."""
+    """The differences of a part of two versions of a flag, shortened for a page."""
     return _shorten_changes(map(_make_field_change, part.changes(segments)))
 
 
@@ -217,5 +217,5 @@ def _shorten(text: str | None) -> str | None:
     return f"{text[:MAX_LETTERS]}… ({len(text) - MAX_LETTERS:,} more characters)"
 
 
-def document_of(value: Any) -> Document:
+def document_of(value: Any) -> Any:
     return value if isinstance(value, dict) else {}

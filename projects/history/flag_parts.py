@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flagadmin.core.document import Document
 from projects.history.diff import Change, diff
+from projects.states import DETAIL_MEMBERS, NOTHING, FlagState, by_environment
 
 DETAILS, DEPENDENCIES, ENVIRONMENT = "details", "dependencies", "environment"
-DETAIL_MEMBERS = ("description", "type", "owner", "stale", "impressionData")
-NOTHING: Document = {"enabled": False, "variants": [], "strategies": []}
-"""A flag's settings in an environment in which nothing has been set."""
 _EMPTY: Document = {
     **dict.fromkeys(DETAIL_MEMBERS),
     "archived": None,
@@ -20,7 +18,7 @@ _EMPTY: Document = {
 
 
 class FlagPart(NamedTuple):
-    """A part that differs. ``environment`` is "" for what is the same in all environments.
+    """A differing part. ``environment`` is "" for parts shared by all environments.
 
     ``before`` and ``after`` have the part's members: those of ``details``; ``dependencies``; or ``enabled variants
     strategies``.
@@ -28,8 +26,8 @@ class FlagPart(NamedTuple):
 
     kind: str
     environment: str
-    before: Document
-    after: Document
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
 
     @property
     def key(self) -> str:
@@ -45,31 +43,28 @@ class FlagPart(NamedTuple):
         return {segment for strategy in strategies for segment in strategy["segments"]}
 
 
-def find_differing_parts(before: Document, after: Document) -> Iterator[FlagPart]:
-    """Environments by name, then dependencies and details. Ids of strategies alone make no difference."""
-    old, new = in_environments(before), in_environments(after)
+def find_differing_parts(before: FlagState, after: FlagState) -> Iterator[FlagPart]:
+    """Environments by name, then dependencies and details. Ignores ids of strategies."""
+    old, new = by_environment(before), by_environment(after)
     for name in sorted({*old, *new}):
         yield from _make_part(ENVIRONMENT, name, old.get(name, NOTHING), new.get(name, NOTHING))
     yield from _make_part(
         DEPENDENCIES, "", *({"dependencies": side["dependencies"]} for side in (before, after))
     )
     yield from _make_part(
-        DETAILS, "", *({key: side[key] for key in DETAIL_MEMBERS} for side in (before, after))
+        DETAILS, "", *({key: side.get(key) for key in DETAIL_MEMBERS} for side in (before, after))
     )
 
 
-def in_environments(version: Document) -> dict[str, Document]:
-    """``enabled variants strategies`` by environment."""
-    return {place["name"]: {key: place[key] for key in NOTHING} for place in version["environments"]}
-
-
-def _make_part(kind: str, environment: str, before: Document, after: Document) -> Iterator[FlagPart]:
+def _make_part(
+    kind: str, environment: str, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[FlagPart]:
     if _as_for_diff(before) != _as_for_diff(after):
         yield FlagPart(kind, environment, before, after)
 
 
-def _as_for_diff(part: Document) -> Document:
-    """As ``diff`` takes it."""
+def _as_for_diff(part: Mapping[str, Any]) -> Document:
+    """The form for ``diff``."""
     document = dict(part)
     if "dependencies" in document:
         document["parents"] = document.pop("dependencies")

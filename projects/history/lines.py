@@ -1,4 +1,4 @@
-"""Audit events as NDJSON: one JSON document a line, the oldest first, read on from a cursor."""
+"""Audit events as NDJSON: one JSON document per line, the oldest first, continued from a cursor."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ def write_lines(events: Iterable[AuditEvent]) -> bytes:
 
 
 def answer_lines(caller: Caller, data: Mapping[str, Any]) -> HttpResponse:
-    """Events after the one that ``cursor`` names, as far as no earlier one can still appear. Raises ValidationError."""
+    """Events after the one in ``cursor``, up to the last before which no other can appear. Raises ValidationError."""
     query = EventLinesQuery(data=data)
     query.is_valid(raise_exception=True)
     if query.validated_data["offset"]:

@@ -1,4 +1,4 @@
-"""Looks up what audit events refer to by id."""
+"""Looks up names for the ids in audit events."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -10,7 +10,7 @@ from projects.models import Segment, Strategy
 
 
 def find_names_in(events: Iterable[AuditEvent]) -> Names:
-    """The places of the strategies and the names of the segments that these events refer to. Two queries."""
+    """The positions of the strategies and the names of the segments in these events. Two queries."""
     strategies: set[tuple[str, str]] = set()
     segments: set[int] = set()
     for event in events:
@@ -31,7 +31,7 @@ def find_names_in(events: Iterable[AuditEvent]) -> Names:
 
 
 def _number_strategies(places: set[tuple[str, str]]) -> dict[str, int]:
-    """The place of each strategy among those of its flag in its environment, from 1."""
+    """The position of each strategy among those of its flag in its environment, from 1."""
     if not places:
         return {}
     rows = Strategy.objects.filter(

@@ -1,4 +1,4 @@
-"""Filters audit events, and restricts them to those that a caller may see."""
+"""Filters audit events, and limits them to those that a caller may see."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class EventFilter:
     """Criteria for events. Empty ones do not filter.
 
     ``since`` is inclusive, ``until`` exclusive. ``text`` matches part of a name or of the comment, ignoring
-    case, and ``person`` part of the actor's user name, or of their name as pages show it.
+    case, and ``person`` part of the actor's user name, or of their name on pages.
     """
 
     types: Sequence[str] = ()
@@ -41,18 +41,27 @@ class EventFilter:
 def readable_events(caller: Caller) -> AuditEvents:
     """Events of the projects that the caller may read.
 
-    Events without a project are only for callers who can read all projects.
+    Events without a project, and those of a deleted project whose id was reused, are only for callers who can read all
+    projects.
     """
     allowed = caller.readable_projects
     if allowed is not None:
-        return AuditEvent.objects.filter(project__in=allowed)
+        return in_present_projects(AuditEvent.objects.filter(project__in=allowed))
     if caller.can(Permission.READ_LOGS):
         return AuditEvent.objects.all()
     return AuditEvent.objects.exclude(type__in=ACCESS_TYPES, project=None)
 
 
+def in_present_projects(events: AuditEvents) -> AuditEvents:
+    """The events of projects that exist, without those of earlier ones with the same id."""
+    deleted = AuditEvent.objects.filter(
+        type=EventType.PROJECT_DELETED, project=OuterRef("project"), pk__gte=OuterRef("pk")
+    )
+    return events.exclude(Exists(deleted))
+
+
 def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEvent]:
-    """The events, without the two projects of a move if the caller may not read one: it is told as a move to here."""
+    """The events. For a move from an unreadable project, removes the projects: it reads as a move to here."""
     listed = list(events)
     if caller.readable_projects is not None:
         for event in listed:
@@ -61,7 +70,7 @@ def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEve
 
 
 def leave_out_projects(event: AuditEvent, can_read: Callable[[str], bool]) -> tuple[Any, Any]:
-    """Returns what the event has before and after, without the projects that it names if one of them is unreadable."""
+    """The event's states before and after, without their projects if one of them is unreadable."""
     sides = event.before, event.after
     documents = [side for side in sides if isinstance(side, dict)]
     projects = {side["project"] for side in documents if isinstance(side.get("project"), str)}
@@ -111,7 +120,7 @@ def _match_mentions(text: str) -> Q:
 
 
 def archived_by(names: Collection[str]) -> dict[str, str]:
-    """Returns who archived these flags last, by the flag's name. Two queries."""
+    """The user who archived each of these flags last, by the flag's name. Two queries."""
     events = AuditEvent.objects.filter(feature__in=list(names), type=EventType.FEATURE_ARCHIVED)
     last = events.order_by("feature", "-id").distinct("feature")
     rows = list(last.values_list("feature", "actor_id", "actor_name"))

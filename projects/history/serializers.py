@@ -11,8 +11,8 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import check_problems
 from flagadmin.core.http.fields import Body
-from flagadmin.core.http.ids import is_id
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.filters import find_unknown_parameters
 from projects.history.queries import EventFilter
 
@@ -20,6 +20,22 @@ MAX_EVENTS = 1000
 OPERATORS = "`IS:one`, `IS_ANY_OF:one,two`, or just the value."
 DATES = "`IS:2026-11-21` or, to the second, `IS:2026-11-21T14:30:00Z`."
 ONE_DAY, LAST_DAY = timedelta(days=1), date.max
+
+
+class UsersChangedRecord(serializers.Serializer):
+    environment = serializers.CharField()
+    users = serializers.IntegerField(help_text="The number of generated users.")
+    changed = serializers.IntegerField(
+        allow_null=True,
+        help_text="Those who get another result. Null if conditions have too many values to count.",
+    )
+    changes = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Their number by kind: `offToOn`, `onToOff`, `variant`, `payload`, `share` or `unknown`.",
+    )
+    unmeasured = serializers.ListField(
+        child=serializers.CharField(), help_text="Why generated users cannot measure some conditions."
+    )
 
 
 class EventRecord(serializers.Serializer):
@@ -39,6 +55,12 @@ class EventRecord(serializers.Serializer):
     summary = serializers.CharField(help_text="The event as a sentence.")
     requestId = serializers.CharField(help_text="The X-Request-Id of the request that made the change.")
     comment = serializers.CharField(help_text="Why: the comment on the change. Empty if there is none.")
+    whoChanges = UsersChangedRecord(
+        many=True,
+        required=False,
+        help_text="The generated users whose result the event's transaction changed, in each environment. They are "
+        "counted within minutes, and for older changes when someone looks at the flag's history. Missing until then.",
+    )
 
 
 class EventList(serializers.Serializer):
@@ -108,7 +130,7 @@ class Day(serializers.Field):
 
 
 class EventQuery(serializers.Serializer):
-    """The parameters of lists of events. Others are refused: the list would have events that were not asked for."""
+    """The parameters of lists of events. Refuses others, because ignoring them would return unwanted events."""
 
     type = IsAnyOf(help_text=f"{OPERATORS} A type that does not exist matches nothing: clients ask for many.")
     project = IsAnyOf()

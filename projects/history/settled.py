@@ -3,4 +3,4 @@
 from flagadmin.core.hook import Hook
 
 read_settled_id: Hook[[], int] = Hook(lambda: 0)
-"""No event with this id or a lower one can appear any more. 0 if nobody knows."""
+"""The id up to which no further event can appear. 0 if unknown."""

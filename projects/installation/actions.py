@@ -10,12 +10,14 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, transactional
 from flagadmin.core.errors import Conflict, check_problems
 from flagadmin.core.installation import state
-from flagadmin.core.installation.maintenance import await_changes, check_writable
 from flagadmin.core.installation.models import ROW, Installation
+from flagadmin.core.installation.state import await_changes, check_writable
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.installation.rules import problems_of_origins
 
+ORIGINS = "the frontend API's origins"
+"""The subject of their events."""
 MAY_SET_MAINTENANCE = (Permission.ADMIN, Permission.UPDATE_MAINTENANCE_MODE)
 MAY_SET_ORIGINS = (Permission.ADMIN, Permission.UPDATE_CORS)
 
@@ -37,14 +39,14 @@ def set_maintenance(is_on: bool, *, caller: Caller) -> None:
 
 
 def set_frontend_origins(origins: Sequence[str], *, caller: Caller) -> None:
-    """Sets the origins that may call the frontend API and OFREP, in place of FLAGADMIN_FRONTEND_ORIGINS.
+    """Sets the origins that may call the frontend API and OFREP, replacing FLAGADMIN_FRONTEND_ORIGINS.
 
     They take effect within two seconds in all processes. Raises NoAccess, ValidationError, MaintenanceMode.
     """
     caller.check_any(MAY_SET_ORIGINS)
     listed = [origin.strip().rstrip("/").lower() for origin in origins]
     check_problems(problems_of_origins(listed))
-    _store({"frontend_origins": list(dict.fromkeys(listed))}, "the frontend API's origins", caller)
+    _store({"frontend_origins": list(dict.fromkeys(listed))}, ORIGINS, caller)
 
 
 def _store(values: dict[str, Any], subject: str, caller: Caller) -> None:

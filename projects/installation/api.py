@@ -1,11 +1,17 @@
 """/api/admin/maintenance, /ui-config and /instance-admin/statistics."""
 
+from typing import Any
+
+from django.conf import settings
 from django.http import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin import __version__
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.installation.state import forget, is_in_maintenance, read_frontend_origins
 from flagadmin.core.lists.pages import make_csv_response
@@ -14,16 +20,166 @@ from groups.login.links import make_absolute_url
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.installation import actions
-from projects.installation.serializers import (
-    Maintenance,
-    MaintenanceBody,
-    Origins,
-    OriginsBody,
-    Statistics,
-    UiConfig,
-    make_ui_config,
-)
+from projects.installation.rules import MAX_ORIGINS
 from projects.installation.statistics import flatten_statistics, read_statistics
+from projects.limits import Limits
+
+
+class Banners(serializers.Serializer):
+    banners = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
+
+
+class License(serializers.Serializer):
+    isValid = serializers.BooleanField(help_text="Always true.")
+    message = serializers.CharField(allow_blank=True)
+
+
+class Maintenance(serializers.Serializer):
+    enabled = serializers.BooleanField()
+
+
+class MaintenanceBody(Body):
+    enabled = serializers.BooleanField()
+
+
+class Origins(serializers.Serializer):
+    frontendApiOrigins = Texts()
+
+
+class OriginsBody(Body):
+    frontendApiOrigins = ListOf(
+        child=serializers.CharField(max_length=MAX_NAME_LENGTH),
+        max_length=MAX_ORIGINS,
+        help_text="Such as https://app.example.org; * for all. Empty: no page of another origin.",
+    )
+
+
+class ResourceLimits(serializers.Serializer):
+    """Only the limits that exist here."""
+
+    segmentValues = serializers.IntegerField()
+    strategySegments = serializers.IntegerField()
+    featureEnvironmentStrategies = serializers.IntegerField()
+    constraints = serializers.IntegerField()
+    constraintValues = serializers.IntegerField()
+    featureFlags = serializers.IntegerField()
+
+
+class CurrentVersion(serializers.Serializer):
+    oss = serializers.CharField()
+    enterprise = serializers.CharField(help_text="Always empty.")
+
+
+class VersionInfo(serializers.Serializer):
+    current = CurrentVersion()
+    latest = serializers.DictField(help_text="Always empty: nothing is fetched from elsewhere.")
+
+
+class UiConfig(serializers.Serializer):
+    """The server's settings that a console needs."""
+
+    name = serializers.CharField()
+    environment = serializers.CharField(help_text="Always Open Source.")
+    version = serializers.CharField()
+    unleashUrl = serializers.CharField(help_text="The address of this installation.")
+    baseUriPath = serializers.CharField(help_text="Always empty.")
+    authenticationType = serializers.CharField(help_text="Always open-source.")
+    disablePasswordAuth = serializers.BooleanField()
+    emailEnabled = serializers.BooleanField(help_text="Always false: no email is sent.")
+    maintenanceMode = serializers.BooleanField()
+    frontendApiOrigins = Texts()
+    resourceLimits = ResourceLimits()
+    versionInfo = VersionInfo()
+    flags = serializers.DictField(help_text="Always empty.")
+
+
+class ByType(serializers.Serializer):
+    admin = serializers.IntegerField()
+    client = serializers.IntegerField(help_text="Backend tokens created under their older name.")
+    backend = serializers.IntegerField()
+    frontend = serializers.IntegerField()
+
+
+class ByDays(serializers.Serializer):
+    last30 = serializers.IntegerField()
+    last60 = serializers.IntegerField()
+    last90 = serializers.IntegerField()
+
+
+class ActiveUsers(ByDays):
+    last7 = serializers.IntegerField()
+
+
+class Buckets(serializers.Serializer):
+    enabledCount = serializers.IntegerField()
+    variantCount = serializers.IntegerField()
+
+
+class ApplicationRange(serializers.Serializer):
+    range = serializers.CharField(help_text="7d, 30d or allTime.")
+    count = serializers.IntegerField()
+
+
+class Statistics(serializers.Serializer):
+    """Counted at the time of the request."""
+
+    timestamp = serializers.DateTimeField()
+    instanceId = serializers.CharField()
+    versionOSS = serializers.CharField(help_text="flagadmin's version.")
+    users = serializers.IntegerField()
+    serviceAccounts = serializers.IntegerField()
+    apiTokens = ByType()
+    activeUsers = ActiveUsers(help_text="Who logged in or used a personal token.")
+    readOnlyUsers = serializers.IntegerField(help_text="Users without any permission to change something.")
+    groups = serializers.IntegerField()
+    roles = serializers.IntegerField()
+    customRootRoles = serializers.IntegerField()
+    customRootRolesInUse = serializers.IntegerField()
+    featureToggles = serializers.IntegerField()
+    archivedFeatureToggles = serializers.IntegerField()
+    projects = serializers.IntegerField()
+    environments = serializers.IntegerField()
+    contextFields = serializers.IntegerField()
+    segments = serializers.IntegerField()
+    strategies = serializers.IntegerField(help_text="Strategy types.")
+    maxEnvironmentStrategies = serializers.IntegerField()
+    maxConstraints = serializers.IntegerField()
+    maxConstraintValues = serializers.IntegerField()
+    SAMLenabled = serializers.BooleanField(help_text="Always false.")
+    OIDCenabled = serializers.BooleanField()
+    SCIMenabled = serializers.BooleanField()
+    passwordAuthEnabled = serializers.BooleanField()
+    clientApps = ApplicationRange(many=True)
+    featureExports = serializers.IntegerField()
+    featureImports = serializers.IntegerField()
+    productionChanges = ByDays(help_text="Events in production environments.")
+    previousDayMetricsBucketsCount = Buckets(help_text="Hourly counts of the previous day, in UTC.")
+
+
+def make_ui_config(address: str) -> dict[str, Any]:
+    limits = Limits.from_settings()
+    return {
+        "name": "flagadmin",
+        "environment": "Open Source",
+        "version": __version__,
+        "unleashUrl": address,
+        "baseUriPath": "",
+        "authenticationType": "open-source",
+        "disablePasswordAuth": not settings.PASSWORD_LOGIN,
+        "emailEnabled": False,
+        "maintenanceMode": is_in_maintenance(),
+        "frontendApiOrigins": list(read_frontend_origins()),
+        "resourceLimits": {
+            "segmentValues": limits.segment_values,
+            "strategySegments": limits.segments,
+            "featureEnvironmentStrategies": limits.strategies,
+            "constraints": limits.constraints,
+            "constraintValues": limits.constraint_values,
+            "featureFlags": limits.flags,
+        },
+        "versionInfo": {"current": {"oss": __version__, "enterprise": ""}, "latest": {}},
+        "flags": {},
+    }
 
 
 class MaintenanceViewSet(ViewSet):
@@ -49,6 +205,30 @@ class MaintenanceViewSet(ViewSet):
         """
         actions.set_maintenance(self.validated(MaintenanceBody)["enabled"], caller=self.caller)
         return Response(status=204)
+
+
+class UnleashConsoleViewSet(ViewSet):
+    """Answers the requests that Unleash's console makes on every page about paid features missing here."""
+
+    tags = ("Installation",)
+
+    @extend_schema(operation_id="getBanners", responses=Banners)
+    @action(detail=False)
+    def banners(self, request: ApiRequest) -> Response:
+        """List banners: there are none."""
+        return Response({"banners": []})
+
+    @extend_schema(operation_id="checkLicense", responses=License)
+    @action(detail=False, url_path="license/check")
+    def license(self, request: ApiRequest) -> Response:
+        """Check the license: flagadmin needs none."""
+        return Response({"isValid": True, "message": ""})
+
+    @extend_schema(operation_id="getUserAccessRequests", responses={200: OpenApiTypes.ANY})
+    @action(detail=False, url_path="user-access-requests")
+    def user_access_requests(self, request: ApiRequest) -> Response:
+        """List requests for access: there are none."""
+        return Response([])
 
 
 class UiConfigViewSet(ViewSet):
@@ -85,7 +265,7 @@ class StatisticsViewSet(ViewSet):
 
     @extend_schema(operation_id="getInstanceAdminStats", responses=Statistics)
     def list(self, request: ApiRequest) -> Response:
-        """Count what the installation has."""
+        """Count the installation's contents."""
         return Response(read_statistics(self.caller))
 
     @extend_schema(

@@ -11,7 +11,7 @@ from flagadmin.core.errors import AppError
 from flagadmin.core.installation.state import forget, is_in_maintenance, read_frontend_origins
 from groups.access import Caller
 from groups.console import ActionPage, FormPage
-from groups.login.mail import is_mail_on
+from groups.login.links import is_mail_on
 from groups.permissions import Permission
 from projects.installation import actions
 from projects.installation.statistics import flatten_statistics, read_statistics
@@ -89,7 +89,7 @@ class InstallationPage(FormPage):
         return reverse("installation")
 
     def show_refusal(self, error: AppError, form: forms.BaseForm) -> None:
-        """Each problem names one line; they are all of the only field."""
+        """Each problem names one line; all of them belong to the only field."""
         for message in [problem.message for problem in error.details] or [error.message]:
             form.add_error("origins", message)
 

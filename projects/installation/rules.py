@@ -11,7 +11,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]{1,253}", re.IGNORECASE)
 
 
 def problems_of_origins(origins: Sequence[str]) -> Iterator[Problem]:
-    """Each is ``*`` or what a browser sends in the header ``Origin``: scheme, host and, unless usual, port."""
+    """Each is ``*`` or a browser's ``Origin`` header: scheme, host and, unless it is the default, port."""
     if len(origins) > MAX_ORIGINS:
         yield Problem("frontendApiOrigins", f"At most {MAX_ORIGINS} origins.")
     for index, origin in enumerate(origins):

@@ -1,4 +1,4 @@
-"""Counts what the installation has. Everything is counted when it is asked for."""
+"""Counts the installation's contents at the time of the request."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from flagadmin import __version__
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_row
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from flagadmin.core.installation.models import ROW, Installation
 from groups.access import Caller
 from groups.models import ApiToken, Group, Role, User
@@ -43,7 +43,7 @@ SELECT count(*) FILTER (WHERE yes + no > 0), coalesce(sum((SELECT count(*) FROM 
 
 
 def read_statistics(caller: Caller) -> dict[str, Any]:
-    """Reads the statistics in the reference server's shape, without what has no meaning here. Raises NoAccess."""
+    """Reads the statistics in the reference server's shape, without meaningless members. Raises NoAccess."""
     caller.check(Permission.ADMIN)
     now = timezone.now()
     installation = Installation.objects.filter(pk=ROW).first()

@@ -1,6 +1,6 @@
 """Grants, replaces and revokes the roles of users and groups in a project.
 
-A caller cannot give a role with a permission that they lack in the project. Removing a role needs only write
+A caller cannot grant a role with a permission that they lack in the project. Removing a role needs only write
 access; even the last Owner can be removed, because administrators keep access.
 """
 
@@ -8,17 +8,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems
+from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.wording import choices
 from groups.access import Caller
+from groups.login.links import send_invitation
+from groups.login.passwords import create_first_link
 from groups.models import Grant, Group, Role, RolePermission, User
+from groups.people.actions import invite_person
 from groups.permissions import Permission, Scope
+from groups.roles.actions import limit_role
 from groups.roles.subjects import name_permission
 from projects.access import access_project, access_project_for_update
-from projects.models import Project
+from projects.console import project_url
+from projects.members.queries import find_holder
+from projects.models import Project, ProjectEnvironment
 from projects.project_scope import find_first_permission
 
 WRITE_PERMISSIONS = (Permission.PROJECT_USER_ACCESS_WRITE, Permission.UPDATE_PROJECT)
@@ -31,7 +39,7 @@ Key = tuple[str, int]
 class Holders:
     """Users or groups by id.
 
-    ``path`` is where the request body names them; None if the URL names them.
+    ``path`` is their path in the request body; None if the URL names them.
     """
 
     kind: str  # "user" or "group"
@@ -41,14 +49,14 @@ class Holders:
 
 @transactional
 def add_roles(project_id: str, holders: Sequence[Holders], roles: Iterable[int], *, caller: Caller) -> None:
-    """Adds these roles to those already current. Raises NotFound, NoAccess, ValidationError."""
+    """Adds these roles to the current ones. Raises NotFound, NoAccess, ValidationError."""
     new_roles = frozenset(roles)
     _change(project_id, holders, new_roles, lambda _, current: current | new_roles, caller)
 
 
 @transactional
 def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller: Caller) -> None:
-    """Replaces the roles current with these; an empty list removes all access.
+    """Replaces the current roles with these; an empty list removes all access.
 
     Raises NotFound, NoAccess, ValidationError.
     """
@@ -60,7 +68,7 @@ def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller:
 def replace_access(
     project_id: str, holders_by_role: Sequence[tuple[int, Sequence[Holders]]], *, caller: Caller
 ) -> None:
-    """Replaces all access to the project. Users and groups that are not named lose their roles.
+    """Replaces all access to the project. Users and groups that are not listed lose their roles.
 
     Raises NotFound, NoAccess, ValidationError.
     """
@@ -81,18 +89,18 @@ def replace_access(
 
 @transactional
 def remove_role(project_id: str, holder: Holders, role: int, *, caller: Caller) -> None:
-    """Removes one role. Removing a role that is not current is not an error. Raises NotFound, NoAccess."""
+    """Removes one role. Removing a role that is not held is not an error. Raises NotFound, NoAccess."""
     _change(project_id, [holder], frozenset(), lambda _, current: current - {role}, caller)
 
 
 def check_may_write(caller: Caller, project_id: str) -> None:
-    """Checks that the caller may change who has access to the project. Raises NotFound, NoAccess."""
+    """Checks that the caller may change access to the project. Raises NotFound, NoAccess."""
     access_project(caller, project_id)
     caller.check_any(WRITE_PERMISSIONS, project=project_id)
 
 
 def lock_project(project_id: str, caller: Caller) -> Project:
-    """The project, locked for a change of who has access. Raises NotFound, NoAccess."""
+    """The project, locked for a change of access. Raises NotFound, NoAccess."""
     permission = find_first_permission(caller, project_id, *WRITE_PERMISSIONS)
     return access_project_for_update(caller, project_id, permission)
 
@@ -161,7 +169,7 @@ def _read_roles(project: Project, holders: Sequence[tuple[str, Any]]) -> dict[Ke
 
 
 def list_grantable_roles(caller: Caller, project_id: str) -> list[Role]:
-    """The project roles that the caller may give: those without a permission that the caller lacks."""
+    """The project roles that the caller may grant, because the caller has all their permissions."""
     roles = Role.objects.for_projects().order_by("id")
     missing_by_role = _find_missing_permissions(caller, project_id, {role.pk for role in roles})
     return [role for role in roles if role.name not in missing_by_role.values()]
@@ -181,7 +189,7 @@ def _find_missing_permissions(caller: Caller, project_id: str, roles: set[int]) 
 
 
 def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
-    """Raises NoAccess naming the permissions of the roles that the caller lacks."""
+    """Raises NoAccess with the permissions of the roles that the caller lacks."""
     if missing_by_role := _find_missing_permissions(caller, project.pk, roles):
         permissions = {permission for permission, _ in missing_by_role}
         raise NoAccess.missing(
@@ -232,3 +240,85 @@ def _make_audit_data(key: Key, name: str, current: RoleIds, roles: dict[int, str
         kind: {"id": pk, "name": name},
         "roles": [{"id": r, "name": roles.get(r)} for r in sorted(current)],
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """``who``: user name, email address, or ``group: NAME``. ``role``: id of a project role.
+
+    ``environments`` limit the role; empty for the whole role. ``name``: the full name of a new person.
+    """
+
+    who: str
+    role: int
+    environments: Sequence[str] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """``link``: the path of a one-time link, for a new account that has to set a password."""
+
+    holder: User | Group
+    role: Role
+    is_new: bool = False
+    link: str = ""
+
+    @property
+    def kind(self) -> str:
+        return "group" if isinstance(self.holder, Group) else "user"
+
+
+@transactional
+def invite(project_id: str, invitation: Invitation, *, caller: Caller) -> Invited:
+    """Grants the role. An unknown email address gets an account without a root role.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    project = lock_project(project_id, caller)
+    holder = find_holder(invitation.who, "who")
+    if isinstance(holder, User) and not holder.is_active:
+        raise ValidationError.at("who", f"{holder} is disabled. An admin can enable the account.")
+    if holder is None and "@" not in invitation.who:
+        message = (
+            f"Account or group {invitation.who.strip()} not found. Invite somebody new by email address."
+        )
+        raise ValidationError.at("who", message)
+    role = _find_role(project, invitation, caller)
+    is_new = holder is None
+    if holder is None:
+        holder = invite_person(
+            invitation.who.strip(), name=invitation.name, project=project.pk, caller=caller
+        )
+    invited = Invited(holder, role, is_new)
+    add_roles(project.pk, [Holders(invited.kind, (holder.pk,), "who")], [role.pk], caller=caller)
+    if not isinstance(holder, User) or not is_new or not settings.PASSWORD_LOGIN:
+        return invited
+    return Invited(holder, role, is_new, create_first_link(holder, then=project_url(project.pk)))
+
+
+def mail_invitation(invited: Invited, project: Project, *, caller: Caller) -> bool:
+    """Emails a new person their link, if this installation sends e-mail. Returns whether the mail server
+    accepted it.
+    """
+    if not invited.link or not isinstance(invited.holder, User):
+        return False
+    return send_invitation(invited.holder, invited.link, by=caller.name, project=project.name)
+
+
+def _find_role(project: Project, invitation: Invitation, caller: Caller) -> Role:
+    role = Role.objects.for_projects().filter(pk=invitation.role).first()
+    if role is None:
+        names = Role.objects.for_projects().values_list("name", flat=True)
+        raise ValidationError.at(
+            "role", f"Project role {invitation.role} not found. Available: {choices(names)}."
+        )
+    links = ProjectEnvironment.objects.filter(project=project)
+    offered = links.order_by("environment__sort_order", "environment_id").values_list(
+        "environment_id", flat=True
+    )
+    if unknown := sorted(set(invitation.environments) - {*offered}):
+        message = f"Environment {unknown[0]} not found in {project.pk}. Available: {choices(offered)}."
+        raise ValidationError.at("environments", message)
+    places = [name for name in offered if name in invitation.environments]
+    return limit_role(role, places, project=project.pk, caller=caller) if places else role

@@ -12,17 +12,15 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
 from groups.people.serializers import NamedAccount, NamedGroup
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.members import actions
-from projects.members.actions import WRITE_PERMISSIONS, Holders
-from projects.members.invite import Invitation, invite, mail_invitation
-from projects.members.queries import make_project_access_document
-from projects.members.role_usage import read_role_usage
+from projects.members.actions import WRITE_PERMISSIONS, Holders, Invitation, invite, mail_invitation
+from projects.members.queries import make_project_access_document, read_role_usage
 from projects.viewsets import InProjectViewSet
 
 
@@ -125,7 +123,15 @@ class ProjectAccessRecord(serializers.Serializer):
 
 
 ROLE_USAGE_EXAMPLE = {
-    "projects": [{"project": "shop", "role": 5, "userCount": 3, "serviceAccountCount": 1, "groupCount": 2}]
+    "projects": [
+        {
+            "project": "shop",
+            "role": 5,
+            "userCount": 3,
+            "serviceAccountCount": 1,
+            "groupCount": 2,
+        }
+    ]
 }
 
 
@@ -140,6 +146,12 @@ class ProjectRoleUsage(serializers.Serializer):
     )
     groupCount = serializers.IntegerField(
         min_value=0, help_text="Groups that have the role in the project; each counts once."
+    )
+    disabledCount = serializers.IntegerField(
+        min_value=1,
+        required=False,
+        help_text="The disabled accounts among the users and service accounts: they hold the role and cannot use it. "
+        "Absent if there are none.",
     )
 
 
@@ -218,9 +230,10 @@ class ProjectAccessViewSet(InProjectViewSet):
     )
     @action(methods=["post"], detail=False)
     def invite(self, request: ApiRequest, project_id: str) -> Response:
-        """Grant a role to a person or a group, limited to environments if any are named, and invite somebody new.
+        """Grant a role to a person or a group, limited to environments if any are named, and invite a new person.
 
-        A limited role is created, or one with the same permissions is used. It has none that reach other environments.
+        A limited role is created, or an existing one with the same permissions is used. It has no permissions that
+        affect other environments.
         """
         invited = invite(project_id, Invitation(**self.validated(InvitationBody)), caller=self.caller)
         record = {

@@ -1,4 +1,4 @@
-"""/access/…/grant/: grants an account or a group more, from its own page."""
+"""/access/…/grant/: grants more to an account or a group, from its own page."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,8 +15,7 @@ from groups.groups.actions import change_members
 from groups.groups.console import OneGroup, group_url
 from groups.models import Group, Role, User
 from groups.people.actions import update_account
-from groups.people.choices import list_root_role_choices
-from groups.people.console import OneAccount
+from groups.people.console import OneAccount, list_root_role_choices
 from groups.permissions import Permission
 from projects.members.actions import Holders, add_roles
 from projects.models import Project
@@ -61,7 +60,7 @@ class GrantForm(forms.Form):
 
 
 def offer(field: Any, choices: Sequence[tuple[str, str]], hint: str) -> None:
-    """Choices in a select, or typed if there are too many."""
+    """Offers choices in a select, or as suggestions for typing if there are too many."""
     if len(choices) > MAX_OPTIONS:
         field.widget = forms.TextInput(attrs={"placeholder": hint, "autocomplete": "off"})
     field.choices = [("", "none"), *choices]
@@ -72,7 +71,7 @@ def _label_project(project: Project) -> str:
 
 
 class GrantPage(FormPage):
-    """The parent of the pages for accounts and for groups."""
+    """The base class of the pages for accounts and for groups."""
 
     template_name = "members/grant.html"
     form_class = GrantForm
@@ -100,7 +99,7 @@ class GrantPage(FormPage):
 
     @transactional
     def grant(self, data: dict[str, Any]) -> list[str]:
-        """Grants what was chosen, in one transaction. Returns it in words."""
+        """Grants the choices in one transaction. Returns them in words."""
         granted = []
         if data["project"]:
             holder = Holders(self.kind, (self.holder.pk,))

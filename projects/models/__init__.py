@@ -5,6 +5,7 @@ from projects.models.applications import (  # isort: split
     ApplicationInstance,
     FlagUsage,
     IgnoredReport,
+    ImpactOrigin,
     ImpactPoint,
     ImpactSeries,
     ProjectApplication,
@@ -32,6 +33,7 @@ from projects.models.flags import (
     LifecycleStage,
 )
 from projects.models.projects import (
+    ChangedFlags,
     OutsideChange,
     Project,
     ProjectEnvironment,
@@ -43,10 +45,13 @@ from projects.models.sdk_versions import SdkVersion
 from projects.models.segments import Segment
 from projects.models.strategies import Strategy, StrategySegment, StrategyType
 from projects.models.tags import Tag, TagType
+from projects.models.versions import VERSIONS, UsersChanged, VersionsSince
 
 __all__ = [
+    "VERSIONS",
     "Application",
     "ApplicationInstance",
+    "ChangedFlags",
     "CodeReference",
     "CodeReport",
     "ContextField",
@@ -64,6 +69,7 @@ __all__ = [
     "FlagType",
     "FlagUsage",
     "IgnoredReport",
+    "ImpactOrigin",
     "ImpactPoint",
     "ImpactSeries",
     "LifecycleStage",
@@ -85,4 +91,6 @@ __all__ = [
     "UsageDay",
     "UsageHour",
     "UsageTotal",
+    "UsersChanged",
+    "VersionsSince",
 ]

@@ -1,8 +1,8 @@
 """Applications that use flags, their instances, and the usage that SDKs report.
 
-SDKs write these tables many times a second. They have no foreign keys in the database, so that a report never
-waits for the deletion of a flag. Orphans that such a race leaves behind are deleted by ``cleanup_usage``.
-When a flag is moved or deleted, triggers update its usage (``projects.applications.usage_triggers``).
+SDKs write these tables many times a second. They have no foreign keys in the database, so that a report never waits
+for the deletion of a flag. ``cleanup_usage`` deletes orphans left by such a race. When a flag is moved or deleted,
+triggers update its usage (``projects.applications.usage_triggers``).
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -68,7 +68,7 @@ class ApplicationInstance(models.Model):
 
 
 class FlagUsage(models.Model):
-    """An application's use of a flag in an environment, with the time of the last one.
+    """An application's use of a flag in an environment, with the time of the last use.
 
     Kept without a time limit.
     """
@@ -122,7 +122,7 @@ class UsageDay(models.Model):
 
 
 class UsageTotal(models.Model):
-    """The counts of all flags of a project in one hour. Brought up to date every ten minutes."""
+    """The counts of all flags of a project in one hour. Updated every ten minutes."""
 
     pk = models.CompositePrimaryKey("hour", "project_id")
     hour = models.DateTimeField()
@@ -169,11 +169,15 @@ class IgnoredReport(models.Model):
 
 
 class ImpactSeries(models.Model):
-    """A series of an impact metric: the metric's name with labels. ``labels`` is JSON with sorted names."""
+    """A series of an impact metric: the metric's name with labels. ``labels`` is JSON with sorted names.
 
-    pk = models.CompositePrimaryKey("name", "labels")
+    ``origin`` is the id of an `ImpactOrigin`; "": backend tokens of all projects, and reports from before 1.3.
+    """
+
+    pk = models.CompositePrimaryKey("name", "labels", "origin")
     name = models.TextField(db_collation="C")
     labels = models.TextField(db_collation="C")
+    origin = models.TextField(db_collation="C", default="", db_default="", blank=True)
     kind = models.TextField()
     help = models.TextField(blank=True)
     value = models.FloatField(default=0)
@@ -188,17 +192,29 @@ class ImpactSeries(models.Model):
         return f"{self.name}{self.labels}"
 
 
-class ImpactPoint(models.Model):
-    """The values of an impact metric's series in a minute, or in an hour of which the minutes are added up.
+class ImpactOrigin(models.Model):
+    """The tokens that report series: their kind and projects, ``["*"]`` for all. The id is a digest of both."""
 
-    A gauge's ``value`` is the last one of the minute, or the mean of the hour.
+    id = models.TextField(primary_key=True, db_collation="C")
+    is_frontend = models.BooleanField()
+    projects = ArrayField(models.TextField())
+
+    def __str__(self) -> str:
+        return f"{'frontend' if self.is_frontend else 'backend'} tokens of {', '.join(self.projects)}"
+
+
+class ImpactPoint(models.Model):
+    """The values of an impact metric's series in a minute, or in an hour that sums up its minutes.
+
+    A gauge's ``value`` is the last one of the minute, or the mean of the hour. ``origin`` is the series'.
     """
 
-    pk = models.CompositePrimaryKey("name", "at", "labels", "is_hour")
+    pk = models.CompositePrimaryKey("name", "at", "labels", "is_hour", "origin")
     name = models.TextField(db_collation="C")
     at = models.DateTimeField()
     labels = models.TextField(db_collation="C")
     is_hour = models.BooleanField(default=False)
+    origin = models.TextField(db_collation="C", default="", db_default="", blank=True)
     kind = models.TextField()
     value = models.FloatField(default=0)
     count = models.BigIntegerField(default=0)
@@ -235,7 +251,7 @@ class ProjectApplication(models.Model):
 
     class Meta:
         indexes = [
-            # Includes the columns that lists are sorted by, so that sorting needs only this index. Names
+            # Includes the columns by which lists are sorted, so that sorting needs only this index. Names
             # break ties.
             models.Index(
                 fields=["project_id", "name"],
@@ -250,10 +266,10 @@ class ProjectApplication(models.Model):
 
 
 class RefusedRequest(models.Model):
-    """A refused request of an SDK, for whoever connects one. Kept for a quarter of an hour, at most 200 rows.
+    """A refused request of an SDK, to help connect it. Kept for a quarter of an hour, at most 200 rows.
 
-    Of the token, only what is no secret is kept: the project and environment that it begins with, and its last four
-    characters.
+    Stores only the parts of the token that are not secret: the project and environment at its beginning, and its last
+    four characters.
     """
 
     fingerprint = models.TextField(primary_key=True)

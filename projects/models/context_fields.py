@@ -1,4 +1,4 @@
-"""Context fields: what a context may contain."""
+"""Context fields: the possible contents of a context."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,7 @@ from projects.models.querysets import SharedQuerySet
 
 
 class ContextField(models.Model):
-    """A field of the evaluation context: for constraints, and for stickiness where ``stickiness`` is set."""
+    """A field of the evaluation context: for constraints and, if ``stickiness`` is set, for stickiness."""
 
     name = models.CharField(max_length=255, primary_key=True)
     description = models.TextField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Bulk reports that have been counted, so that what a relay sends again is not counted twice."""
+"""Counted bulk reports, so that a relay's repeated report is not counted twice."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -1,4 +1,4 @@
-"""Environments: which of them are production, and their order."""
+"""Environments: their types and their order."""
 
 from typing import Self
 

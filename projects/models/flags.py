@@ -1,4 +1,4 @@
-"""Models of flags and what belongs to one flag: environments, tags, links, dependencies, lifecycle."""
+"""Models of flags and their parts: environments, tags, links, dependencies, lifecycle."""
 
 import uuid
 from typing import Self, TypedDict
@@ -86,7 +86,7 @@ class Flag(models.Model):
         return self.archived_at is not None
 
     def make_owner_document(self) -> OwnerDocument | None:
-        """The owner, None without one. A query for an owner that was not fetched with the flag."""
+        """The owner; None without one. Costs a query for an owner that was not fetched with the flag."""
         if self.owner_user is not None:
             return {"kind": "user", "id": self.owner_user.pk, "name": self.owner_user.username}
         if self.owner_group is not None:
@@ -97,8 +97,8 @@ class Flag(models.Model):
 class FlagEnvironment(models.Model):
     """Whether a flag is enabled in an environment, and its variants there."""
 
-    # The indexes below begin with the flag and with the environment. None has the environment alone: it would be
-    # used to find one flag among all, where old statistics know of few.
+    # The indexes below begin with the flag and with the environment. None has the environment alone: outdated
+    # statistics could make the planner use it to find one flag among all.
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="environments", db_index=False)
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+", db_index=False)
     enabled = models.BooleanField(default=False)
@@ -134,7 +134,7 @@ class Dependency(models.Model):
 
 
 class FlagLastSeen(models.Model):
-    """The time when metrics last reported a flag in an environment.
+    """When metrics last reported a flag in an environment.
 
     This is a separate table so that usage changes no revision. Usage advances the flag's lifecycle stage
     (``projects.flags.lifecycle.triggers``).
@@ -189,7 +189,7 @@ class FlagLink(models.Model):
 class LifecycleStage(models.Model):
     """A lifecycle stage of a flag, and when the flag entered it.
 
-    Its current stage is the last one that it has, in the order below.
+    The current stage is the flag's last one, in the order below.
     """
 
     class Stage(models.TextChoices):
@@ -218,13 +218,19 @@ class LifecycleStage(models.Model):
     def __str__(self) -> str:
         return f"{self.flag}: {self.stage}"
 
+    @property
+    def beginning(self) -> str:
+        """Describes the event at ``entered_at``: the usage stages begin with an evaluation, on or off."""
+        evaluated = {self.Stage.PRE_LIVE: "first evaluated", self.Stage.LIVE: "first evaluated in production"}
+        return evaluated.get(self.Stage(self.stage), "since")
+
 
 class FavoriteFlag(models.Model):
     user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favorite_flags")
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="favorites")
 
     class Meta:
-        db_table = "projects_favouriteflag"  # as earlier versions spell it
+        db_table = "projects_favouriteflag"  # the spelling of earlier versions
         constraints = [models.UniqueConstraint(fields=["user", "flag"], name="favourite_flag_once")]
 
     def __str__(self) -> str:
@@ -236,7 +242,7 @@ class FavoriteProject(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="favorites")
 
     class Meta:
-        db_table = "projects_favouriteproject"  # as earlier versions spell it
+        db_table = "projects_favouriteproject"  # the spelling of earlier versions
         constraints = [models.UniqueConstraint(fields=["user", "project"], name="favourite_project_once")]
 
     def __str__(self) -> str:

@@ -1,13 +1,14 @@
-"""Models of projects, of the environments that each uses, and of its revision."""
+"""Models of projects, their environments and their revision."""
 
 from typing import Self
 
 import pgtrigger
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from flagadmin.core.db.notifications import notify_trigger
+from flagadmin.core.db.commits import notify_trigger
 from groups.access import Caller
 from projects.models.environments import Environment
 from projects.models.querysets import ArchivableQuerySet
@@ -21,7 +22,7 @@ class ProjectQuerySet(ArchivableQuerySet["Project"]):
         return self.all() if allowed is None else self.filter(id__in=allowed)
 
     def with_checks(self) -> Self:
-        """Projects with ``needs_requests``: whether an environment of theirs takes changes by request only."""
+        """Projects with ``needs_requests``: whether one of their environments only accepts changes by request."""
         links = ProjectEnvironment.objects.needing_requests().filter(project=models.OuterRef("pk"))
         return self.annotate(needs_requests=models.Exists(links))
 
@@ -81,17 +82,17 @@ class Project(models.Model):
 
 class ProjectEnvironmentQuerySet(models.QuerySet["ProjectEnvironment"]):
     def needing_requests(self) -> Self:
-        """Those that take changes by change request only."""
+        """Environments that only accept changes by change request."""
         return self.exclude(required_approvals=None)
 
 
 class ProjectEnvironment(models.Model):
     """An environment enabled in a project, with the default strategy for flags that have none there.
 
-    `required_approvals`: a change of its answers needs a change request with this many approvals. None: no request.
-    `approval_rules`: how many approvals it needs instead, depending on its effect
-    (`projects/projects/approval_rules.py`). `approver_groups`: ids of the groups whose members may approve; [] for
-    everybody with the permission. The id of a deleted group stays, so that a deletion lets nobody else approve.
+    `required_approvals`: changes of its results need a change request with this many approvals. None: no request.
+    `approval_rules`: other numbers, depending on the effect (`projects/projects/approval_rules.py`).
+    `approver_groups`: ids of the groups whose members may approve; [] for everyone with the permission. The id of a
+    deleted group stays, so that its deletion does not allow others to approve.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="environment_links")
@@ -142,8 +143,23 @@ class ProjectRevision(models.Model):
         return f"{self.project_id} at {self.revision}"
 
 
+class ChangedFlags(models.Model):
+    """The flags whose definitions a revision of a project changed. Kept for the latest revisions only.
+
+    ``names`` is null if they were too many to list. Written by ``projects_touch``.
+    """
+
+    pk = models.CompositePrimaryKey("project_id", "revision")
+    project_id = models.CharField(max_length=100)
+    revision = models.BigIntegerField()
+    names = ArrayField(models.TextField(), null=True)
+
+    def __str__(self) -> str:
+        return f"{self.project_id} at {self.revision}"
+
+
 class OutsideChange(models.Model):
-    """A transaction that changed flags of a project and recorded no audit event: plain SQL, for example.
+    """A transaction that changed flags of a project without an audit event, for example in plain SQL.
 
     Written by a database trigger only. There is no foreign key: it outlives the project.
     """

@@ -1,4 +1,4 @@
-"""References to flags in code, as CI reports them."""
+"""References to flags in code, as reported by CI."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class CodeReport(models.Model):
 
 
 class CodeReference(models.Model):
-    """A flag in a repository: the first ``places`` as ``[[path, line], …]``, and how many there are."""
+    """A flag in a repository: the first ``places`` as ``[[path, line], …]``, and the total number."""
 
     report = models.ForeignKey(CodeReport, on_delete=models.CASCADE, related_name="references")
     flag = models.ForeignKey("projects.Flag", on_delete=models.CASCADE, related_name="references")

@@ -1,4 +1,4 @@
-"""Relays, as they last said how they are."""
+"""Relays, with their last reports."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,8 +8,10 @@ from django.db import models
 
 
 class Relay(models.Model):
-    """``identifier`` is a relay's own, of its directory. ``interval`` and ``flags_age`` are in seconds. ``clients``
-    are the instances of applications that reported to it in its last interval, ``faults`` its own words."""
+    """``identifier`` is a relay's own, for its directory. ``interval`` and ``flags_age`` are in seconds. ``clients``
+    are the application instances that reported to it in its last interval, ``faults`` its own words. ``token_id``:
+    the token of its report, 0 for reports from before 1.3.
+    """
 
     identifier = models.CharField(max_length=64, primary_key=True)
     region = models.CharField(max_length=100, blank=True)
@@ -22,6 +24,7 @@ class Relay(models.Model):
     clients = models.PositiveIntegerField()
     streams = models.PositiveIntegerField()
     batches_waiting = models.PositiveIntegerField()
+    token_id = models.BigIntegerField(default=0, db_default=0)
     faults: Any = ArrayField(models.CharField(max_length=300), default=list)
 
     class Meta:
@@ -32,5 +35,5 @@ class Relay(models.Model):
 
     @property
     def flags_read_at(self) -> datetime:
-        """The time when its oldest flags were last known to be right."""
+        """When its oldest flags were last confirmed."""
         return self.heard_at - timedelta(seconds=self.flags_age)

@@ -1,13 +1,13 @@
-"""The latest version that delta and streaming SDKs were given, for each set of projects and environment."""
+"""The latest version given to delta and streaming SDKs, for each set of projects and environment."""
 
 from django.db import models
 
 
 class SdkVersion(models.Model):
-    """The id of what tokens of one scope see, and the revisions of the projects at that id.
+    """The id of the flags visible to tokens of one scope, and the revisions of the projects at that id.
 
-    ``scope`` is a hash. The ids of all scopes are different, so that an id also tells the scope it belongs to.
-    Written by ``sdk/delta/version_ids.py`` only.
+    ``scope`` is a hash. Scopes never share ids, so that an id also identifies its scope. Written by
+    ``sdk/delta/version_ids.py`` only.
     """
 
     scope = models.CharField(max_length=64, primary_key=True)

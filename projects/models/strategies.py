@@ -44,14 +44,17 @@ def make_time_ordered_id() -> uuid.UUID:
 _NAMES = ", ".join(f"'{kind.name}'" for kind in STRATEGY_TYPES.values() if kind.percentage == "percentage")
 
 
-def _make_number_sql(text: str) -> str:
-    """A percentage in SQL. Anything but a whole number counts as 0, as it does in SDKs."""
-    return f"CASE WHEN {text} ~ '^[+]?[0-9]{{1,18}}$' THEN least({text}::numeric, 100) ELSE 0 END"
+def _make_number_sql(text: str, above: str) -> str:
+    """``StrategyType.share`` in SQL. ``above``: the value for a percentage above 100."""
+    number = f"CASE WHEN {text}::numeric > 100 THEN {above} ELSE {text}::numeric END"
+    return f"CASE WHEN {text} ~ '^[+]?[0-9]{{1,18}}$' THEN {number} ELSE 0 END"
 
 
+_PERCENTAGE = "(parameters ->> 'percentage')"
+_ABOVE = "CASE WHEN name = 'gradualRolloutRandom' THEN 100 ELSE 0 END"  # it has no group
 SHARE = f"""CASE WHEN name = 'default' THEN 100
-     WHEN name = 'flexibleRollout' THEN {_make_number_sql("(parameters ->> 'rollout')")}
-     WHEN name IN ({_NAMES}) THEN {_make_number_sql("(parameters ->> 'percentage')")} END"""
+     WHEN name = 'flexibleRollout' THEN {_make_number_sql("(parameters ->> 'rollout')", "0")}
+     WHEN name IN ({_NAMES}) THEN {_make_number_sql(_PERCENTAGE, _ABOVE)} END"""
 
 
 class TimeOrderedIDField(models.UUIDField):
@@ -69,8 +72,8 @@ class TimeOrderedIDField(models.UUIDField):
 class Strategy(models.Model):
     """An activation strategy of a flag in an environment. Evaluated in order of ``sort_order``, then id.
 
-    ``share``: for which share of requests it is on where its conditions hold, in per cent. Null if it names
-    users or addresses, or is custom. Stored, so that lists of many flags sort and filter by it from an index.
+    ``share``: the percentage of requests for which it is on if its conditions hold. Null if it names users or
+    addresses, or is custom. Stored, so that lists of many flags sort and filter by it from an index.
     """
 
     id = TimeOrderedIDField(primary_key=True)

@@ -12,10 +12,23 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NameExists, Problem, check_problems
 from flagadmin.core.wording import choices
 from groups.access import DEFAULT_PROJECT, Caller
-from groups.models import Grant
+from groups.models import Grant, User
 from groups.permissions import BuiltIn, Permission
-from projects.access import access_project, access_project_for_update, describe_unknown_environment
-from projects.models import ContextField, Environment, Flag, Project, ProjectEnvironment
+from projects.access import (
+    access_flag,
+    access_project,
+    access_project_for_update,
+    describe_unknown_environment,
+)
+from projects.models import (
+    ContextField,
+    Environment,
+    FavoriteFlag,
+    FavoriteProject,
+    Flag,
+    Project,
+    ProjectEnvironment,
+)
 from projects.project_scope import find_first_permission, name_is_free
 from projects.projects.environments import SETTINGS_PERMISSIONS
 from projects.projects.queries import make_settings_document
@@ -82,7 +95,7 @@ def free_id(name: str) -> str:
 
 
 def check_id_is_free(project_id: str) -> None:
-    """Checks that the id is valid and not taken, even by an archived project.
+    """Checks that the id is valid and not taken, not even by an archived project.
 
     Raises ValidationError, NameExists.
     """
@@ -177,3 +190,49 @@ def _record(
     kind: EventType, project: Project, caller: Caller, *, before: Any = None, after: Any = None
 ) -> None:
     record(Event(type=kind, project=project.pk, subject=project.pk, before=before, after=after), actor=caller)
+
+
+@transactional
+def set_flag_favorite(project_id: str, name: str, favorite: bool, *, caller: Caller) -> None:
+    """Marks or unmarks a flag as the caller's favorite. Repeating it is not an error.
+
+    Raises NotFound, and InvalidOperation for a token that belongs to no user.
+    """
+    flag = access_flag(caller, project_id, name, archived=False)
+    user = _find_person(caller)
+    rows = FavoriteFlag.objects.filter(user=user, flag=flag)
+    if favorite == rows.exists():
+        return
+    if favorite:
+        FavoriteFlag.objects.bulk_create([FavoriteFlag(user=user, flag=flag)], ignore_conflicts=True)
+    else:
+        rows.delete()
+    kind = EventType.FEATURE_FAVORITED if favorite else EventType.FEATURE_UNFAVORITED
+    record(Event(type=kind, project=project_id, feature=name), actor=caller)
+
+
+@transactional
+def set_project_favorite(project_id: str, favorite: bool, *, caller: Caller) -> None:
+    """Marks or unmarks a project as the caller's favorite. Repeating it is not an error.
+
+    Raises NotFound, and InvalidOperation for a token that belongs to no user.
+    """
+    project = access_project(caller, project_id)
+    user = _find_person(caller)
+    rows = FavoriteProject.objects.filter(user=user, project=project)
+    if favorite == rows.exists():
+        return
+    if favorite:
+        FavoriteProject.objects.bulk_create(
+            [FavoriteProject(user=user, project=project)], ignore_conflicts=True
+        )
+    else:
+        rows.delete()
+    kind = EventType.PROJECT_FAVORITED if favorite else EventType.PROJECT_UNFAVORITED
+    record(Event(type=kind, project=project_id), actor=caller)
+
+
+def _find_person(caller: Caller) -> User:
+    if caller.user is None:
+        raise InvalidOperation("This token belongs to no user, so it has no favorites.")
+    return caller.user

@@ -12,8 +12,8 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
-from projects.members.counts import count_new_members
+from flagadmin.core.http.responses import iso
+from projects.members.queries import count_new_members
 from projects.models import Flag, LifecycleStage, Project
 
 WINDOW = timedelta(days=30)

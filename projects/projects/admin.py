@@ -11,14 +11,13 @@ from django.http import HttpRequest
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import check_problems
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, make_bulk_action
+from groups.admin_site.base import ActionInline, Subject, SubjectAdmin, make_bulk_action
 from groups.admin_site.forms import validate_body
-from groups.admin_site.subjects import Subject, SubjectAdmin
 from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.deletion.execute import delete_project
+from projects.deletion.pages import describe_loss
 from projects.deletion.plan import plan_project_deletion
-from projects.deletion.summary import describe_loss
 from projects.members.admin import GrantInline
 from projects.models import Project, ProjectEnvironment
 from projects.projects import actions as project_actions

@@ -16,7 +16,7 @@ from projects.deletion.openapi import FORBIDDEN, PROJECT_ID
 from projects.flags.queries import list_flag_summaries
 from projects.models import Flag, Project
 from projects.projects import actions
-from projects.projects.favorites import set_flag_favorite, set_project_favorite
+from projects.projects.actions import set_flag_favorite, set_project_favorite
 from projects.projects.queries import list_project_summaries, make_settings_document, read_project_overview
 from projects.projects.serializers import (
     NewProject,

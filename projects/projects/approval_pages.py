@@ -1,4 +1,4 @@
-"""/projects/ID/environments/ENVIRONMENT/approvals: how many approvals changes of it need, by what they do."""
+"""/projects/ID/environments/ENVIRONMENT/approvals: the number of approvals for changes, by their effect."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,24 +23,24 @@ from projects.projects.head import make_project_head
 
 NUMBERS = range(1, MAX_RULES + 1)
 BLANK = 2
-"""Lines for further rules."""
+"""Blank lines for further rules."""
 APPROVALS = [(n, pluralize(n, "approval")) for n in range(MAX_APPROVALS + 1)]
 
 
 class ApprovalsForm(forms.Form):
-    """A line for each rule, in order, and blank ones; a line without a condition is no rule."""
+    """A line for each rule, in order, and blank ones; lines without a condition are ignored."""
 
     approvals = forms.TypedChoiceField(choices=APPROVALS, coerce=int, label="Everything else")
     groups = forms.TypedMultipleChoiceField(
         coerce=int,
         required=False,
         label="Who may approve",
-        help_text="Only members of these groups. None: everybody with the permission.",
+        help_text="Leave empty to allow everyone with the permission.",
         widget=forms.CheckboxSelectMultiple,
     )
 
     def __init__(self, *args: Any, groups: Sequence[int], **kwargs: Any) -> None:
-        """``groups``: ids of those that may approve now, of which some may be deleted."""
+        """``groups``: ids of the present approver groups, possibly deleted."""
         super().__init__(*args, **kwargs)
         deleted = {group: f"Deleted group {group}" for group in groups}
         known = deleted | dict(Group.objects.order_by("name").values_list("pk", "name"))
@@ -73,7 +73,7 @@ class ApprovalsForm(forms.Form):
         ]
 
     def rules(self) -> list[tuple[int, Rule]]:
-        """Lists the rules with their line numbers. Raises ValidationError for a percentage that is no number."""
+        """The rules with their line numbers. Raises ValidationError for an invalid percentage."""
         data = self.cleaned_data
         return [
             (

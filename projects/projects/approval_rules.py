@@ -1,7 +1,7 @@
-"""Rules that say how many approvals a change request needs, by its effect. The first that holds counts.
+"""Rules for the number of approvals that a change request needs, by its effect. The first matching rule applies.
 
-A rule is stored as ``{condition, requiredApprovals}``, with ``percent`` or ``tag`` where its condition takes one.
-Changes for which no rule holds need ``ProjectEnvironment.required_approvals``.
+A rule is stored as ``{condition, requiredApprovals}``, with ``percent`` or ``tag`` if its condition takes one. Changes
+without a matching rule need ``ProjectEnvironment.required_approvals``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ CONDITIONS = {
     BREAKS_EXPECTATION: "breaks an expectation",
     TOUCHES_TAG: "touches a flag tagged …",
 }
-"""The conditions in words; what stands for … is the rule's ``percent`` or ``tag``."""
+"""The conditions in words, with … for the rule's ``percent`` or ``tag``."""
 TAKES = {CHANGES_USERS: "percent", TOUCHES_TAG: "tag"}
 
 Rule = Mapping[str, Any]
@@ -59,6 +59,6 @@ def _rule_problems(rule: Rule, path: str) -> Iterator[Problem]:
 
 
 def make_rule_document(rule: Rule) -> dict[str, Any]:
-    """As stored: without what its condition does not take."""
+    """The stored form, without members that its condition does not take."""
     members = ("condition", "requiredApprovals", TAKES.get(rule["condition"], ""))
     return {name: rule[name] for name in members if name in rule}

@@ -38,8 +38,8 @@ def add_environment(
 ) -> None:
     """Starts using an environment in the project.
 
-    Raises NotFound, NoAccess, ValidationError if the environment does not exist, NameExists if it is in use
-    already.
+    Raises NotFound, NoAccess, ValidationError if the environment does not exist, NameExists if the project already
+    uses it.
     """
     project = access_project_for_update(caller, project_id, Permission.UPDATE_PROJECT)
     environment = check_environment(name)
@@ -53,8 +53,8 @@ def add_environment(
 def remove_environment(project_id: str, name: str, *, expected: Expected = None, caller: Caller) -> None:
     """Stops using an environment in the project.
 
-    If the environment is added again, flags get back what they had there, but its default strategy is lost;
-    ``expected`` refers to that default strategy.
+    If the environment is added again, flags regain their settings there, but its default strategy is lost; ``expected``
+    refers to that default strategy.
 
     Raises NotFound, NoAccess, EditConflict, Conflict naming the flags that are on there, and ValidationError
     for the last environment.
@@ -68,7 +68,7 @@ def remove_environment(project_id: str, name: str, *, expected: Expected = None,
         raise Conflict(f"Flags are still on in {name}: {choices(flags)}. Switch them off there first.")
     if not ProjectEnvironment.objects.filter(project=project).exclude(pk=link.pk).exists():
         raise ValidationError("A project must always use one environment; add another one first.")
-    # Before the row goes, which says whether this needs a comment.
+    # Before deleting the row, which decides whether this needs a comment.
     _record(EventType.PROJECT_ENVIRONMENT_REMOVED, project_id, name, caller, before=before)
     link.delete()
 
@@ -92,7 +92,7 @@ def set_default_strategy(
     link = access_link_for_update(project, name)
     before = link.default_strategy
     check_expected(expected, before)
-    after = validate_default_strategy(project, strategy) if strategy else None
+    after = validate_default_strategy(project, strategy, stored=before) if strategy else None
     link.default_strategy = after
     link.save(update_fields=["default_strategy"])
     _record(EventType.DEFAULT_STRATEGY_UPDATED, project_id, name, caller, before=before, after=after)
@@ -101,7 +101,7 @@ def set_default_strategy(
 
 @transactional
 def require_comment(project_id: str, name: str, required: bool, *, caller: Caller) -> None:
-    """Says whether changes of flags in this environment need a comment; no longer requiring it needs one too.
+    """Sets whether changes of flags in this environment need a comment; ending the requirement needs one too.
 
     Raises NotFound, NoAccess, CommentRefused.
     """
@@ -127,10 +127,10 @@ def set_policy(
     expected: Expected = None,
     caller: Caller,
 ) -> None:
-    """Sets how many approvals a change of what the environment answers needs. None: no change request.
+    """Sets the number of approvals for changes of the environment's results. None: no change request.
 
-    ``rules``: by what the change does, before that number. ``groups``: ids of those whose members may approve, [] for
-    everybody with the permission. None leaves them. Raises NotFound, NoAccess, EditConflict, ValidationError.
+    ``rules``: exceptions by effect. ``groups``: ids of the groups whose members may approve, [] for everyone with the
+    permission. None keeps them. Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     project = access_project_for_update(caller, project_id, None)
     caller.check_any(POLICY_PERMISSIONS, project=project_id)
@@ -187,8 +187,10 @@ def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
     )
 
 
-def validate_default_strategy(project: Project, values: Mapping[str, Any]) -> StrategyDefinition:
-    """A default strategy as stored. An empty ``groupId`` is later replaced by the flag's name.
+def validate_default_strategy(
+    project: Project, values: Mapping[str, Any], *, stored: StrategyDefinition | None = None
+) -> StrategyDefinition:
+    """A default strategy in stored form, replacing ``stored``. Later, a flag's name replaces an empty ``groupId``.
 
     Raises ValidationError.
     """
@@ -196,7 +198,8 @@ def validate_default_strategy(project: Project, values: Mapping[str, Any]) -> St
     document = make_strategy(values, defaults)
     hold_segments(document["segments"])
     known = load_known_names(project.pk)
-    check_values(strategy_problems(document, "", known_names=known, limits=Limits.from_settings()))
+    limits = Limits.from_settings()
+    check_values(strategy_problems(document, "", known_names=known, limits=limits, stored=stored))
     return document
 
 

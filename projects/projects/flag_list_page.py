@@ -1,27 +1,48 @@
-"""The base of the console's lists of flags: those of a project, and of all projects."""
+"""The console's lists of flags: of one project (/projects/ID/), and of all readable projects (/flags/)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
 from django.db.models import Exists, OuterRef, QuerySet
+from django.urls import reverse
 
 from flagadmin.core.db.transactions import stream_rows
-from flagadmin.core.lists.filter_chips import FreeChip, free_chips, join_chips, set_chips
-from flagadmin.core.lists.pages import Filter, Listing
+from flagadmin.core.lists.pages import (
+    Column,
+    Filter,
+    FreeChip,
+    Listing,
+    change_query,
+    curl_for,
+    free_chips,
+    join_chips,
+    set_chips,
+)
 from groups.console import ListPage
+from groups.permissions import Permission
+from projects.access import access_project
+from projects.console import PROJECTS, api_path, project_url
+from projects.flags.insights.evaluations import read_last_evaluations
 from projects.flags.lists.cells import read_flag_cells
+from projects.flags.lists.conditions import DIFFERS, FULL, OFF
 from projects.flags.lists.queries import (
     MAX_MATCHING,
+    MINE,
     FlagScope,
     annotate_for_sort,
     filter_flags,
     list_columns,
     list_filters,
     make_environment_key,
+    make_project_scope,
+    make_readable_scope,
 )
-from projects.flags.lists.rows import make_flag_rows
+from projects.flags.lists.rows import make_flag_rows, may_toggle
+from projects.history.queries import archived_by
 from projects.models import FavoriteFlag
+from projects.projects.head import make_project_head
 
 MAX_CELLS = 150  # on one page: under 300 kB with the longest names
 MAX_SHORT_CELLS = 240  # if the names of the environments are short
@@ -30,7 +51,7 @@ CSV_FLAGS = 1000  # flags read together for a CSV file
 
 
 def count_flags_of_page(environments: Sequence[str]) -> int:
-    """Up to 50; fewer with many environments, but 8 as long as the page stays small."""
+    """Up to 50; fewer with many environments, but at least 8 while the page stays small."""
     number = max(1, len(environments))
     is_short = sum(map(len, environments)) <= SHORT_NAME * number
     few = min(8, (MAX_SHORT_CELLS if is_short else MAX_CELLS) // number)
@@ -60,7 +81,7 @@ class FlagListPage(ListPage):
         if sort.removeprefix("-") in {column.key for column in self.columns}:
             return annotate_for_sort(flags, self.scope.environments, sort)
         favorites = FavoriteFlag.objects.filter(user=self.caller.id)
-        if not favorites.exists():  # the first flags by name are found without sorting all
+        if not favorites.exists():  # finds the first flags by name without sorting all
             return flags.order_by("name")
         return flags.annotate(favorite=Exists(favorites.filter(flag=OuterRef("pk")))).order_by(
             "-favorite", "name"
@@ -69,9 +90,9 @@ class FlagListPage(ListPage):
     def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         flags = stream_rows(rows, CSV_FLAGS)
         while part := list(islice(flags, CSV_FLAGS)):
-            for row in read_flag_cells(part):
+            for row in read_flag_cells(part, measured=False):
                 flag, owner = row.flag, row.flag.make_owner_document() if self.scope.projects else None
-                texts = {cell.environment: cell.text for cell in row.cells}
+                texts = {cell.environment: cell.set_text for cell in row.cells}
                 yield (
                     flag.name,
                     *([flag.project_id, owner["name"] if owner else ""] if self.scope.projects else []),
@@ -83,7 +104,7 @@ class FlagListPage(ListPage):
                 )
 
     def list_context(self, listing: Listing) -> dict[str, Any]:
-        """Returns what templates/flags/list_filters.html and list_table.html need."""
+        """The variables for templates/flags/list_filters.html and list_table.html."""
         return {
             "rows": make_flag_rows(list(listing.rows), self.scope.environments, caller=self.caller),
             "places": self.scope.environments,
@@ -104,6 +125,161 @@ class FlagListPage(ListPage):
         return [*chips, state] if state.groups else chips
 
     def matching(self, listing: Listing) -> str:
-        """The query string that selects all flags of the list, "" if they are on one page or too many."""
+        """The query string that selects all flags of the list; "" if they are on one page or too many."""
         several = listing.page.has_other_pages() and listing.total <= MAX_MATCHING
         return self.request.GET.urlencode() or "q=" if several else ""
+
+
+ARCHIVED_COLUMNS = (
+    Column("name", "Flag", by=("name",)),
+    Column("type", "Type", by=("type", "name")),
+    Column("archived", "Archived", by=("archived_at", "name")),
+    Column("by", "By"),
+    Column("seen", "Last evaluated", by=("last_evaluated", "name")),
+)
+ARCHIVED_FILTERS = ("q", "type", "tag")  # filters that also apply to archived flags
+BULK = {"toggle": "flags-toggle", "tags": "flags-tags", "stale": "flags-stale", "archive": "flags-archive"}
+
+
+def list_archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
+    flags = stream_rows(rows, CSV_FLAGS)
+    while part := list(islice(flags, CSV_FLAGS)):
+        by, seen = archived_by([flag.name for flag in part]), read_last_evaluations(flag.pk for flag in part)
+        for flag in part:
+            last = max(seen[flag.pk].values(), default=None)
+            yield flag.name, flag.type, flag.archived_at, by.get(flag.name, ""), last
+
+
+class ProjectPage(FlagListPage):
+    template_name = "projects/project.html"
+    csv_name = "{project_id}-flags"
+    parents = (PROJECTS,)
+
+    def setup(self, *args: Any, **kwargs: Any) -> None:
+        super().setup(*args, **kwargs)
+        self.archived = self.request.GET.get("show") == "archived"
+
+    def find_scope(self) -> FlagScope:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        return make_project_scope(self.project, archived=self.archived)
+
+    def get_title(self) -> str:
+        return self.project.name
+
+    def get_filters(self) -> Sequence[Filter]:
+        filters = super().get_filters()
+        if not self.archived:
+            return filters
+        self.columns = ARCHIVED_COLUMNS
+        return [field for field in filters if field.name in ARCHIVED_FILTERS]
+
+    def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
+        if self.archived:
+            return list_archived_lines(rows)
+        return super().get_csv_lines(rows)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        listing = kwargs["listing"]
+        head = make_project_head(self.project, "project", caller=self.caller)
+        toggled = [name for name in self.scope.environments if may_toggle(self.caller, self.project.pk, name)]
+        may = head["may"]
+        context = self.list_context(listing)
+        if self.archived:
+            context["archived_by"] = archived_by([row.flag.name for row in context["rows"]])
+        context["set_chips"] = [chip for chip in context["set_chips"] if chip.value != "Stale"]
+        return super().get_context_data(
+            **head,
+            **context,
+            archived=self.archived,
+            segments=self.segments(listing, head["counts"]),
+            toggled=toggled,
+            selectable=may["edit"] or may["archive"] or bool(toggled),
+            bulk={name: project_url(self.project.pk, page) for name, page in BULK.items()},
+            **kwargs,
+        )
+
+    def segments(self, listing: Listing, counts: dict[str, int]) -> list[tuple[str, str, int, bool]]:
+        stale = not self.archived and self.request.GET.get("state") == "stale"
+        own = dict.fromkeys(key for key in self.request.GET if key not in ARCHIVED_FILTERS)
+        return [
+            (
+                "Active",
+                listing.url(show=None, state=None),
+                counts["featureCount"],
+                not self.archived and not stale,
+            ),
+            ("Stale", listing.url(show=None, state="stale"), counts["staleFeatureCount"], stale),
+            (
+                "Archived",
+                listing.url(**{**own, "show": "archived"}),
+                counts["archivedFeatureCount"],
+                self.archived,
+            ),
+        ]
+
+    def get_curl(self) -> str:
+        if self.archived:
+            return curl_for(self.request, "GET", f"/api/admin/archive/features/{quote(self.project.pk, '')}")
+        return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/features")
+
+
+SAVED_FILTERS: Sequence[tuple[str, dict[str, str]]] = (
+    ("All", {}),
+    ("Mine", {"owner": MINE}),
+    ("Stale", {"state": "stale"}),
+    ("Off everywhere", {"rollout": OFF}),
+    ("100 % for 30 days", {"rollout": FULL}),
+    ("Differs", {"rollout": DIFFERS}),
+    ("Never evaluated", {"seen": "never"}),
+    ("Kill switches", {"type": "kill-switch"}),
+)
+BULK_OF_ALL = {name: f"all-flags-{name}" for name in ("toggle", "tags", "stale", "archive")}
+
+
+class AllFlagsPage(FlagListPage):
+    template_name = "projects/all_flags.html"
+    title = "All flags"
+    csv_name = "flags"
+    chips = ("project", "owner", *FlagListPage.chips)
+    api_call = "GET /api/admin/search/features"
+
+    def find_scope(self) -> FlagScope:
+        return make_readable_scope(self.caller)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        listing = kwargs["listing"]
+        may = {
+            "edit": self.can_somewhere(Permission.UPDATE_FEATURE),
+            "archive": self.can_somewhere(Permission.DELETE_FEATURE),
+        }
+        toggled = [
+            name
+            for name in self.scope.environments
+            if any(may_toggle(self.caller, project, name) for project, _ in self.scope.projects)
+        ]
+        context, segments = self.list_context(listing), self.segments(listing)
+        if any(is_chosen for _, _, _, is_chosen in segments[1:]):  # the segment already shows it
+            context["set_chips"] = [chip for chip in context["set_chips"] if chip.label == "Project"]
+        return super().get_context_data(
+            **context,
+            segments=segments,
+            may=may,
+            toggled=toggled,
+            selectable=any(may.values()) or bool(toggled),
+            bulk={name: reverse(page) for name, page in BULK_OF_ALL.items()},
+            **kwargs,
+        )
+
+    def can_somewhere(self, permission: Permission) -> bool:
+        return any(self.caller.can(permission, project=project) for project, _ in self.scope.projects)
+
+    def segments(self, listing: Listing) -> list[tuple[str, str, None, bool]]:
+        """The saved filters. Choosing one keeps the search, the sorting and the project."""
+        others = dict.fromkeys(
+            field.name for field, _ in listing.filters if field.name not in ("q", "project")
+        )
+        chosen = {field.name: value for field, value in listing.filters if value and field.name in others}
+        return [
+            (label, change_query(self.request.GET, page=None, **{**others, **values}), None, chosen == values)
+            for label, values in SAVED_FILTERS
+        ]

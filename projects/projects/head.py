@@ -7,11 +7,10 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import check_permissions, project_url
 from projects.flags.lists.queries import list_environment_names
-from projects.members.counts import count_members
+from projects.members.queries import count_members
 from projects.models import FavoriteProject, Project, ProjectApplication
 from projects.projects.actions import SETTINGS_PERMISSIONS
-from projects.projects.policies import needs_request
-from projects.projects.queries import count_flags
+from projects.projects.queries import count_flags, needs_request
 
 Tab = tuple[str, str, int | None, bool]
 """Label, URL, count, and whether it is the current one."""

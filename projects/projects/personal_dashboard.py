@@ -1,17 +1,17 @@
-"""The caller's dashboard: own projects and flags, and whom to ask for access."""
+"""The caller's dashboard: own projects and flags, and the people to ask for access."""
 
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
-from projects.history.queries import readable_events
+from projects.history.queries import in_present_projects, readable_events
 from projects.history.serializers import make_event_record
-from projects.members.counts import count_members
+from projects.members.queries import count_members
 from projects.models import FavoriteFlag, Flag, Project
 from projects.projects.activity import read_latest_activity
 from projects.projects.queries import (
@@ -97,7 +97,7 @@ def _list_own_flags(caller: Caller) -> list[Document]:
 
 
 def _make_insights(counts: dict[str, int]) -> Document:
-    """Health of the past is not kept, so the averages are null."""
+    """Past health is not stored, so the averages are null."""
     total, stale = counts["featureCount"], counts["staleFeatureCount"]
     potentially_stale = counts["potentiallyStaleFeatureCount"]
     return {
@@ -111,7 +111,9 @@ def _make_insights(counts: dict[str, int]) -> Document:
 
 
 def _list_latest_events(project: Project, caller: Caller) -> list[Document]:
-    events = readable_events(caller).filter(project=project.pk).newest_first()[:EVENTS_SHOWN]
+    events = in_present_projects(readable_events(caller).filter(project=project.pk)).newest_first()[
+        :EVENTS_SHOWN
+    ]
     records = map(make_event_record, events)
     return [{key: record[key] for key in ("id", "summary", "createdBy", "createdAt")} for record in records]
 

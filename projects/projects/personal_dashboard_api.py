@@ -1,4 +1,4 @@
-"""/api/admin/personal-dashboard: what concerns the caller, in all projects and in one."""
+"""/api/admin/personal-dashboard: data about the caller, in all projects and in one."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers

@@ -1,29 +1,23 @@
 """Reads projects and environments into the documents used by the API and by audit events."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
-from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.db.lookups import find_best_matches
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from groups.permissions import BuiltIn, Permission
 from projects.access import list_projects_with
 from projects.flags.lists.conditions import OVERDUE
-from projects.members.counts import count_members
-from projects.models import (
-    Environment,
-    FavoriteProject,
-    Flag,
-    Project,
-    ProjectEnvironment,
-)
+from projects.members.queries import count_members
+from projects.models import Environment, FavoriteProject, Flag, Project, ProjectEnvironment
 from projects.projects.activity import read_latest_activity, read_stats
 
 FLAG_COUNTS = (
@@ -47,7 +41,7 @@ SELECT o.project_id, g.name, coalesce(nullif(u.name, ''), u.username), u.email
   LEFT JOIN groups_group g ON g.id = o.group_id
  WHERE o.project_id = ANY(%(projects)s) AND o.role_id = %(role)s ORDER BY o.id
 """
-OPEN = "open"  # the only mode: roles alone decide who may read a project
+OPEN = "open"  # the only mode: only roles decide who may read a project
 
 
 def make_settings_document(project: Project) -> Document:
@@ -262,3 +256,11 @@ def search_new_flag_projects(caller: Caller, words: Sequence[str]) -> QuerySet[A
         projects = projects.filter(id__in=list_projects_with(caller, Permission.CREATE_FEATURE))
     labeled = projects.annotate(label=Concat(Value("New flag in "), "name"))
     return find_best_matches(labeled, words, "label", "id")
+
+
+def needs_request(project_id: str, environments: Collection[str] | None = None) -> bool:
+    """Whether a change in one of these environments of the project, or in any, needs a change request."""
+    links = ProjectEnvironment.objects.needing_requests().filter(project=project_id)
+    if environments is not None:
+        links = links.filter(environment__in=environments)
+    return links.exists()

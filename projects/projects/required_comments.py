@@ -1,4 +1,4 @@
-"""Decides which changes need a comment: those of an environment for which the project requires one.
+"""Decides which changes need a comment: those in an environment for which the project requires one.
 
 `flagadmin.core.change_checks.comments` calls it before audit events are recorded.
 """
@@ -13,7 +13,7 @@ from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, find_differin
 from projects.models import ProjectEnvironment, Strategy
 
 EVERYWHERE = ""
-"""Stands for all of the project in place of an environment's name."""
+"""Represents the whole project in place of an environment's name."""
 _IN_ALL_ENVIRONMENTS = frozenset(
     {E.FEATURE_ARCHIVED, E.FEATURE_DEPENDENCY_ADDED, E.FEATURE_DEPENDENCY_REMOVED, E.FEATURE_PROJECT_CHANGE}
 )
@@ -33,7 +33,7 @@ _NO_CHANGES = frozenset(
 
 
 def check_required_comment(events: Iterable[Event]) -> None:
-    """Raises CommentRefused. One query if an event is about an environment, and one more for segments."""
+    """Raises CommentRefused. One query if an event concerns an environment, and one more for segments."""
     touched: dict[str, set[str]] = defaultdict(set)
     for project, environment in _list_touched(events):
         touched[project].add(environment)
@@ -61,7 +61,7 @@ def _find_requiring(projects: Collection[str]) -> list[tuple[str, str, str]]:
 
 
 def _list_touched(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
-    """The projects and environments whose flags the events are about."""
+    """The projects and environments whose flags the events concern."""
     segments = set()
     for event in events:
         if event.type in _NO_CHANGES:

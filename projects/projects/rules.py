@@ -7,8 +7,7 @@ from flagadmin.core.wording import choices, clip
 from playground.engine import patterns
 from projects.flags.name_rules import find_pattern_problem
 from projects.models import Project
-from projects.projects.comment_links import comment_link_problems
-from projects.projects.link_templates import link_template_problems
+from projects.projects.links import comment_link_problems, link_template_problems
 from projects.rules import name_problems
 
 MAX_PROJECT_NAME_LENGTH = 255

@@ -1,4 +1,7 @@
-"""/projects/ID/settings/: edits a project's settings and environments, and archives or revives it."""
+"""Pages of a project's settings and environments, with their default strategies; archives and revives projects.
+
+A flag that is turned on in an environment without a strategy gets a copy of the default one.
+"""
 
 from typing import Any
 
@@ -12,33 +15,41 @@ from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import choices, pluralize
-from groups.console import ActionPage, EditPage
+from groups.console import ActionPage, Breadcrumbs, EditPage
 from groups.permissions import Permission
+from playground.engine.definitions import FlagDefinition, StrategyDefinition
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
-from projects.console import InProjectPage, project_url
+from projects.console import InProjectPage, get_project_breadcrumbs, project_url
+from projects.drafts import NewFlagEdit
+from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
 from projects.projects.approval_rules import MAX_APPROVALS
 from projects.projects.environments import (
+    DEFAULT_STRATEGY_PERMISSIONS,
     add_environment,
     remove_environment,
     require_comment,
+    set_default_strategy,
     set_policy,
+    validate_default_strategy,
 )
 from projects.projects.head import make_project_head
 from projects.projects.queries import list_project_environment_summaries, make_settings_document
+from projects.strategies.editor import SharedStrategyEditor, describe_whole_strategy
 from projects.strategies.forms import list_stickiness_choices
-from projects.strategies.rules import StrategyDefaults, make_default_strategy
-from projects.strategies.sentences import summarize_strategy
+from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
+from projects.strategies.sentences import Summary, summarize_strategy
 
 POLICIES = {
     "": "No change request",
     **{str(n): f"Request, {pluralize(n, 'approval')}" for n in range(MAX_APPROVALS + 1)},
 }
-"""The possible requirements for a change of an environment's answers, by the value of the form."""
+"""The possible requirements for changes of an environment's results, by the value of the form."""
 
-# Values that the buttons of an environment send, by whether its changes then need a comment.
+# Values sent by the buttons of an environment, by whether its changes will need a comment.
 COMMENTS = {
     "require-comment": (True, "Changes in {} now need a comment."),
     "allow-no-comment": (False, "Changes in {} no longer need a comment."),
@@ -46,7 +57,7 @@ COMMENTS = {
 
 
 class LinksField(forms.CharField):
-    """A line for each link: words, a space and its URL. The value is the list that is stored, with these two keys."""
+    """One link per line: words, a space and its URL. The value is the stored list, with these two keys."""
 
     widget = forms.Textarea(
         attrs={"rows": 2, "spellcheck": "false", "autocapitalize": "none", "class": "mono"}
@@ -249,3 +260,109 @@ class Revive(ProjectAction):
     def act(self) -> str:
         project = revive_project(self.kwargs["project_id"], caller=self.caller)
         return f"Revived project {project.name}; its flags stay archived."
+
+
+class DefaultStrategyPage(SharedStrategyEditor):
+    permissions = DEFAULT_STRATEGY_PERMISSIONS
+    api_call = "POST /api/admin/projects/{project_id}/environments/{environment}/default-strategy"
+
+    def find(self) -> None:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.project_id, self.environment = self.project.pk, self.kwargs["environment"]
+        self.home = project_url(self.project_id, "project-settings")
+        self.configured = find_project_environment(self.project_id, self.environment).default_strategy
+        self.may_delete = self.configured is not None and not self.locked
+        self.stored = self.get_stored_document()
+        self.note_version()
+
+    def get_events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller).filter(project=self.project_id, environment=self.environment)
+        return events.filter(type=EventType.DEFAULT_STRATEGY_UPDATED)
+
+    def get_current_document(self) -> StrategyDefinition | None:
+        return self.configured
+
+    def sentences_now(self) -> list[Summary | str]:
+        self.configured = find_project_environment(self.project_id, self.environment).default_strategy
+        return describe_whole_strategy(make_default_strategy(self.configured, self.defaults))
+
+    @property
+    def locked(self) -> bool:
+        return self.project.archived_at is not None or super().locked
+
+    def why_locked(self) -> str:
+        archived = self.project.archived_at is not None
+        return "This project is archived and read-only." if archived else super().why_locked()
+
+    @property
+    def kept(self) -> StrategyDefinition:
+        """The configured strategy, or one that is on for everyone."""
+        return make_strategy(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
+
+    @property
+    def defaults(self) -> StrategyDefaults:
+        return StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
+
+    def get_stored_document(self) -> StrategyDefinition:
+        """The configured strategy, or an empty one of the newly chosen type."""
+        name = self.request.POST.get("name") or self.kept["name"]
+        return self.kept if name == self.kept["name"] else make_strategy({"name": name}, self.defaults)
+
+    def check(self, document: StrategyDefinition) -> StrategyDefinition:
+        return validate_default_strategy(self.project, document, stored=self.configured)
+
+    def needs_confirmation(self, document: StrategyDefinition) -> bool:
+        return False  # it changes no flag
+
+    def get_edits(self) -> list[NewFlagEdit]:
+        self.find()
+        after = make_default_strategy(None, self.defaults) if self.is_deleting else self.entered()
+        flags = self.new_flag(self.configured_or_built_in), self.new_flag(after)
+        return [NewFlagEdit(self.project_id, self.environment, *flags)]
+
+    @property
+    def configured_or_built_in(self) -> StrategyDefinition:
+        return make_default_strategy(self.configured, self.defaults)
+
+    def new_flag(self, strategy: StrategyDefinition) -> FlagDefinition:
+        """The document of a flag that has just been turned on."""
+        defaults = StrategyDefaults("new-flag", self.project.default_stickiness)
+        document = make_default_strategy(strategy, defaults) | {"id": "", "disabled": False}
+        return {
+            "name": defaults.flag,
+            "project": self.project_id,
+            "enabled": True,
+            "impression_data": False,
+            "stale": False,
+            "variants": [],
+            "strategies": [document],
+            "dependencies": [],
+        }
+
+    def save(self, document: StrategyDefinition) -> str:
+        set_default_strategy(
+            self.project_id, self.environment, document, expected=self.version.expected, caller=self.caller
+        )
+        return f"Changed the default strategy of {self.environment} in {self.project_id}."
+
+    def remove(self) -> str:
+        set_default_strategy(self.project_id, self.environment, None, caller=self.caller)
+        return f"{self.environment} in {self.project_id} has no default strategy of its own any more."
+
+    def get_title(self) -> str:
+        return f"Default strategy of {self.environment}"
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        above = get_project_breadcrumbs(self.project)
+        return above if self.locked else (*above, ("Settings", self.home))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            lead=f"Added when a flag without strategies is turned on in {self.environment}.",
+            button="Save default strategy",
+            types=self.list_types(),
+            delete_button="Remove default strategy",
+            deletion="Flags without strategies will be on for everyone once they are turned on. "
+            "Flags that have a strategy keep it.",
+            **kwargs,
+        )

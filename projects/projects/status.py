@@ -11,14 +11,14 @@ from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
 from groups.models import ApiToken
 from projects.flags.lifecycle.queries import STAGE_MEMBERS, count_stages
-from projects.members.counts import count_members
+from projects.members.queries import count_members
 from projects.models import Flag, Project, Segment
 from projects.projects.activity import WINDOW
 from projects.projects.queries import count_flags, make_health_document
 
 ACTIVITY_KEPT = timedelta(days=365)
 
-# A flag leaves a stage when it enters the next one that it has.
+# A flag leaves a stage when it enters its next one.
 _DAYS_IN_STAGE = """
 SELECT stage, round(avg(extract(epoch FROM left_at - entered_at)) / 86400)::int
   FROM (SELECT s.stage, s.entered_at, lead(s.entered_at) OVER (PARTITION BY s.flag_id ORDER BY array_position(
@@ -67,5 +67,5 @@ def _summarize_lifecycle(project: Project) -> Document:
 
 
 def _average_days_in_stage(project: Project) -> dict[str, int]:
-    """Average days that flags of the project spent in each stage, of those that have left it."""
+    """The average days that flags of the project spent in each stage that they have left."""
     return dict(fetch_rows(_DAYS_IN_STAGE, {"project": project.pk, "stages": list(STAGE_MEMBERS)}))

@@ -1,4 +1,4 @@
-"""Stores where flags are in the code of a repository."""
+"""Stores the places of flags in the code of a repository."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,9 +19,9 @@ Found = Mapping[str, Sequence[Mapping[str, Any]]]
 def report_references(
     repository: str, values: Mapping[str, Any], references: Found, *, caller: Caller
 ) -> dict[str, int]:
-    """Replaces what was reported about the repository, as far as the flags are ones that the caller may update.
+    """Replaces the repository's last report, for the flags that the caller may update.
 
-    ``references`` are the places of each flag, ``{path, line}``. Returns how many flags were stored, and ignored.
+    ``references`` are the places of each flag, ``{path, line}``. Returns the numbers of stored and ignored flags.
     Raises NoAccess, ValidationError.
     """
     check_may_report(caller)
@@ -55,7 +55,7 @@ def find_reportable_flags(caller: Caller) -> FlagQuerySet:
 
 
 def check_may_report(caller: Caller) -> None:
-    """Raises NoAccess for a caller who may update flags in no project."""
+    """Raises NoAccess for a caller who may not update flags in any project."""
     if not _list_projects(caller):
         raise NoAccess.missing([Permission.UPDATE_FEATURE], "You cannot update flags in any project.")
 

@@ -1,4 +1,4 @@
-"""/api/admin/code-references: where flags are in the code, as `flagadmin references` reports it."""
+"""/api/admin/code-references: the places of flags in code, as reported by `flagadmin references`."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.access import access_flag

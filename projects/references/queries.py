@@ -1,4 +1,4 @@
-"""Reads where flags are in the code."""
+"""Reads the places of flags in code."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class InRepository:
-    """A flag in a repository: the first places, and how many there are."""
+    """A flag in a repository: the first places, and the total number."""
 
     report: CodeReport
     places: Sequence[Place]
@@ -30,7 +30,7 @@ class InRepository:
 
 
 def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
-    """Reads the repositories that have each flag. One query."""
+    """The repositories that contain each flag. One query."""
     references: dict[int, list[InRepository]] = defaultdict(list)
     rows = CodeReference.objects.filter(flag__in=flag_ids).select_related("report")
     for row in rows.order_by("report__repository"):
@@ -40,7 +40,7 @@ def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
 
 
 def _make_url(report: CodeReport, path: str, line: int) -> str:
-    """Paths and revisions are data: quoted, so that they stay a part of the address."""
+    """Quotes paths and revisions, because they are data and must stay part of the URL."""
     if not report.link:
         return ""
     values = {"path": quote(path), "line": str(line), "revision": quote(report.revision, safe="")}

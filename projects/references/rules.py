@@ -9,7 +9,7 @@ from flagadmin.core.errors import Problem
 
 MAX_REPORTS = 1_000
 MAX_PLACES = 100
-"""The maximum number of places of a flag in a repository; the others are counted."""
+"""The maximum number of stored places of a flag in a repository; others are only counted."""
 MAX_PATH = 500
 _FIELD = re.compile(r"\{(\w*)\}")
 LINK_FIELDS = ("path", "line", "revision")

@@ -1,4 +1,4 @@
-"""/api/admin/relays: the relays that serve SDKs elsewhere, as they last said how they are."""
+"""/api/admin/relays: the relays that serve SDKs elsewhere, with their last reports."""
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -9,8 +9,7 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.models import Relay
-from projects.relays.documents import make_relay_document
-from projects.relays.states import State
+from projects.relays.reports import State, make_relay_document
 
 
 class RelayRecord(serializers.Serializer):

@@ -11,7 +11,7 @@ from groups.console import ListPage
 from groups.login.links import make_absolute_url
 from groups.permissions import Permission
 from projects.models import Relay
-from projects.relays.states import State, describe_state, find_state
+from projects.relays.reports import State, describe_state, find_state
 
 PILLS = {
     State.WORKING: ("on", "Works"),

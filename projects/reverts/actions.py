@@ -1,13 +1,13 @@
-"""Reverts a flag to one of its versions, or takes one change back. Each is one transaction."""
+"""Reverts a flag to one of its versions, or reverts one change. Each is one transaction."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem
 from groups.access import Caller, missing
@@ -19,9 +19,10 @@ from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
 from projects.history.versions import make_seen_version, read_present_version
 from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
-from projects.reverts.parts import PlannedPart, Target, format_moment, list_reasons, restore_parts
+from projects.reverts.parts import PlannedPart, format_moment, list_reasons, restore_parts
 from projects.reverts.version_plan import EVERYTHING, Choice, plan_revert
 from projects.segments.actions import update_segment
+from projects.states import FlagState
 from projects.strategies.actions import set_segments
 from projects.strategies.fields import assign
 from projects.strategies.strategy_types import deprecate_strategy_type, reactivate_strategy_type
@@ -31,28 +32,28 @@ from projects.strategies.strategy_types import deprecate_strategy_type, reactiva
 def revert_flag(
     project_id: str,
     name: str,
-    target: Target,
+    at: datetime,
     *,
     choice: Choice = EVERYTHING,
     expected: Expected = None,
     caller: Caller,
 ) -> list[FlagPart]:
-    """Makes the chosen parts of the flag what they were, and returns those that changed.
+    """Restores the chosen parts of the flag, and returns those that changed.
 
-    A strategy that still exists keeps its row; one that was removed comes back with its id. Segments, tags and links
-    stay as they are. `expected` refers to the flag's present version, or to what its `GET` shows of that.
+    An existing strategy keeps its row; a removed one is restored with its id. Segments, tags and links do not change.
+    `expected` refers to the flag's present version, or to its part in `GET`.
 
     Raises NotFound, NoAccess naming the environments in which a permission is missing, EditConflict, and Conflict
-    naming all that cannot be restored.
+    naming everything that cannot be restored.
     """
     flag = access_flag_for_update(caller, project_id, name, None)
-    plan = plan_revert(flag, target, lock=True, caller=caller)
+    plan = plan_revert(flag, at, lock=True, caller=caller)
     _check_unchanged(expected, plan.before)
     chosen = [planned for planned in plan.parts if choice.includes(planned.part)]
-    return _write_parts(flag, plan.before, chosen, subject=format_moment(target.at), caller=caller)
+    return _write_parts(flag, plan.before, chosen, subject=format_moment(at), caller=caller)
 
 
-def _check_unchanged(expected: Expected, before: Document) -> None:
+def _check_unchanged(expected: Expected, before: FlagState) -> None:
     places = ProjectEnvironment.objects.filter(project=before["project"])
     if expected is not None:
         seen = make_seen_version(before, places.values_list("environment_id", flat=True))
@@ -62,10 +63,10 @@ def _check_unchanged(expected: Expected, before: Document) -> None:
 
 @transactional
 def revert_change(event_id: int, *, flag: str = "", caller: Caller) -> ChangePlan:
-    """Takes back the change that an event belongs to, or what it changed in one flag. Returns what was planned.
+    """Reverts an event's change, or its part in one flag. Returns the plan.
 
-    Raises NotFound, NoAccess, InvalidOperation for a change that cannot be reverted, and Conflict naming all that has
-    been changed since or cannot be restored. Then nothing is changed.
+    Raises NotFound, NoAccess, InvalidOperation for a change that cannot be reverted, and Conflict naming everything
+    that has changed since or cannot be restored. Then nothing is changed.
     """
     events = find_change(caller, event_id, flag)
     _lock(events, caller)
@@ -86,13 +87,13 @@ def revert_change(event_id: int, *, flag: str = "", caller: Caller) -> ChangePla
 
 
 def _lock(events: Iterable[AuditEvent], caller: Caller) -> None:
-    """The projects, and then no flag or segment of theirs changes."""
+    """Locks the projects, so that none of their flags or segments changes."""
     for project in sorted({event.project for event in events if event.project and event.feature}):
         access_project_for_update(caller, project, None)
 
 
 def _archive_and_revive(rows: Sequence[FlagRevert], caller: Caller) -> None:
-    """Together: parents can be archived with their children."""
+    """Archives all together, because parents can be archived with their children."""
     names: dict[str, dict[str, list[str]]] = {"archive": {}, "revive": {}}
     for row in rows:
         if row.archival and row.flag is not None:
@@ -132,11 +133,11 @@ def _restore_subject(row: SubjectRevert, caller: Caller) -> None:
 
 
 def _write_parts(
-    flag: Flag, before: Document, chosen: Sequence[PlannedPart], *, subject: str | None, caller: Caller
+    flag: Flag, before: FlagState, chosen: Sequence[PlannedPart], *, subject: str | None, caller: Caller
 ) -> list[FlagPart]:
     """Writes these parts of a locked flag, whose present version is ``before``, with one event.
 
-    ``subject`` is when the flag was so, None for what takes back one change. Raises NoAccess, Conflict.
+    ``subject`` is the time of the version, None when reverting one change. Raises NoAccess, Conflict.
     """
     _check_permissions(chosen, flag.project_id)
     _check_restorable(chosen, flag.name)
@@ -199,7 +200,7 @@ def _write(flag: Flag, part: FlagPart) -> None:
 
 
 def _write_parents(flag: Flag, part: FlagPart) -> None:
-    """Replaces all, because their ids are their order."""
+    """Replaces all of them, because their ids determine their order."""
     dependencies = part.after["dependencies"]
     parents = Flag.objects.filter(name__in=[dependency["feature"] for dependency in dependencies])
     ids = dict(parents.values_list("name", "pk"))

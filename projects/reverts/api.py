@@ -3,6 +3,7 @@
 /api/admin/projects/:projectId/features/:name/revert, /api/admin/events/:id/revert
 """
 
+from datetime import datetime
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
@@ -10,9 +11,9 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import validate_body
-from flagadmin.core.http.ids import path_id
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.responses import iso
 from groups.access import missing
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
@@ -21,7 +22,7 @@ from projects.flags.serializers import FlagRecord
 from projects.history.versions import read_present_version
 from projects.reverts.actions import revert_change, revert_flag
 from projects.reverts.change_plan import find_change, plan_change
-from projects.reverts.parts import PERMISSIONS, Target, may_revert
+from projects.reverts.parts import PERMISSIONS, may_revert
 from projects.reverts.serializers import (
     AT,
     EVENT,
@@ -62,7 +63,7 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
             raise missing(self.needed_permissions, project=project)
 
     def get_current_document(self) -> dict[str, Any]:
-        return read_present_version(self.flag)
+        return dict(read_present_version(self.flag))
 
     @extend_schema(
         operation_id="previewRevert",
@@ -75,10 +76,11 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List what reverting the flag to a version would change, and what cannot be restored. Changes nothing."""
         query = {key: request.query_params[key] for key in ("event", "at") if key in request.query_params}
-        target = self.target(validate_body(VersionQuery(data=query)))
-        plan = plan_revert(self.flag, target, caller=self.caller)
+        values = validate_body(VersionQuery(data=query))
+        at = self.find_target(values)
+        plan = plan_revert(self.flag, at, caller=self.caller)
         parts = make_part_records(plan.parts)
-        return Response({"event": target.event, "at": iso(target.at), "parts": parts})
+        return Response({"event": values.get("event"), "at": iso(at), "parts": parts})
 
     @extend_schema(
         operation_id="revertFeature",
@@ -108,18 +110,18 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
             dependencies=values["dependencies"],
             details=values["details"],
         )
-        target = self.target(values)
-        revert_flag(project_id, name, target, choice=choice, expected=self.expected, caller=self.caller)
+        at = self.find_target(values)
+        revert_flag(project_id, name, at, choice=choice, expected=self.expected, caller=self.caller)
         self.flag.refresh_from_db()
         return Response(read_flag_document(self.flag, caller=self.caller))
 
-    def target(self, values: dict[str, Any]) -> Target:
+    def find_target(self, values: dict[str, Any]) -> datetime:
         return find_target(self.caller, self.flag, event=values.get("event"), at=values.get("at"))
 
 
 class RevertEventViewSet(ViewSet):
     tags = ("Events",)
-    permissions = {"create": None}  # those of the changes that it makes; the action checks them
+    permissions = {"create": None}  # the permissions of the resulting changes, which the action checks
 
     def authorize(self, event_id: str) -> None:
         """Raises NotFound."""
@@ -154,10 +156,10 @@ class RevertEventViewSet(ViewSet):
     def create(self, request: ApiRequest, event_id: str) -> Response:
         """Revert the change that an event belongs to: everything that the same request changed.
 
-        Strategies, variants, switches, dependencies, details, tags, archiving and reviving of flags, segments, and the
-        deprecation of strategy types become what they were before the change. Later changes to other things stay. The
-        caller needs the permissions for everything that it changes. If anything cannot be reverted, nothing is changed.
-        `GET` says what it would do. An import is undone with its own endpoint.
+        Restores strategies, variants, switches, dependencies, details, tags, archiving and reviving of flags,
+        segments, and the deprecation of strategy types to their state before the change. Later changes to other
+        things stay. The caller needs the permissions for all of these changes. If anything cannot be reverted,
+        nothing is changed. `GET` previews the result. An import is undone with its own endpoint.
         """
         values = self.validated(RevertEventQuery)
         return Response(

@@ -1,4 +1,4 @@
-"""/activity/ID/revert: what reverting a change would do, whom it would change; reverts it. Undo buttons post here."""
+"""/activity/ID/revert: previews reverting a change and the affected users, and reverts it. Undo buttons post here."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,9 +19,8 @@ from projects.models import Environment, Segment
 from projects.projects.required_comments import requires_comment
 from projects.reverts.actions import revert_change
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
-from projects.reverts.parts import list_reasons, name_segments
-from projects.reverts.shown_parts import ShownPart, list_part_edits, show_part
-from projects.reverts.undo import tell_done
+from projects.reverts.offers import tell_done
+from projects.reverts.parts import ShownPart, list_part_edits, list_reasons, name_segments, show_part
 from projects.segments.actions import list_enabled_users
 
 
@@ -95,6 +94,7 @@ class RevertChange(DraftingPage, SubmitPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         plan = plan_change(self.events, caller=self.caller)
         self.plan = plan
+        edits = [edit for row in plan.flags for edit in _make_flag_edits(row)]
         reasons = [plan.refusal] if plan.refusal else [*plan.missing, *list_reasons(plan.problems)]
         return super().get_context_data(
             change=self.change(),
@@ -102,6 +102,8 @@ class RevertChange(DraftingPage, SubmitPage):
             rows=list(make_rows(plan)),
             reasons=reasons,
             possible=not reasons and plan.changes_anything,
+            places=sorted({(edit.project, edit.environment) for edit in edits}),
+            touches=sorted({(edit.flag, edit.environment) for edit in edits}),
             versions=[
                 (row.name, url) for row in plan.flags if row.problems and (url := self.version_url(row))
             ],
@@ -114,7 +116,7 @@ class RevertChange(DraftingPage, SubmitPage):
         )
 
     def version_url(self, row: FlagRevert) -> str:
-        """The page that reverts a flag to the version before the change, with all that came later."""
+        """The page that reverts a flag to the version before the change, including all later changes."""
         first = min(event.pk for event in self.events if event.feature == row.name)
         earlier = readable_events(self.caller).filter(
             feature=row.name, project=row.flag and row.flag.project_id
@@ -149,7 +151,7 @@ def _make_flag_edits(row: FlagRevert) -> Iterator[FlagEdit]:
     flag = row.flag
     if (
         flag is None or row.archival == "revive"
-    ):  # archived, it is not among the definitions that a draft changes
+    ):  # an archived flag is not among the definitions that a draft changes
         return
     if row.archival == "archive":
         draft = Draft(flag.name, archived=True)

@@ -1,7 +1,7 @@
-"""Plans reverting a change: which flags and other subjects become what they were, and what prevents it.
+"""Plans reverting a change: the flags and other subjects to restore, and the obstacles.
 
-A change is what one person did with one request. Taking it back keeps what has been changed since; where the same has
-been changed again, it is refused.
+A change is everything that one actor did with one request. Reverting it keeps later changes; if the same part has
+changed again, it is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,21 +13,22 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.document import Document
-from flagadmin.core.errors import NotFound, Problem
+from flagadmin.core.errors import Conflict, NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
 from projects.history.changes import change_of
 from projects.history.definitions_at import just_before
 from projects.history.flag_parts import find_differing_parts
 from projects.history.queries import readable_events
-from projects.history.without_change import TakenBack, find_versions_around
+from projects.history.versions import find_versions_around
 from projects.models import Flag, Segment, StrategyType
-from projects.reverts.parts import PlannedPart, Target, format_moment, plan_parts
+from projects.reverts.parts import PlannedPart, format_moment, plan_parts
 from projects.segments.documents import make_segment_document
+from projects.states import apply, changes, describe, is_changed_again, permissions, without
 from projects.strategies.strategy_type_documents import make_strategy_type_document
 
 MAX_FLAGS = 100
-"""A change of more is not reverted at once."""
+"""A change of more flags is not reverted at once."""
 
 _TAGS = (E.FEATURE_TAGGED, E.FEATURE_UNTAGGED)
 _VERSIONS = (
@@ -38,7 +39,7 @@ _VERSIONS = (
 )  # fmt: skip
 OF_FLAGS = frozenset(kind.value for kind in (*_TAGS, *_VERSIONS))
 OF_SUBJECTS = frozenset({E.SEGMENT_UPDATED.value, E.STRATEGY_DEPRECATED.value, E.STRATEGY_REACTIVATED.value})
-BESIDE = frozenset({E.EXPECTATION_OVERRIDDEN.value})  # says something about a change, and is none
+BESIDE = frozenset({E.EXPECTATION_OVERRIDDEN.value})  # describes a change, but is not one itself
 REVERTIBLE = OF_FLAGS | OF_SUBJECTS
 
 
@@ -62,7 +63,7 @@ class FlagRevert:
 
 @dataclass(slots=True)
 class SubjectRevert:
-    """A segment or strategy type: the event to take back, and what is stored now."""
+    """A segment or strategy type: the event to revert, and the stored state."""
 
     event: AuditEvent
     name: str
@@ -77,7 +78,7 @@ class SubjectRevert:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """``event`` is the newest of the change. ``refusal`` says why such a change cannot be reverted at all."""
+    """``event`` is the newest of the change. ``refusal``: why such a change can never be reverted."""
 
     event: AuditEvent
     flags: Sequence[FlagRevert] = ()
@@ -106,7 +107,7 @@ class ChangePlan:
 
 
 def find_change(caller: Caller, event_id: int, flag: str = "") -> list[AuditEvent]:
-    """The events of the change that an event belongs to, the newest first; only those of a flag if it is named.
+    """The events of an event's change, newest first; only those of a flag if it is named.
 
     Raises NotFound.
     """
@@ -119,7 +120,7 @@ def find_change(caller: Caller, event_id: int, flag: str = "") -> list[AuditEven
 
 
 def plan_change(events: Sequence[AuditEvent], *, lock: bool = False, caller: Caller) -> ChangePlan:
-    """``events`` are those of one change, or of one flag in it, the newest first. A dozen queries for each flag."""
+    """``events`` belong to one change, or to one flag in it, newest first. A dozen queries for each flag."""
     newest = events[0]
     if refusal := _find_refusal(events):
         return ChangePlan(newest, refusal=refusal)
@@ -181,32 +182,28 @@ def _plan_versions(
     row: FlagRevert, flag: Flag, events: Sequence[AuditEvent], lock: bool, caller: Caller
 ) -> None:
     first, last = events[-1], events[0]
-    now, after, before = find_versions_around(flag, first.pk, last.pk)
+    try:
+        now, after, before = find_versions_around(flag, first.created_at, last.created_at)
+    except Conflict as unknown:
+        row.problems.append(Problem(row.name, str(unknown).rstrip(".")))
+        return
     if after is None or before is None:
         row.problems.append(Problem(row.name, f"{row.name} has been created again since"))
         return
-    taken_back = TakenBack(now, after, before)
-    conflicts = [f"{words} of {row.name}" for words in dict.fromkeys(taken_back.conflicts)]
-    version = taken_back.version
-    if now["archived"] != version["archived"]:
+    version, changed_again = without(now, after, before)
+    conflicts = list(dict.fromkeys(f"{describe(part)} of {row.name}" for part in changed_again))
+    archival = [change for change in changes(now, version) if change.part.member == "archived"]
+    if archival:
         row.archival = "archive" if version["archived"] else "revive"
         conflicts = conflicts or ([row.name] if now != after else [])
-        _check_permission(
-            row, caller, Permission.DELETE_FEATURE if version["archived"] else Permission.UPDATE_FEATURE
-        )
+        _check_permission(row, caller, *permissions(archival))
     elif now["archived"] and now != version:
         row.problems.append(Problem(row.name, f"{row.name} is archived"))
         return
     row.problems += [_make_changed_since_problem(row.name, words, last) for words in conflicts]
-    if row.archival == "revive":  # which turns it off everywhere
-        now = {
-            **now,
-            "archived": False,
-            "environments": [{**each, "enabled": False} for each in now["environments"]],
-        }
     if row.archival != "archive":
-        target = Target(just_before(first.created_at), first.pk - 1)
-        row.parts = plan_parts(flag, find_differing_parts(now, version), target, lock=lock, caller=caller)
+        parts = find_differing_parts(apply(now, archival), version)
+        row.parts = plan_parts(flag, parts, just_before(first.created_at), lock=lock, caller=caller)
     row.missing += [
         missing(part.missing[:1], project=flag.project_id, environment=part.part.environment or None).message
         for part in row.parts
@@ -235,7 +232,7 @@ def _plan_subject(event: AuditEvent, caller: Caller) -> SubjectRevert:
     row.now = _read_stored(event, caller)
     if row.now is None:
         row.problems.append(Problem(row.name, f"{row.name} has been deleted"))
-    elif row.now not in (event.after, event.before):
+    elif is_changed_again(row.now, event.after, event.before):
         later = format_moment(event.created_at)
         row.problems.append(Problem(row.name, f"{row.name} has been changed since {later}"))
     if not may_change(event, caller):

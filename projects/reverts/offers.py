@@ -1,18 +1,26 @@
-"""Finds changes that lists of changes offer to revert, and the URL of the page that does it."""
+"""Offers to revert changes: in lists of changes, and in the message about the request's own change.
+
+``includes/messages.html`` shows the messages with their Undo buttons.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
 
+from django.contrib import messages
+from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.http.logs import request_id
 from groups.access import Caller
+from groups.console import ActionPage
 from groups.permissions import Permission
-from projects.history.changes import GroupedChange
+from projects.history.changes import GroupedChange, change_of
 from projects.models import Flag
-from projects.reverts.change_plan import BESIDE, OF_FLAGS, OF_SUBJECTS, REVERTIBLE, may_change
+from projects.reverts.change_plan import BESIDE, MAX_FLAGS, OF_FLAGS, OF_SUBJECTS, REVERTIBLE, may_change
 
 
 def add_reverts(
@@ -33,7 +41,7 @@ def add_reverts(
 
 
 def find_offered(changes: Mapping[int, Sequence[AuditEvent]], caller: Caller) -> set[int]:
-    """Finds which of these changes (their events, by any key) pages offer to revert; the preview checks the details.
+    """The changes, among these (their events, by any key), that pages offer to revert. The preview checks the details.
 
     One query.
     """
@@ -63,7 +71,7 @@ _BACK: Mapping[str, Permission] = {
     E.FEATURE_DEPENDENCY_ADDED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
     E.FEATURE_DEPENDENCY_REMOVED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
 }
-"""The permission that taking back an event of this type needs; all others of flags need that to update the flag."""
+"""The permission for reverting an event of this type; all other flag events need the one to update the flag."""
 
 
 def _may_revert(event: AuditEvent, caller: Caller) -> bool:
@@ -74,5 +82,36 @@ def _may_revert(event: AuditEvent, caller: Caller) -> bool:
 
 
 def are_revertible(types: Sequence[str]) -> bool:
-    """Whether a change with events of these types can be reverted, as far as the types tell."""
+    """Whether a change with events of these types can be reverted, judging by the types alone."""
     return bool(REVERTIBLE.intersection(types)) and REVERTIBLE.union(BESIDE).issuperset(types)
+
+
+# Messages ---------------------------------------------------------------------------------------------------
+
+UNDO = "undo-"
+"""The prefix of the tag of a message with an Undo button; the event to revert follows."""
+
+
+def tell_done(request: HttpRequest, done: str, *, caller: Caller) -> None:
+    """Adds a message, with an Undo button if the request's change can be reverted. Three queries."""
+    event = _find_undoable(caller)
+    messages.success(request, done, extra_tags=f"{UNDO}{event.pk}" if event else "")
+
+
+def _find_undoable(caller: Caller) -> AuditEvent | None:
+    """The newest event of this request, if its change can be reverted."""
+    sent = request_id.get()
+    recorded = AuditEvent.objects.filter(request_id=sent, actor_name=caller.name) if sent else None
+    newest = recorded and recorded.newest_first().first()
+    if not newest or (timezone.now() - newest.created_at).total_seconds() > 60:
+        return None
+    events = list(change_of(newest, caller=caller)[: MAX_FLAGS * 10])
+    return newest if find_offered({0: events}, caller) else None
+
+
+class UndoableAction(ActionPage):
+    """A button whose message has an Undo button, also when htmx replaces only a part of the page."""
+
+    def tell(self, done: str) -> None:
+        if done and ("HX-Request" not in self.request.headers or _find_undoable(self.caller)):
+            tell_done(self.request, done, caller=self.caller)

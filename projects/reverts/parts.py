@@ -1,37 +1,30 @@
-"""Plans reverting the parts of a flag: what each needs, and what cannot be restored.
+"""Plans reverting the parts of a flag: the permissions for each, and the obstacles.
 
-Two questions end here: what has a flag become since a version (``version_plan``), and what did a change do
+It serves two questions: how has a flag changed since a version (``version_plan``), and what did a change do
 (``change_plan``)?
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from uuid import UUID
-
-from django.db.models import QuerySet
+from typing import Any, NamedTuple
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
+from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.actions import type_problems
 from projects.flags.dependencies.actions import parents_problems
-from projects.history.flag_parts import (
-    DEPENDENCIES,
-    DETAILS,
-    ENVIRONMENT,
-    FlagPart,
-    in_environments,
-)
+from projects.history.field_changes import FieldChange, list_part_changes
+from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
-from projects.models.strategies import make_time_ordered_id
 from projects.project_scope import hold_segments
+from projects.states import FlagState, by_environment, changes_there, permissions, with_environments
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems
 
@@ -44,31 +37,19 @@ PERMISSIONS = (
     Permission.UPDATE_FEATURE_STRATEGY,
     Permission.DELETE_FEATURE_STRATEGY,
 )
-"""A revert needs those of what it changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The version to revert to: what the flag was after one of its events, or at a moment."""
-
-    at: datetime
-    event: int | None = None
-
-    def filter_later(self, events: "QuerySet[AuditEvent]") -> "QuerySet[AuditEvent]":
-        """Selects the events that are later than the version."""
-        return events.filter(pk__gt=self.event) if self.event else events.filter(created_at__gt=self.at)
+"""A revert needs the permissions for its changes."""
 
 
 class Note(Problem):
-    """A part that will not be quite what it was, which does not prevent a revert."""
+    """A part that cannot be restored exactly, which does not prevent a revert."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
     """A part that would change.
 
-    ``problems`` are why it cannot be restored, ``missing`` the permissions that the caller lacks, and ``notes`` what
-    will not be quite what it was.
+    ``problems`` prevent restoring it, ``missing`` are permissions that the caller lacks, and ``notes`` are inexact
+    parts.
     """
 
     part: FlagPart
@@ -78,13 +59,13 @@ class PlannedPart:
 
 
 def name_segments(planned: Iterable[PlannedPart]) -> dict[int, str]:
-    """The names of the segments that these parts use or used, by id. One query."""
+    """The names of the segments in these parts, before or after, by id. One query."""
     used = {segment for each in planned for segment in each.part.used_segments()}
     return Segment.objects.names(used)
 
 
 def list_reasons(problems: Iterable[Problem]) -> list[str]:
-    """The problems as sentences of a page."""
+    """The problems as sentences for a page."""
     return [f"{problem.message[:1].upper()}{problem.message[1:]}." for problem in problems]
 
 
@@ -101,19 +82,19 @@ def may_revert(caller: Caller, project: str) -> bool:
 def plan_parts(
     flag: Flag,
     parts: Iterable[FlagPart],
-    target: Target,
+    at: datetime,
     *,
     lock: bool = False,
     caller: Caller,
 ) -> list[PlannedPart]:
-    """Plans what each of these parts needs.
+    """Plans each of these parts, as they were at a moment.
 
-    With ``lock``, the segments that they would restore stay as they are until the end of the transaction.
+    With ``lock``, the segments to restore cannot change until the end of the transaction.
     """
-    parts = [_add_ids(part) for part in parts]
+    parts = list(parts)
     if lock:
         hold_segments({segment for part in parts for segment in part.used_segments()})
-    check = _Check(flag, target, caller)
+    check = _Check(flag, at, caller)
     return [check.plan(part) for part in parts]
 
 
@@ -123,33 +104,11 @@ def format_moment(at: datetime) -> str:
     return f"{at.day} {at:%b %Y, %H:%M:%S} UTC"
 
 
-def _add_ids(part: FlagPart) -> FlagPart:
-    """The part with an id for each strategy: its own, if it is known, else that of an equal one, else a new one."""
-    if part.kind != ENVIRONMENT:
-        return part
-    after = list(part.after["strategies"])
-    kept_ids = {each["id"] for each in after}
-    free = [each for each in part.before["strategies"] if each["id"] not in kept_ids]
-    for index, strategy in enumerate(after):
-        if not _is_id(strategy["id"]):
-            equal = [each for each in free if each | {"id": ""} == strategy | {"id": ""}]
-            free = [each for each in free if each not in equal[:1]]
-            after[index] = strategy | {"id": equal[0]["id"] if equal else str(make_time_ordered_id())}
-    return part._replace(after=part.after | {"strategies": after})
-
-
-def _is_id(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
-
-
 class _Check:
-    """Checks the needs of the parts of one flag. Reads the names that they may use once, when they are needed."""
+    """Checks the parts of one flag. Reads the possible names once, on first use."""
 
-    def __init__(self, flag: Flag, target: Target, caller: Caller) -> None:
-        self.flag, self.target, self.caller = flag, target, caller
+    def __init__(self, flag: Flag, at: datetime, caller: Caller) -> None:
+        self.flag, self.at, self.caller = flag, at, caller
         places = ProjectEnvironment.objects.filter(project=flag.project_id)
         self.environments = set(places.values_list("environment_id", flat=True))
         self._known: KnownNames | None = None
@@ -191,7 +150,7 @@ class _Check:
             yield Problem(f"{path}.segments[{index}]", _describe_gone_segment(segment, self.flag.project_id))
         known = replace(known, segments={**known.segments, **dict.fromkeys(missing, "")})
         limits = Limits.from_settings()
-        # Values that have become illegal since stay in force wherever they are in use.
+        # Values that have become illegal remain in effect where they are in use.
         lenient = replace(known, legal_values={})
         faults = list(strategy_problems(strategy, path, known_names=lenient, limits=limits))
         for problem in strategy_problems(strategy, path, known_names=known, limits=limits):
@@ -205,10 +164,11 @@ class _Check:
         yield from self.created_again(E.FEATURE_CREATED, "feature", paths)
 
     def created_again(self, kind: E, field: str, paths: Mapping[str, str]) -> Iterator[Problem]:
-        """A note on each of these names (with paths) that now means another flag or environment than then."""
-        events = AuditEvent.objects.filter(type=kind.value, **{f"{field}__in": list(paths)})
+        """Notes each of these names (with paths) that now refers to another flag or environment."""
+        named = {f"{field}__in": list(paths)}
+        events = AuditEvent.objects.filter(type=kind.value, created_at__gt=self.at, **named)
         thing = {"feature": "flag"}.get(field, field)
-        for name in sorted(set(self.target.filter_later(events).values_list(field, flat=True))):
+        for name in sorted(set(events.values_list(field, flat=True))):
             yield Note(paths[name], f"{thing} {name} has been deleted and created again since")
 
     def detail_problems(self, part: FlagPart) -> Iterator[Problem]:
@@ -225,32 +185,56 @@ def _describe_gone_segment(segment: int, project: str) -> str:
     return f"segment {names.first() or segment} has been deleted"
 
 
-def _list_needed_permissions(part: FlagPart) -> Iterator[Permission]:
+def _list_needed_permissions(part: FlagPart) -> list[Permission]:
     """The permissions that changing the part needs, in the environment if it has one."""
-    if part.kind == DETAILS:
-        yield Permission.UPDATE_FEATURE
-    elif part.kind == DEPENDENCIES:
-        yield Permission.UPDATE_FEATURE_DEPENDENCY
-    else:
-        if part.before["enabled"] != part.after["enabled"]:
-            yield Permission.UPDATE_FEATURE_ENVIRONMENT
-        if part.before["variants"] != part.after["variants"]:
-            yield Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
-        old, new = (
-            {strategy["id"]: strategy for strategy in side["strategies"]}
-            for side in (part.before, part.after)
-        )
-        if new.keys() - old.keys():
-            yield Permission.CREATE_FEATURE_STRATEGY
-        if old.keys() - new.keys():
-            yield Permission.DELETE_FEATURE_STRATEGY
-        if any(old[key] != new[key] for key in old.keys() & new.keys()):
-            yield Permission.UPDATE_FEATURE_STRATEGY
+    if part.kind == ENVIRONMENT:
+        before: Any = part.before
+        after: Any = part.after
+        return permissions(changes_there(part.environment, before, after))
+    return [Permission.UPDATE_FEATURE if part.kind == DETAILS else Permission.UPDATE_FEATURE_DEPENDENCY]
 
 
-def restore_parts(before: Document, parts: Sequence[FlagPart]) -> Document:
-    """The flag's version once these parts are as they were."""
-    places = in_environments(before)
-    places |= {part.environment: part.after for part in parts if part.environment}
+def restore_parts(before: FlagState, parts: Sequence[FlagPart]) -> FlagState:
+    """The flag's version with these parts restored."""
+    places: Any = by_environment(before) | {
+        part.environment: part.after for part in parts if part.environment
+    }
     shared = {key: value for part in parts if not part.environment for key, value in part.after.items()}
-    return {**before, **shared, "environments": [{"name": name, **places[name]} for name in sorted(places)]}
+    return with_environments(before, places, **shared)
+
+
+# On pages ---------------------------------------------------------------------------------------------------
+
+_LABELS = {DEPENDENCIES: "Dependencies", DETAILS: "Description and settings"}
+
+
+class ShownPart(NamedTuple):
+    """``notes`` are inexact parts. ``label`` is "" for objects without parts, such as a segment."""
+
+    label: str
+    changes: Sequence[FieldChange]
+    notes: Sequence[str] = ()
+
+
+def show_part(planned: PlannedPart, segments: Mapping[int, str]) -> ShownPart:
+    """``segments`` are names by id."""
+    part = planned.part
+    notes = [f"Note: {note.message}." for note in planned.notes]
+    return ShownPart(part.environment or _LABELS[part.kind], list_part_changes(part, segments), notes)
+
+
+def list_part_edits(flag: Flag, parts: Iterable[FlagPart]) -> Iterator[FlagEdit]:
+    """The edits of writing these parts, in the order of the environments."""
+    changes: dict[str, dict[str, Any]] = {}
+    common: dict[str, Any] = {}
+    for part in parts:
+        if part.kind == ENVIRONMENT:
+            changes[part.environment] = dict(part.after)
+        elif part.kind == DEPENDENCIES:
+            common |= part.after
+    if common:
+        changes |= {place: changes.get(place, {}) for _, place in find_enabled_places([flag])}
+    for place in Environment.objects.names():
+        if place in changes:
+            draft = ExactDraft(flag.name, changes[place] | common)
+            yield FlagEdit(flag.project_id, flag.name, place, draft)

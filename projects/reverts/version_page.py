@@ -1,4 +1,4 @@
-"""…/NAME/revert?event=ID: shows what reverting a flag to a version changes, and reverts it."""
+"""…/NAME/revert?event=ID: previews reverting a flag to a version, and reverts it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import AppError, ValidationError
-from flagadmin.core.http.ids import is_id
+from flagadmin.core.http.parameters import is_id
 from groups.access import missing
 from groups.console import SubmitPage
 from groups.models import User
@@ -21,21 +21,23 @@ from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, Flag
 from projects.history.queries import readable_events
 from projects.models import Environment
 from projects.reverts.actions import revert_flag
+from projects.reverts.offers import tell_done
 from projects.reverts.parts import (
     PERMISSIONS,
     PlannedPart,
+    ShownPart,
     format_moment,
+    list_part_edits,
     list_reasons,
     may_revert,
     name_segments,
+    show_part,
 )
-from projects.reverts.shown_parts import ShownPart, list_part_edits, show_part
-from projects.reverts.undo import tell_done
 from projects.reverts.version_plan import Choice, find_changed_segments, find_target, plan_revert
 
 
 class PartRow(NamedTuple):
-    """A part with a checkbox. ``reasons`` are why it cannot be reverted."""
+    """A part with a checkbox. ``reasons`` prevent reverting it."""
 
     key: str
     shown: ShownPart
@@ -45,7 +47,7 @@ class PartRow(NamedTuple):
 
 
 class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
-    """Every part that differs can be left out; one that cannot be restored is."""
+    """Users can leave out any differing part; parts that cannot be restored always are."""
 
     template_name = "reverts/version.html"
     shown_by = "get"
@@ -65,14 +67,14 @@ class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
         if not is_id(text):
             raise ValidationError.at("event", "must be the number of an event")
         self.event = int(text)
-        self.target = find_target(self.caller, self.flag, event=self.event)
-        self.plan = plan_revert(self.flag, self.target, caller=self.caller)
+        self.at = find_target(self.caller, self.flag, event=self.event)
+        self.plan = plan_revert(self.flag, self.at, caller=self.caller)
 
     def submit(self) -> str:
         key = (self.flag.project_id, self.flag.name)
         expected = frozenset(filter(None, [self.parameters.get("expected", "")])) or None
-        done = revert_flag(*key, self.target, choice=self.choice(), expected=expected, caller=self.caller)
-        then = f"{self.flag.name} to its state of {format_moment(self.target.at)}"
+        done = revert_flag(*key, self.at, choice=self.choice(), expected=expected, caller=self.caller)
+        then = f"{self.flag.name} to its state of {format_moment(self.at)}"
         text = f"Reverted {then}." if done else "Nothing was chosen to revert."
         tell_done(self.request, text, caller=self.caller)
         return flag_url(*key)
@@ -116,6 +118,8 @@ class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
         [row] = make_event_rows([event], caller=self.caller)
         person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
         rows = self.list_rows()
+        edits = list_part_edits(self.flag, [part.part for part in self.plan.parts])
+        environments = sorted({edit.environment for edit in edits})
         return super().get_context_data(
             flag=self.flag,
             event=event,
@@ -123,7 +127,9 @@ class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
             sentence=list(drop_flag(row.sentence, self.flag.name)),
             rows=rows,
             possible=any(not row.reasons for row in rows),
-            changed_segments=find_changed_segments(self.plan, self.target),
+            places=[(self.flag.project_id, name) for name in environments],
+            touches=[(self.flag.name, name) for name in environments],
+            changed_segments=find_changed_segments(self.plan, self.at),
             expected=hash_document(self.plan.before),
             back=self.get_success_url(),
             **kwargs,

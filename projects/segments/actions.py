@@ -26,8 +26,7 @@ from projects.segments.documents import make_segment_document
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import read_legal_values
-from projects.used_by.planned import find_planned
-from projects.used_by.queries import describe_uses, find_default_strategies
+from projects.used_by.queries import describe_uses, find_default_strategies, find_planned
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
 
@@ -75,7 +74,7 @@ def update_segment(
 
 
 def check_update(segment: Segment, old_project: str | None, *, caller: Caller) -> None:
-    """Normalizes a changed segment. Raises what storing it would: NoAccess, ValidationError, NameExists."""
+    """Normalizes a changed segment. Raises the errors of storing it: NoAccess, ValidationError, NameExists."""
     if segment.project_id != old_project:
         _check_move(segment, caller)
     check_segment(segment)
@@ -125,7 +124,7 @@ def check_segment_is_unused(segment: Segment) -> None:
 
 
 def list_enabled_users(segment: Segment, caller: Caller) -> list[tuple[str, str, str]]:
-    """(project, flag, environment) where strategies of flags that are on use the segment and the caller may read it."""
+    """(project, flag, environment) in which readable enabled flags use the segment."""
     rows = FlagEnvironment.objects.filter(
         flag__in=Flag.objects.active().readable_by(caller).filter(strategies__segments=segment), enabled=True
     )

@@ -11,8 +11,8 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists
 from flagadmin.core.http.fields import Body, ListOf, NameBody
-from flagadmin.core.http.ids import path_id
 from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
@@ -21,8 +21,7 @@ from projects.segments import actions
 from projects.segments.documents import make_segment_document
 from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
-from projects.used_by.counts import UNUSED, count_segment_usage
-from projects.used_by.queries import list_segment_uses
+from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses
 from projects.used_by.serializers import SegmentUses
 from projects.viewsets import ScopedViewSet
 

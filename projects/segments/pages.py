@@ -5,19 +5,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from flagadmin.core.lists.pages import Column, Filter
 from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConfirmPage, ListPage, SubmitPage
 from groups.permissions import Permission
-from projects.models import Project, Segment
-from projects.reverts.undo import tell_done
+from projects.drafting import DraftingPage
+from projects.drafts import Draft, FlagEdit
+from projects.history.field_changes import FieldChange
+from projects.history.queries import readable_events
+from projects.models import Environment, Project, Segment
+from projects.reverts.offers import tell_done
 from projects.segments import actions
+from projects.segments.documents import make_segment_document
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -28,10 +36,9 @@ from projects.strategies.constraint_forms import (
     read_constraints,
 )
 from projects.strategies.forms import sort_problems
-from projects.strategies.sentences import summarize_conditions
-from projects.used_by.counts import UNUSED, count_segment_usage
+from projects.strategies.sentences import Summary, summarize_conditions
 from projects.used_by.lines import paginate_uses
-from projects.used_by.queries import list_segment_uses
+from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses
 
 SEGMENTS = ("Segments", reverse_lazy("segments"))
 
@@ -136,11 +143,11 @@ class SegmentForm(SubmitPage):
         self.segment.constraints = read_constraints(request.POST, self.stored["constraints"])
 
     def needs_confirmation(self) -> bool:
-        """Whether to show what changes first. Raises what saving would."""
+        """Whether to show the effect first. Raises the errors of saving."""
         return False
 
     def describe_change(self) -> dict[str, Any]:
-        """Describes the change for the question before saving."""
+        """Describes the change for the confirmation before saving."""
         return {}
 
     def ask_first(self) -> HttpResponseBase | None:
@@ -182,7 +189,7 @@ class SegmentForm(SubmitPage):
 
 
 class DeleteSegment(ConfirmPage):
-    """Confirms the deletion. Shows the strategies that use the segment, which prevent it."""
+    """Confirms the deletion. Shows the strategies that use the segment, which prevent the deletion."""
 
     api_call = "DELETE /api/admin/segments/{segment_id}"
 
@@ -209,3 +216,101 @@ class DeleteSegment(ConfirmPage):
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (SEGMENTS, (self.segment.name, reverse("segment", args=[self.segment.pk])))
+
+
+class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
+    button = "Save segment"
+    unchanged = "No flag that is on uses this segment."
+    shown_by = "post"
+    api_call = "PUT /api/admin/segments/{segment_id}"
+
+    def find(self) -> None:
+        """Loads the segment that the URL names. Raises NotFound, NoAccess."""
+        self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"], "Segment"))
+        self.stored = make_segment_document(self.segment)
+        self.may_edit = self.may(Permission.UPDATE_SEGMENT)
+        if self.request.method == "POST":
+            actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)
+        self.note_version()
+
+    def get_events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
+
+    def get_current_document(self) -> dict[str, Any]:
+        return self.stored
+
+    def sentences_now(self) -> list[Summary | str]:
+        segment = actions.access_segment(self.caller, self.segment.pk)
+        texts = (segment.name, segment.description, segment.project_id or "for all projects")
+        facts = ", ".join(text for text in texts if text)
+        return [summarize_conditions(segment.constraints), f"({facts})"]
+
+    def may(self, permission: Permission) -> bool:
+        project = self.segment.project_id
+        own = bool(project) and self.caller.can(actions.OWN_PROJECT, project=project)
+        return own or self.caller.can(permission)
+
+    def locked(self) -> str:
+        return "" if self.may_edit else 'You need the "Edit segments" permission to change it.'
+
+    def get_edits(self) -> list[FlagEdit]:
+        self.find()
+        self.read(self.request)
+        self.segment.constraints = clean_constraints(self.segment.constraints)
+        actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
+        draft = Draft(segments={self.segment.pk: self.segment.constraints})
+        names = Environment.objects.names()
+        places = actions.list_enabled_users(self.segment, self.caller)
+        ordered = sorted(places, key=lambda key: (names.index(key[2]), key))
+        return [FlagEdit(*place, draft) for place in ordered]
+
+    def needs_confirmation(self) -> bool:
+        """Asks if other conditions would change flags that are on in a production environment."""
+        if "confirmed" in self.request.POST:
+            return False
+        actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
+        if self.segment.constraints == self.stored["constraints"] or not self.production_uses():
+            return False
+        self.check_version()
+        return True
+
+    def production_uses(self) -> int:
+        used = actions.list_enabled_users(self.segment, self.caller)
+        production = set(Environment.objects.production().values_list("name", flat=True))
+        return sum(environment in production for _, _, environment in used)
+
+    def describe_change(self) -> dict[str, Any]:
+        before, after = self.stored["constraints"], clean_constraints(self.segment.constraints)
+        texts = [str(summarize_conditions(constraints)) for constraints in (before, after)]
+        return {
+            "asking": True,
+            "uses_in_production": self.production_uses(),
+            "changes": [FieldChange("Conditions", *texts)],
+        }
+
+    def save(self) -> Segment:
+        names = ("name", "description", "constraints", "project_id")
+        changes = {name: getattr(self.segment, name) for name in names}
+        expected = self.version.expected
+        return actions.update_segment(self.segment.pk, changes, expected=expected, caller=self.caller)
+
+    def refuse(self, error: AppError) -> HttpResponseBase:
+        self.show_conflict(error)
+        return super().refuse(error)
+
+    def get_title(self) -> str:
+        return f"Segment {self.stored['name']}"
+
+    def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
+        uses = paginate_uses(self.request, list_segment_uses(self.segment.pk, self.caller))
+        return super().get_context_data(
+            problems=problems,
+            uses=uses,
+            used=uses.total,
+            may_delete=self.may(Permission.DELETE_SEGMENT),
+            **kwargs,
+        )
+
+    def get_api_body(self) -> dict[str, Any]:
+        return {name: self.stored[name] for name in ("name", "description", "constraints")}

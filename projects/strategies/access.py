@@ -18,7 +18,7 @@ def access_strategy(flag: Flag, environment: str, strategy_id: str) -> Strategy:
 
 
 def access_strategies(places: Sequence[tuple[Flag, str]], environment: str) -> list[Strategy]:
-    """Strategies of flags in the environment, by their ids. One query. Raises NotFound for the first that is none."""
+    """Strategies of flags in the environment, by their ids. One query. Raises NotFound for the first missing one."""
     keys = [_read_uuid(strategy_id) for _, strategy_id in places]
     rows = Strategy.objects.filter(pk__in=filter(None, keys), environment_id=environment)
     stored: dict[tuple[int, uuid.UUID | None], Strategy] = {(row.flag_id, row.pk): row for row in rows}
@@ -43,7 +43,7 @@ def access_flag_in(
 def access_flags_in(
     project_id: str, names: Iterable[str], environment: str, permission: Permission, *, caller: Caller
 ) -> tuple[list[Flag], ProjectEnvironment]:
-    """As `access_flag_in`, of each of the names."""
+    """Like `access_flag_in`, for several names."""
     flags = access_active_flags_for_update(caller, project_id, names, permission, environment=environment)
     project_environment = find_project_environment(project_id, environment)
     for flag in flags:

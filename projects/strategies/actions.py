@@ -103,9 +103,9 @@ def update_for_some(
     expected: Expected = None,
     caller: Caller,
 ) -> None:
-    """Changes a strategy, and adds it as it was right behind itself: whom the new conditions leave out keeps it.
+    """Changes a strategy, and adds the old version right after it, for users whom the new conditions exclude.
 
-    Raises the same errors as ``edit_strategies`` and ``add_strategy``.
+    Raises the same errors as ``edit_strategies``.
     """
     flag, _ = access_flag_in(project_id, name, environment, Permission.UPDATE_FEATURE_STRATEGY, caller=caller)
     [before] = read_strategy_documents([access_strategy(flag, environment, strategy_id)])
@@ -136,8 +136,8 @@ def edit_strategies(
     """Replaces strategies, each once, with the results of their ``edit``, all or none. Returns the new documents.
 
     Missing members get their defaults, except ``sortOrder``, which stays. A flag whose last enabled strategy is
-    disabled is turned off in the environment, because a flag without enabled strategies is on for everyone. Apart from
-    the rows of the strategies, the number of statements does not depend on how many there are.
+    disabled is turned off in the environment, because a flag without enabled strategies is on for everyone. Apart
+    from the rows of the strategies, the number of statements is constant.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
@@ -170,7 +170,7 @@ def _assign_edits(
     for edit, document in zip(edits, before, strict=True):
         check_expected(edit.expected, drop_sort_order(document))
     wanted = [
-        (strategy.flag, edit.edit(document), strategy.variants)
+        (strategy.flag, edit.edit(document), document)
         for edit, strategy, document in zip(edits, strategies, before, strict=True)
     ]
     after = []
@@ -242,7 +242,7 @@ def order_strategies(
 def order_problems(
     flag: Flag, environment: str, ids: Iterable[str], stored: Container[str]
 ) -> Iterator[Problem]:
-    """Ids in a new order that are of no stored strategy."""
+    """The ids in a new order that belong to no stored strategy."""
     for index, strategy_id in enumerate(ids):
         if strategy_id not in stored:
             message = f"{flag.name} has no strategy {strategy_id} in {environment}"

@@ -1,50 +1,37 @@
-"""Checks what strategies would be stored as, under the locks of their action."""
+"""Computes the stored form of strategies, under the locks of their action."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.unreadable_values import check_values
-from playground.engine.definitions import StrategyDefinition, VariantDefinition
+from playground.engine.definitions import StrategyDefinition
 from projects.limits import Limits
 from projects.models import Flag, Strategy
 from projects.project_scope import hold_segments
-from projects.strategies.known_names import KnownNames, load_known_names
-from projects.strategies.rules import StrategyDefaults, plan_strategy
-
-Variants = Sequence[VariantDefinition]
+from projects.strategies.rules import StrategyDefaults, StrategyPlanner
 
 
 def check_strategy(
-    flag: Flag, values: Mapping[str, Any], *, stored_variants: Variants = ()
+    flag: Flag, values: Mapping[str, Any], *, stored: StrategyDefinition | None = None
 ) -> StrategyDefinition:
-    """The document to store for the given values. Raises ValidationError with every problem."""
-    [document] = check_strategies(flag.project_id, [(flag, values, stored_variants)])
+    """The document to store for the given values in place of ``stored``. Raises ValidationError with every problem."""
+    [document] = check_strategies(flag.project_id, [(flag, values, stored)])
     return document
 
 
 def check_strategies(
-    project_id: str, wanted: Sequence[tuple[Flag, Mapping[str, Any], Variants]]
+    project_id: str, wanted: Sequence[tuple[Flag, Mapping[str, Any], StrategyDefinition | None]]
 ) -> list[StrategyDefinition]:
-    """As `check_strategy`, of flags of one project. Raises ValidationError for the first that has problems."""
+    """Like `check_strategy`, for flags of one project. Raises ValidationError for the first one with problems."""
     hold_segments(segment for _, values, _ in wanted for segment in values.get("segments") or ())
-    known_names, limits = load_known_names(project_id), Limits.from_settings()
-    return [_check(*each, known_names, limits) for each in wanted]
-
-
-def _check(
-    flag: Flag, values: Mapping[str, Any], stored_variants: Variants, known_names: KnownNames, limits: Limits
-) -> StrategyDefinition:
-    document, problems = plan_strategy(
-        values,
-        "",
-        defaults=StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness),
-        known_names=known_names,
-        limits=limits,
-        stored_variants=stored_variants,
-    )
-    check_values(problems)
-    return document
+    planner, documents = StrategyPlanner(project_id), []
+    for flag, values, stored in wanted:
+        defaults = StrategyDefaults(flag.name, flag.project.default_stickiness)
+        document, problems = planner.plan(values, defaults, stored=stored)
+        check_values(problems)
+        documents.append(document)
+    return documents
 
 
 def check_room_for_strategy(flag: Flag, environment: str) -> None:

@@ -24,7 +24,6 @@ from playground.engine.operators import OPERATORS
 from projects.models import ContextField
 from projects.strategies.constraint_rules import PARTIAL
 from projects.strategies.kept_values import LOST, by_reference, is_long, reference
-from projects.strategies.operator_help import HELP
 from projects.strategies.value_list import format_values, read_values
 
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
@@ -88,34 +87,13 @@ GROUPS = {
     "regex": "Text",
     "network": "IP address",
 }
-LABELS = {
-    "IN": "is one of",
-    "NOT_IN": "is none of",
-    "STR_STARTS_WITH": "Text: starts with",
-    "STR_ENDS_WITH": "Text: ends with",
-    "STR_CONTAINS": "Text: contains",
-    "REGEX": "Text: matches (RE2)",
-    "NUM_EQ": "Number: =",
-    "NUM_GT": "Number: >",
-    "NUM_GTE": "Number: ≥",
-    "NUM_LT": "Number: <",
-    "NUM_LTE": "Number: ≤",
-    "DATE_AFTER": "Time: after",
-    "DATE_BEFORE": "Time: before",
-    "SEMVER_EQ": "Version: =",
-    "SEMVER_GT": "Version: >",
-    "SEMVER_GTE": "Version: ≥",
-    "SEMVER_LT": "Version: <",
-    "SEMVER_LTE": "Version: ≤",
-    "IN_CIDR": "IP address: in",
-}
 
 
 def list_operator_choices() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Operators and their labels, by what they compare: ("Version", [("SEMVER_GT", "Version: >"), …])."""
+    """Operators and their labels, by type of value: ("Version", [("SEMVER_GT", "Version: >"), …])."""
     groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS.values()}
     for name, operator in OPERATORS.items():
-        groups[GROUPS[operator.family]].append((name, LABELS[name]))
+        groups[GROUPS[operator.family]].append((name, operator.label))
     return list(groups.items())
 
 
@@ -153,7 +131,7 @@ def _read_inputs(form: QueryDict, prefix: str) -> dict[str, Any]:
 
 
 def change_rows(rows: list[Any], do: str, stored: Any) -> None:
-    """Does what a button of the rows is for: adds or removes one, or puts the long values of one into the form."""
+    """Carries out a button of the rows: adds or removes one, or puts one's long values into the form."""
     if do == "add-constraint":
         rows.append(dict(NEW))
     elif (button := _BUTTON.fullmatch(do)) and int(button[2]) < len(rows):
@@ -164,7 +142,7 @@ def change_rows(rows: list[Any], do: str, stored: Any) -> None:
 
 
 def _show_values(rows: list[Any], index: int, stored: Any) -> None:
-    """Puts the values of one row into the form. Other rows whose values are as stored are shortened again."""
+    """Puts the values of one row into the form. Shortens unchanged values of other rows again."""
     known = [_select_values(constraint) for constraint in objects_of(stored)]
     for other, row in enumerate(rows):
         row["kept"] = (
@@ -173,7 +151,7 @@ def _show_values(rows: list[Any], index: int, stored: Any) -> None:
 
 
 def _select_values(constraint: Mapping[str, Any]) -> list[str]:
-    """The values that the operator reads; for the other kind of operator, what these would become."""
+    """The values that the operator reads; for the other kind of operator, their converted form."""
     values, value = strings_of(constraint.get("values")), to_text(constraint.get("value"))
     operator = OPERATORS.get(to_text(constraint.get("operator")), OPERATORS["IN"])
     if operator.takes == "values":
@@ -200,7 +178,7 @@ def _read_value(text: str, shown: str) -> str:
 
 
 def clean_constraints(rows: Iterable[Mapping[str, Any]]) -> list[ConstraintDefinition]:
-    """The constraints to save: only the members that their operators read."""
+    """The constraints to save, with only the members that their operators read."""
     return [_clean_constraint(row) for row in rows]
 
 
@@ -257,7 +235,7 @@ def _make_row(
         was="" if kept or (kind == "list" and is_long(selected)) else json.dumps(selected),
         options=[(text, text in selected) for text in options] if kind in ("checks", "select") else [],
         hint=HINTS.get(operator.family, ""),
-        help=HELP.get(name, ""),
+        help=operator.help if name in OPERATORS else "",
         kept=reference(selected) if kept else "",
         first=[clip(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
         more=max(len(selected) - MAX_SHOWN, 0),

@@ -13,7 +13,7 @@ from playground.engine.suggestions import suggest_value
 from projects.limits import Limits
 from projects.text_values import format_scalar
 
-# Families of operators that match parts or ranges of values. Legal values are whole values and do not apply.
+# Families of operators that match parts or ranges of values, to which legal values, being whole, do not apply.
 PARTIAL = frozenset({"text", "regex", "network"})
 
 
@@ -76,7 +76,7 @@ def constraint_problems(
 
 
 def _list_operands(constraint: ConstraintDefinition, path: str) -> Iterator[tuple[str, str]]:
-    """(value, path) pairs of what the operator reads.
+    """(value, path) pairs that the operator reads.
 
     A ``value`` that comes with ``values`` is kept but ignored.
     """

@@ -22,9 +22,9 @@ from playground.engine.definitions import StrategyDefinition
 from projects.drafting import DraftingPage
 from projects.history.field_changes import FieldChange, list_strategy_changes
 from projects.models import Environment, Segment, StrategyType
-from projects.projects.policies import needs_request
+from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
-from projects.reverts.undo import tell_done
+from projects.reverts.offers import tell_done
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -39,7 +39,6 @@ from projects.strategies.forms import (
     read_strategy,
     was_left,
 )
-from projects.strategies.rules import list_strategy_warnings
 from projects.strategies.sentences import Summary, describe_variants, summarize_strategy
 from projects.strategies.variant_forms import change_variants, convert_to_percent
 from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants
@@ -58,7 +57,7 @@ class StrategyEditor(DraftingPage, SubmitPage):
     permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
     may_delete = False
     is_new = False
-    is_evaluated = True  # for somebody: it can be disabled, and saving it changes who gets what
+    is_evaluated = True  # used for evaluation: it can be disabled, and saving it changes results
     project_id: str
     environment: str
     stored: StrategyDefinition
@@ -69,15 +68,15 @@ class StrategyEditor(DraftingPage, SubmitPage):
         super().setup(request, *args, **kwargs)
         self.problems: list[Problem] = []
         self.refusal: AppError | None = None
-        self.opened = ""  # the parameter whose long value is to be in the form
-        self.asking = ""  # what the page asks to confirm: "save" or "delete"
+        self.opened = ""  # the parameter whose long value the form shows
+        self.asking = ""  # the action that the page asks to confirm: "save" or "delete"
 
     def find(self) -> None:
         """Loads the objects that the URL names. Raises NotFound."""
         raise NotImplementedError
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
-        """The strategy as it would be stored. Raises ValidationError with every problem."""
+        """The strategy in stored form. Raises ValidationError with every problem."""
         raise NotImplementedError
 
     def save(self, document: StrategyDefinition) -> str:
@@ -130,15 +129,15 @@ class StrategyEditor(DraftingPage, SubmitPage):
         return self.may_delete and self.request.POST.get("do") == "delete"
 
     def entered(self) -> StrategyDefinition:
-        """The strategy that saving the form would store. Raises ValidationError with its problems."""
+        """The strategy after saving the form. Raises ValidationError with its problems."""
         self.read()
         document = self.new_document()
         check_problems(self.all_problems(document))
         return self.check(document)
 
     def all_problems(self, document: StrategyDefinition) -> list[Problem]:
-        """Everything that prevents saving: an error in one input hides none in another."""
-        problems = [*self.problems, *list_strategy_warnings(document, "")]
+        """All obstacles to saving: an error in one input does not hide others."""
+        problems = list(self.problems)
         try:
             self.check(document)
         except ValidationError as error:
@@ -161,7 +160,7 @@ class StrategyEditor(DraftingPage, SubmitPage):
         return self.get_success_url()
 
     def needs_confirmation(self, document: StrategyDefinition) -> bool:
-        """Whether to show what changes first: of a flag in production, or where changes need a request."""
+        """Whether to show the effect first: for a flag in production, or if changes need a request."""
         asks = self.is_production or self.needs_request
         return asks and "confirmed" not in self.request.POST
 
@@ -207,13 +206,13 @@ class StrategyEditor(DraftingPage, SubmitPage):
         return address if is_own and address.startswith(reverse("playground")) else self.home
 
     def find_problems(self, document: StrategyDefinition) -> list[Problem]:
-        """The problems that prevent saving, of the inputs that the user has filled in."""
+        """The obstacles to saving, in inputs that the user has filled in."""
         if self.problems or self.refusal or self.request.method != "POST":
             return self.problems
         return [problem for problem in self.all_problems(document) if self.was_left(problem)]
 
     def was_left(self, problem: Problem) -> bool:
-        """Whether the user has filled in the input that the problem is about.
+        """Whether the user has filled in the input with the problem.
 
         Always true without JavaScript.
         """
@@ -267,14 +266,14 @@ class StrategyEditor(DraftingPage, SubmitPage):
 
 
 class SharedStrategyEditor(EditConflictMixin, StrategyEditor):
-    """An editor of a strategy that others may change meanwhile."""
+    """An editor of a strategy that others may change at the same time."""
 
     def refuse(self, error: AppError) -> HttpResponseBase:
         self.show_conflict(error)
         return super().refuse(error)
 
     def list_types(self) -> list[tuple[str, str]]:
-        """The types to choose from, among them that of the strategy."""
+        """The selectable types, including the strategy's own."""
         types = dict(list_type_choices())
         types.setdefault(self.document["name"], self.document["name"])
         return list(types.items())

@@ -9,12 +9,12 @@ from typing import Any
 from django.http import QueryDict
 
 from flagadmin.core.errors import Problem, ValidationError
-from flagadmin.core.http.ids import is_id
 from flagadmin.core.http.json_bodies import parse_json
+from flagadmin.core.http.parameters import is_id
 from flagadmin.core.wording import clip
 from playground.engine.coercion import mapping_of
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
-from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES
+from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES, read_percentage
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
@@ -28,8 +28,8 @@ from projects.strategies.kept_values import LOST, by_reference, is_long, referen
 from projects.strategies.variant_forms import VariantRows, make_variant_rows, read_variant_rows
 from projects.strategies.variant_rules import make_variants
 
-SHOWN = 100  # characters of a long value
-ROOM = 26  # per cent of the width of a slider on a phone that a label takes
+SHOWN = 100  # shown characters of a long value
+ROOM = 26  # percent of a slider's width that a label takes on a phone
 STICKINESS = ("default", "userId", "sessionId", "random")
 _PLACE = re.compile(r"(constraints|variants)\[(\d+)\]")
 
@@ -53,29 +53,26 @@ class Parameter:
     errors: Sequence[str]
 
     @property
-    def marks(self) -> list[tuple[float, str, str]]:
+    def marks(self) -> list[tuple[int, str, str]]:
         """The labels below the slider of a percentage: (position, text, anchor); the saved one comes first."""
-        saved = _read_number(self.saved)
-        marks = [] if saved is None else [(saved, f"{saved:g} % saved", _choose_anchor(saved))]
+        saved = _read_share(self.saved)
+        marks = [] if saved is None else [(saved, f"{saved} % saved", _choose_anchor(saved))]
         ends = (number for number in (0, 25, 50, 75, 100) if saved is None or abs(number - saved) > ROOM)
         return marks + [(number, f"{number} %", _choose_anchor(number)) for number in ends]
 
 
-def _read_number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number <= 100 else None
+def _read_share(text: str) -> int | None:
+    share = read_percentage(text)
+    return share if share is not None and share <= 100 else None
 
 
-def _choose_anchor(position: float) -> str:
+def _choose_anchor(position: int) -> str:
     return "start" if position < ROOM / 2 else "end" if position > 100 - ROOM / 2 else "middle"
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyInputs:
-    """The template context of a strategy. ``errors`` are those that belong to no input."""
+    """The template context of a strategy. ``errors`` belong to no input."""
 
     document: StrategyDefinition
     type_title: str
@@ -118,7 +115,7 @@ def read_strategy(
 
 
 def _read_segments(form: QueryDict, project_id: str) -> tuple[list[int], list[Problem]]:
-    """The ids of the segments that were left ticked, and of the one whose name was entered."""
+    """The ids of the segments that are still selected, and of the one whose name was entered."""
     ids = list(map(int, filter(is_id, form.getlist("segment"))))
     if not (name := form.get("segment-name", "").strip()):
         return ids, []
@@ -155,7 +152,7 @@ def _read_typed(form: QueryDict) -> dict[str, str]:
 
 
 def _look_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[str, str], list[Problem]]:
-    """The parameters with stored values in place of references, and problems for those that have changed."""
+    """The parameters with stored values in place of references, and problems for changed ones."""
     values, lost = {}, []
     for name, text in typed.items():
         parameter = name.removeprefix("kept-")
@@ -220,7 +217,7 @@ def make_strategy_inputs(
     opened: str = "",
     is_new: bool = False,
 ) -> StrategyInputs:
-    """The template context of a strategy. Problems are shown beside the inputs that their paths name.
+    """The template context of a strategy. Shows problems beside the inputs that their paths name.
 
     ``is_new``: nothing is stored. ``kept`` is the strategy whose long values the form may refer to. ``opened`` is the
     parameter whose long value the user wants to edit.
@@ -254,7 +251,7 @@ def make_strategy_inputs(
 def share_out_weights(
     variants: Sequence[VariantDefinition], stored: Sequence[VariantDefinition]
 ) -> list[VariantDefinition]:
-    """The variants in the order of the form, with the weights that saving would give them once they have names."""
+    """The variants in the order of the form, with the weights after saving."""
     named = [
         variant | {"name": variant["name"] or f"\uffff{number:05}"} for number, variant in enumerate(variants)
     ]
@@ -266,11 +263,11 @@ def share_out_weights(
 
 
 def keeps_everyone(stored: StrategyDefinition, edited: StrategyDefinition) -> bool:
-    """Whether an edit raises the percentage, at most, so that all who are included stay."""
+    """Whether an edit at most raises the percentage, so that all included users stay included."""
     changed = {key for key in edited if key not in ("title", "variants") and edited[key] != stored.get(key)}  # type: ignore[literal-required]
     before, after = stored["parameters"], edited["parameters"]
     percentages = [
-        (_read_number(str(before.get(name))), _read_number(str(after.get(name)))) for name in PERCENTAGES
+        (_read_share(str(before.get(name))), _read_share(str(after.get(name)))) for name in PERCENTAGES
     ]
     [(low, high)] = [pair for pair in percentages if pair != (None, None)] or [(None, None)]
     others = [{k: v for k, v in each.items() if k not in PERCENTAGES} for each in (before, after)]
@@ -341,7 +338,7 @@ def sort_problems(
 
 
 def was_left(problem: Problem, left: Collection[str]) -> bool:
-    """Whether a problem is about one of ``left``, the names of the inputs that the user has filled in."""
+    """Whether a problem concerns one of ``left``, the names of the inputs that the user has filled in."""
     prefixes = _list_input_prefixes(problem.path)
     return any(name.startswith(prefixes) for name in left)
 

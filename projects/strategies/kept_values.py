@@ -1,8 +1,8 @@
 """Keeps long stored values out of forms, so that their pages stay small.
 
-In place of the values, a form has a reference: the fingerprint of what is stored. Submitting the form looks
-the values up again. If they were changed meanwhile, the reference finds nothing, and the form cannot be saved
-with it. A button of the form replaces the reference with the values, to edit them.
+In place of the values, a form has a reference: the fingerprint of the stored values. Submitting the form looks the
+values up again. If they have changed meanwhile, the reference finds nothing, and the form cannot be saved with it. A
+button of the form replaces the reference with the values, to edit them.
 """
 
 from collections.abc import Iterable

@@ -14,8 +14,8 @@ from projects.models import ContextField
 class KnownNames:
     """The names that flags of a project may use. The import adds those of its file (``dataclasses.replace``).
 
-    ``legal_values`` contains only fields that have some. ``segments`` are names by id, of global segments and
-    those of the project.
+    ``legal_values`` contains only fields with legal values. ``segments`` are names by id, of global segments and the
+    project's.
     """
 
     strategy_types: frozenset[str] = frozenset()
@@ -36,7 +36,7 @@ SELECT ARRAY(SELECT name FROM projects_strategytype), ARRAY(SELECT name FROM pro
 def load_known_names(project_id: str) -> KnownNames:
     """Loads the names in one statement: most changes of strategies and variants need them."""
     types, tag_types, segment_ids, segments, fields = fetch_row(_NAMES, {"project": project_id})
-    legal = {} if get_change_options().ignores_legal_values else orjson.loads(fields or "{}")
+    legal = {} if get_change_options().comes_from_elsewhere else orjson.loads(fields or "{}")
     return KnownNames(
         strategy_types=frozenset(types),
         legal_values={name: _values_of(listed) for name, listed in legal.items()},
@@ -47,7 +47,7 @@ def load_known_names(project_id: str) -> KnownNames:
 
 def read_legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
     """Legal values by context field, of the fields that the project (None: every project) can use."""
-    if get_change_options().ignores_legal_values:
+    if get_change_options().comes_from_elsewhere:
         return {}
     fields = ContextField.objects.usable_in(project_id or "")
     return {name: _values_of(listed) for name, listed in fields.values_list("name", "legal_values") if listed}

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import cached_property
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks import check_known
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
@@ -67,7 +68,7 @@ class StrategyPage(OnFlagPage, StrategyEditor):
         return [FlagEdit(self.project_id, self.flag.name, self.environment, draft)]
 
     def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
-        """The flag's strategies once the form is saved."""
+        """The flag's strategies after saving the form."""
         raise NotImplementedError
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -113,11 +114,14 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
     def save(self, document: StrategyDefinition) -> str:
         update = update_for_some if self.keeps_rest else update_strategy
         strategy, expected = str(self.strategy.pk), self.version.expected
+        if not self.keeps_rest:
+            payload = {**document, "id": strategy}
+            check_known(self.caller, "updateStrategy", payload, *self.key, expected=expected)
         update(*self.key, strategy, document, expected=expected, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
-        return check_strategy(self.flag, document, stored_variants=self.strategy.variants)
+        return check_strategy(self.flag, document, stored=self.stored)
 
     def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         own_id = str(self.strategy.pk)
@@ -134,7 +138,7 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 
     @property
     def keeps_rest(self) -> bool:
-        """Whether the strategy is also to stay as it is, for those whom new conditions leave out."""
+        """Whether to keep the old strategy as well, for users whom new conditions exclude."""
         return "keep-rest" in self.request.POST and self.may_keep_rest
 
     @cached_property
@@ -155,7 +159,9 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 
     def remove(self) -> str:
         was_on = self.switched_on()
-        remove_strategy(*self.key, str(self.strategy.pk), caller=self.caller)
+        strategy_id = str(self.strategy.pk)
+        check_known(self.caller, "deleteStrategy", {"id": strategy_id}, *self.key)
+        remove_strategy(*self.key, strategy_id, caller=self.caller)
         text = f"Deleted a strategy of {self.flag.name} in {self.environment}."
         if was_on and not self.switched_on():
             text += f" It was the last active strategy, so {self.flag.name} is now off there."
@@ -198,7 +204,7 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
         ]
 
     def what_goes(self) -> str:
-        """Describes what deleting the strategy does to the flag in the environment."""
+        """Describes the effect of deleting the strategy on the flag in the environment."""
         others = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         if self.strategy.disabled or others.exclude(pk=self.strategy.pk).exists():
             return f"The remaining strategies apply to {self.flag.name} in {self.environment}."
@@ -235,7 +241,7 @@ class NewStrategyPage(StrategyPage):
         return [*strategies, self.entered() | {"id": ""}]
 
     def get_stored_document(self) -> StrategyDefinition:
-        """Returns what the form begins with, or an empty strategy of the chosen type."""
+        """The initial strategy of the form, or an empty one of the chosen type."""
         name = self.request.POST.get("name") or self.request.GET.get("name")
         if name and name != self.kept["name"]:
             return make_strategy({"name": name}, self.defaults)
@@ -247,6 +253,7 @@ class NewStrategyPage(StrategyPage):
         return super().get(request, *args, **kwargs)
 
     def save(self, document: StrategyDefinition) -> str:
+        check_known(self.caller, "addStrategy", document, *self.key)
         add_strategy(*self.key, document, caller=self.caller)
         return f"Added a strategy to {self.flag.name} in {self.environment}."
 

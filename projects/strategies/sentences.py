@@ -95,8 +95,10 @@ def _describe_whom(name: str, parameters: Mapping[str, str]) -> str:
     if kind is None:
         return custom_strategy(name)
     if kind.percentage:
-        stickiness = kind.stickiness or parameters.get("stickiness", "default")
-        return _describe_share(parameters.get(kind.percentage, ""), stickiness)
+        text = parameters.get(kind.percentage, "")
+        if kind.explain_percentage(parameters) and not kind.share(parameters):
+            return f"On for nobody, because SDKs cannot read the percentage {shorten_value(text)}"
+        return _describe_share(text, kind.stickiness or parameters.get("stickiness", "default"))
     return kind.whom.format(_list_items(parameters.get(kind.lists, "")))
 
 

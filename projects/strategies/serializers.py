@@ -37,7 +37,7 @@ class StrategyChanges(Body):
         child=TextField(allow_null=True, max_length=MAX_VALUE_LENGTH),
         required=False,
         allow_null=True,
-        help_text="Strings by name.",
+        help_text="Strings by name. Percentages (rollout, percentage) are whole numbers from 0 to 100.",
     )
     constraints = ConstraintBody(many=True, required=False, allow_null=True)
     variants = StrategyVariantBody(many=True, required=False, allow_null=True)

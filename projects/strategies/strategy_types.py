@@ -15,8 +15,7 @@ from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
 from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_type_rules import strategy_type_problems
-from projects.used_by.planned import find_planned
-from projects.used_by.queries import describe_uses
+from projects.used_by.queries import describe_uses, find_planned
 
 STANDARD = "default"
 

@@ -18,7 +18,7 @@ from groups.permissions import Permission
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
-from projects.reverts.undo import UndoableAction
+from projects.reverts.offers import UndoableAction
 from projects.strategies import strategy_types as actions
 from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_type_rules import PARAMETER_TYPES

@@ -29,7 +29,7 @@ def read_values(text: str) -> list[str]:
 
 
 def _read_string(quoted: str) -> str:
-    """The text of a JSON string. One that cannot be stored, with NUL or half a character, is a text as it was typed."""
+    """The text of a JSON string. If it cannot be stored (NUL or a lone surrogate), it counts as literal text."""
     try:
         return str(parse_json(quoted.encode()))
     except ValidationError:

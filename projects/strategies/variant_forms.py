@@ -1,7 +1,7 @@
 """Reads and renders the variant rows of a form, with weights in percent. Inputs are named ``v-N-…``.
 
-A form has rows for the first ``MAX_ROWS`` variants, and a reference ``v-rest`` to the stored others; a long
-payload is referred to by ``v-N-kept`` (``kept_values.py``).
+A form has rows for the first ``MAX_ROWS`` variants, and a reference ``v-rest`` to the stored others; ``v-N-kept``
+refers to a long payload (``kept_values.py``).
 """
 
 import re
@@ -21,15 +21,15 @@ from projects.strategies.variant_rules import variants_problems
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}
 MAX_ROWS = 20
 _BUTTON = re.compile(r"(remove-variant|show-payload)-(\d{1,4})")
-SHOWN = 100  # characters of a long payload
+SHOWN = 100  # shown characters of a long payload
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
     """A row of the form.
 
-    ``was`` is the stored name, "" for a new variant; ``kept`` refers to a long payload, of which ``payload``
-    is then the beginning; ``overrides`` describes stored overrides.
+    ``was`` is the stored name, "" for a new variant; ``kept`` refers to a long payload, and ``payload`` is then its
+    beginning; ``overrides`` describes stored overrides.
     """
 
     number: int
@@ -46,7 +46,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class VariantRows:
-    """The rows of a form. ``number`` stored variants have no row; ``reference`` stands for them."""
+    """The rows of a form. ``number`` stored variants have no row; ``reference`` represents them."""
 
     rows: Sequence[VariantRow]
     number: int
@@ -93,7 +93,7 @@ def _find_rest(form: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[li
 
 
 def change_variants(variants: list[Any], do: str) -> None:
-    """Does what a button of the rows is for."""
+    """Carries out a button of the rows."""
     rows = [variant for variant in variants if not variant.get("rest")]
     if do == "add-variant":
         variants.insert(len(rows), dict(NEW))
@@ -110,7 +110,7 @@ def change_variants(variants: list[Any], do: str) -> None:
 def _read_variant(
     form: QueryDict, prefix: str, weight: int, fixed: bool, before: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Any], bool]:
-    """The variant, and whether its payload is no longer stored."""
+    """The variant, and whether its kept payload is missing."""
     variant: dict[str, Any] = {
         "name": form.get(f"{prefix}name", "").strip(),
         "weight": weight,
@@ -133,13 +133,13 @@ def _read_variant(
 
 
 def _is_typed(form: QueryDict, prefix: str) -> bool:
-    """Whether the share is another than the one that the form came with: what is typed is what is saved."""
+    """Whether the weight was edited; edited values are saved as entered."""
     typed = form.get(f"{prefix}percent", "")
     return typed != form.get(f"{prefix}shown", typed)
 
 
 def _read_stored_weight(form: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
-    """The stored weight of a variable variant, so that unchanged variants are recognized as such."""
+    """The stored weight of a variable variant, so that unchanged variants are recognized."""
     return weight_of(before.get(form.get(f"{prefix}was", ""), {}).get("weight"))
 
 
@@ -153,7 +153,7 @@ def _read_weight(text: str) -> int | None:
 
 
 def convert_to_percent(problems: Iterable[Problem], variants: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    """The problems of an action, with weights of variants replaced by percentages as in the form."""
+    """The problems of an action, with percentages instead of weights, as in the form."""
     others = [problem for problem in problems if not problem.path.startswith("variants")]
     return [*others, *variants_problems(variants, "variants", in_percent=True)]
 

@@ -146,7 +146,7 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
 
 
 def find_json_fault(text: str) -> str:
-    """Finds what is wrong with a JSON text, "" if nothing is."""
+    """The error in a JSON text; "" if it is valid."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks import check_known
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.unreadable_values import check_values, list_refused_problems
@@ -24,7 +25,7 @@ from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Strategy
 from projects.projects.required_comments import requires_comment
-from projects.reverts.undo import tell_done
+from projects.reverts.offers import tell_done
 from projects.strategies.forms import list_stickiness_choices, share_out_weights, sort_problems
 from projects.strategies.sentences import describe_variants
 from projects.strategies.variant_forms import (
@@ -96,7 +97,9 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
 
     def submit(self) -> str:
         key = (self.flag.project_id, self.flag.name, self.environment)
-        set_variants(*key, self.variants, expected=self.version.expected, caller=self.caller)
+        expected, payload = self.version.expected, {"variants": self.variants}
+        check_known(self.caller, "patchVariant", payload, *key, expected=expected)
+        set_variants(*key, self.variants, expected=expected, caller=self.caller)
         done = f"Changed the variants of {self.flag.name} in {self.environment}."
         tell_done(self.request, done, caller=self.caller)
         return flag_url(*self.place)
@@ -109,13 +112,13 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
         return self.render_to_response(self.get_context_data(), status=error.status)
 
     def needs_confirmation(self) -> bool:
-        """Whether to show what changes first: in production, and where changes need a request."""
+        """Whether to show the effect first: in production, and if changes need a request."""
         changed = make_variants(self.variants, self.stored) != self.stored
         asks = self.is_production or self.needs_request
         return asks and changed and "confirmed" not in self.request.POST
 
     def describe_change(self) -> dict[str, Any]:
-        """Describes the change for the question before saving."""
+        """Describes the change for the confirmation before saving."""
         after = make_variants(self.variants, self.stored)
         texts = [
             describe_variants(variants).removeprefix("Variants: ") or None

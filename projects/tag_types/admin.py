@@ -5,7 +5,7 @@ from functools import partial
 from django.contrib import admin
 
 from flagadmin.core.audit.events import EventType
-from groups.admin_site.subjects import Subject, SubjectAdmin
+from groups.admin_site.base import Subject, SubjectAdmin
 from groups.permissions import Permission
 from projects.models import TagType
 from projects.tag_types import actions

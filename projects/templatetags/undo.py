@@ -3,7 +3,7 @@
 from django import template
 from django.contrib.messages.storage.base import Message
 
-from projects.reverts.undo import UNDO
+from projects.reverts.offers import UNDO
 
 register = template.Library()
 

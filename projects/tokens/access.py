@@ -5,7 +5,7 @@ from typing import Literal
 from django.db.models import Q, QuerySet
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.ids import is_id
+from flagadmin.core.http.parameters import is_id
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, User
@@ -22,7 +22,7 @@ _NAMES = {Kind.BACKEND: "CLIENT", Kind.FRONTEND: "FRONTEND"}
 
 
 def find_permission(verb: Verb, kind: str) -> Permission:
-    """Finds the permission: ``CREATE_CLIENT_API_TOKEN`` for a backend token; always ADMIN for an admin token."""
+    """The permission: ``CREATE_CLIENT_API_TOKEN`` for a backend token; always ADMIN for an admin token."""
     name = _NAMES.get(Kind(kind))
     return Permission[f"{verb}_{name}_API_TOKEN"] if name else Permission.ADMIN
 
@@ -40,7 +40,7 @@ def list_permissions(verb: Verb) -> tuple[Permission, ...]:
 def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
     """The kinds of token for which the caller has the permission, at least one.
 
-    Raises NoAccess naming the permissions of which one is needed.
+    Raises NoAccess naming the permissions, any one of which is enough.
     """
     caller.check_any(list_permissions(verb))
     return find_allowed_kinds(caller, verb)
@@ -98,7 +98,7 @@ def read_listed_tokens(caller: Caller) -> QuerySet[ApiToken]:
 
 
 def describe_automation(user: User) -> str:
-    """Describes what a service account's own roles give it: ``checkout · production``, ``Editor``."""
+    """Describes the scope of a service account's own roles: ``checkout · production``, ``Editor``."""
     words = [user.root_role.name] if user.root_role else []
     grants = list(user.grants.all())
     if grants:
@@ -120,7 +120,7 @@ def list_scope_projects(token: ApiToken) -> list[str]:
 
 
 def describe_scope(token: ApiToken, caller: Caller) -> str:
-    """Describes the scope: ``all projects · production``. Projects that the caller may not read are only counted."""
+    """Describes the scope: ``all projects · production``. Only counts projects that the caller may not read."""
     project_ids = list_scope_projects(token)
     readable = sorted(project for project in project_ids if caller.can_read(project))
     if hidden := len(project_ids) - len(readable):

@@ -2,22 +2,33 @@
 
 The scope of a token is explicit: a list of projects, or all projects. It is never widened. Scopes are written
 while their projects are locked, so that none of those projects can be deleted at the same time.
+
+An automation consists of everything that a program needs to change flags in one environment: a service account, a role
+with permissions limited to the environment, its grant in each project, and a token that acts as the account.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from typing import Any
+
+from django.conf import settings
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
+from flagadmin.core.wording import join_words
 from groups.access import Caller
-from groups.models import ApiToken, ApiTokenProject
+from groups.models import ApiToken, ApiTokenProject, Role
+from groups.models.roles import HeldPermission
+from groups.people.actions import NewAccount, create_account
+from groups.people.personal_tokens import create_personal_token
 from groups.permissions import Permission
-from groups.tokens import check_expiry, hash_secret, make_secret, make_visible_prefix
+from groups.roles.actions import create_role
+from groups.tokens import check_expiry, check_not_expired, hash_secret, make_secret, make_visible_prefix
 from projects.access import (
     access_project,
     access_project_for_update,
@@ -25,6 +36,7 @@ from projects.access import (
     describe_unknown_project,
     lock_projects,
 )
+from projects.members.actions import Holders, add_roles
 from projects.models import Environment, Project
 from projects.tokens.access import access_token_for_update, check_any_kind, filter_by_key, find_permission
 
@@ -35,8 +47,8 @@ Kind = ApiToken.Kind
 class NewToken:
     """The values of a token to be created.
 
-    ``projects`` None means all projects, present and future. ``type_name`` is the kind as the client named
-    it, for example "client" for backend.
+    ``projects`` None means all projects, present and future. ``type_name`` is the client's name for the kind, for
+    example "client" for backend.
     """
 
     name: str
@@ -70,11 +82,12 @@ def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
 def create_token(new: NewToken, *, caller: Caller, credential: str | None = None) -> tuple[ApiToken, str]:
     """Creates a token and returns it with its secret, which is not stored.
 
-    A caller that sends `credential` again can read the secret again (`groups.tokens.recover_secret`).
-    Raises NoAccess, ValidationError.
+    A caller with the same `credential` can read the secret again (`groups.tokens.recover_secret`). Raises NoAccess,
+    ValidationError.
     """
     check_any_kind(caller, "CREATE")
     caller.check(find_permission("CREATE", new.kind))
+    check_not_expired(new.expires_at)
     if new.kind == Kind.ADMIN:
         check_expiry(caller, new.expires_at)
     locked = lock_projects(caller, new.projects or ())
@@ -87,11 +100,12 @@ def create_token(new: NewToken, *, caller: Caller, credential: str | None = None
 def create_project_token(
     project_id: str, new: NewToken, *, caller: Caller, credential: str | None = None
 ) -> tuple[ApiToken, str]:
-    """Creates a token for this project alone, as `create_token`; other values of `new.projects` are invalid.
+    """Creates a token for this project alone, like `create_token`; other values of `new.projects` are invalid.
 
     Raises NotFound, NoAccess, ValidationError.
     """
     access_project_for_update(caller, project_id, Permission.CREATE_PROJECT_API_TOKEN)
+    check_not_expired(new.expires_at)
     problems = list(_find_kind_problems(new))
     if new.kind == Kind.ADMIN:
         problems.append(Problem("type", "a project's token is of type backend or frontend"))
@@ -135,7 +149,16 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
             raise NoAccess(
                 "This token also gives access to other projects, so it cannot be revoked in this one."
             )
+    _check_production(token, caller)
     _delete(token, caller=caller)
+
+
+def _check_production(token: ApiToken, caller: Caller) -> None:
+    """Raises NoAccess if only owners may revoke production tokens, which stops the SDKs that use them."""
+    is_production = token.environment is not None and token.environment.type == "production"
+    if settings.GUARD_PRODUCTION_TOKENS and is_production:
+        for project in read_scope(token):
+            caller.check(Permission.UPDATE_PROJECT, project=project)
 
 
 def read_scope(token: ApiToken) -> list[str]:
@@ -151,10 +174,10 @@ def _make_secret(new: NewToken, credential: str | None) -> str:
 def store_token(
     new: NewToken, *, caller: Caller, secret: str, digest: str | None = None, pending: bool = False
 ) -> tuple[ApiToken, str]:
-    """Stores a token whose values were checked, and records the event.
+    """Stores a validated token and records the event.
 
-    A pending one keeps its scope in ``pending_scope`` and gives access to nothing. With the ``digest`` of a secret that
-    nobody knows here, ``secret`` is its visible start.
+    A pending one keeps its scope in ``pending_scope`` and gives no access. With the ``digest`` of an unknown secret,
+    ``secret`` is its visible start.
     """
     projects = sorted(set(new.projects or ()))
     token = ApiToken(
@@ -184,7 +207,7 @@ def make_scope_document(new: NewToken) -> dict[str, Any]:
 
 
 def give_scope(token: ApiToken, scope: dict[str, Any]) -> None:
-    """Saves the token with access to what the scope names, all of which must exist."""
+    """Saves the token with access to the scope, all parts of which must exist."""
     token.pending_scope = None
     token.environment_id = None if scope["environment"] == "*" else scope["environment"]
     token.all_projects = scope["projects"] == ["*"]
@@ -251,3 +274,94 @@ def access_project_token_for_update(project_id: str, key: str) -> ApiToken:
     if len(matching) != 1:
         raise NotFound(f"API token not found in project {project_id}.")
     return matching[0]
+
+
+# Changes that a token may make: wording, and the required permissions.
+CHANGES: dict[str, tuple[str, tuple[Permission, ...]]] = {
+    "toggle": ("turn flags on and off", (Permission.UPDATE_FEATURE_ENVIRONMENT,)),
+    "strategies": (
+        "add, edit and delete strategies",
+        (
+            Permission.CREATE_FEATURE_STRATEGY,
+            Permission.UPDATE_FEATURE_STRATEGY,
+            Permission.DELETE_FEATURE_STRATEGY,
+        ),
+    ),
+    "variants": ("edit variants", (Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,)),
+}
+SHORT = {"toggle": "Switch flags", "strategies": "Edit strategies", "variants": "Edit variants"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAutomation:
+    """``environment`` None means all environments; ``may`` names some of CHANGES."""
+
+    name: str
+    projects: tuple[str, ...]
+    environment: str | None
+    may: tuple[str, ...]
+    expires_at: datetime | None = None
+
+
+@transactional
+def create_automation(new: NewAutomation, *, caller: Caller) -> tuple[ApiToken, str]:
+    """Creates the service account ``new.name`` with its role and token. Returns the token and its secret.
+
+    Reuses a role with exactly these permissions. Raises NoAccess, ValidationError, NameExists, NotFound.
+    """
+    caller.check(Permission.ADMIN)
+    check_problems(_list_problems(new))
+    account = create_account(NewAccount(username=new.name, is_service=True), caller=caller)
+    role = _find_or_create_role(new, caller)
+    for project in sorted(set(new.projects)):
+        add_roles(project, [Holders("user", (account.pk,))], [role.pk], caller=caller)
+    return create_personal_token(account, name=new.name, expires_at=new.expires_at, caller=caller)
+
+
+def describe_new_scope(new: NewAutomation) -> str:
+    """``ci may turn flags on and off in production of checkout.``"""
+    where = f"in {new.environment}" if new.environment else "in all environments"
+    return f"{new.name} may {join_words(CHANGES[each][0] for each in new.may)} {where} of {join_words(new.projects)}."
+
+
+def _list_problems(new: NewAutomation) -> Iterable[Problem]:
+    if not new.projects:
+        yield Problem("projects", "Choose the projects in which it may change flags.")
+    if not new.may or not set(new.may) <= CHANGES.keys():
+        yield Problem("may", "Choose what it may change.")
+    if new.environment is not None and not Environment.objects.filter(name=new.environment).exists():
+        yield Problem("environment", describe_unknown_environment(new.environment))
+
+
+def _find_or_create_role(new: NewAutomation, caller: Caller) -> Role:
+    permissions = [
+        HeldPermission(each.value, new.environment) for change in new.may for each in CHANGES[change][1]
+    ]
+    return _find_same_role(set(permissions)) or create_role(
+        _free_name(new),
+        description=f"For service accounts. {join_words(SHORT[each] for each in new.may)}, nothing else.",
+        type=Role.Type.CUSTOM.value,
+        permissions=permissions,
+        caller=caller,
+    )
+
+
+def _find_same_role(permissions: set[HeldPermission]) -> Role | None:
+    permission = permissions.copy().pop()
+    roles = Role.objects.filter(
+        type=Role.Type.CUSTOM,
+        permissions__permission=permission.permission,
+        permissions__environment=permission.environment,
+    )
+    return next((role for role in roles.order_by("id") if set(role.held_permissions()) == permissions), None)
+
+
+def _free_name(new: NewAutomation) -> str:
+    everything: Sequence[str] = tuple(CHANGES)
+    purpose = (
+        "Change flags" if set(new.may) == set(everything) else join_words(SHORT[each] for each in new.may)
+    )
+    name = f"{purpose} in {new.environment or 'all environments'}"
+    used_names = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
+    names = (name if number == 1 else f"{name} ({number})" for number in count(1))
+    return next(each for each in names if each not in used_names)

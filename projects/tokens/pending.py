@@ -1,6 +1,6 @@
 """Tokens that wait for an environment or for projects to be created.
 
-Until then they give access to nothing. Whoever creates what they wait for calls `activate_tokens` in the same
+Until then they give no access. Code that creates an environment or project calls `activate_tokens` in the same
 transaction.
 """
 
@@ -17,8 +17,8 @@ from projects.models import Environment, Project
 from projects.tokens.actions import document, give_scope, record_token
 
 EVERY = "*"
-# An arbitrary advisory lock number. It keeps a token from being stored as pending while what it waits for is
-# being created.
+# An arbitrary advisory lock number. It keeps a token from being stored as pending while its environment or
+# project is being created.
 _LOCK = 5_172_031
 
 
@@ -35,7 +35,7 @@ class Places:
         return cls(frozenset(Environment.objects.values_list("name", flat=True)), frozenset(projects))
 
     def describe_missing(self, scope: dict[str, Any]) -> str:
-        """Describes what a token with this scope waits for, such as ``environment qa and project pay``, or nothing."""
+        """The missing parts of this scope, such as ``environment qa and project pay``; "" if all exist."""
         parts = []
         if scope["environment"] not in self.environments | {EVERY}:
             parts.append(f"environment {scope['environment']}")
@@ -47,7 +47,7 @@ class Places:
 
 
 def describe_missing(tokens: Iterable[ApiToken]) -> dict[int, str]:
-    """Describes what each pending token waits for, by its id. No query if none is pending, otherwise two."""
+    """The missing parts of each pending token's scope, by its id. No query if none is pending, otherwise two."""
     scopes = {token.pk: token.pending_scope for token in tokens if token.pending_scope is not None}
     if not scopes:
         return {}
@@ -61,7 +61,7 @@ def lock_pending_tokens() -> None:
 
 
 def activate_tokens(*, caller: Caller) -> None:
-    """Gives pending tokens their scope where all of it exists now, and records the events."""
+    """Gives pending tokens their scope if all of it exists now, and records the events."""
     lock_pending_tokens()
     pending = list(ApiToken.objects.select_for_update().filter(pending_scope__isnull=False).order_by("id"))
     if not pending:

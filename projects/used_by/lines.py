@@ -1,4 +1,4 @@
-"""Lists what uses a segment or a context field, with links, for its page and its delete page."""
+"""Lists the uses of a segment or a context field, with links, for its page and its delete page."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ class UseLine(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Made only for what is shown: there may be a hundred thousand lines."""
+        """Created only for visible lines, because there may be a hundred thousand."""
         return self.page(*self.arguments)
 
 

@@ -1,4 +1,4 @@
-"""Response serializers for what uses a segment or a context field."""
+"""Response serializers for the uses of a segment or a context field."""
 
 from rest_framework import serializers
 

@@ -1,10 +1,10 @@
-"""The kinds of changes that change requests make: what each takes, changes and says.
+"""The kinds of changes in change requests: their input, effect and description.
 
 Their names and payloads are the reference server's. Each is a class, in a module of its subject: `flags.py` and
 `segments.py` here, `changes.py` of plans and of safeguards.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rest_framework import serializers
@@ -14,6 +14,7 @@ from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Scope
+from projects.states import Change
 from releases.predicted import Predicted
 from releases.targets import Target
 
@@ -21,31 +22,34 @@ Payload = Any
 
 
 class Kind:
-    """A kind of change, made by `apply` of what is stored, and by `draft` of flags in memory.
+    """A kind of change. `apply` makes it in the database, `draft` on flags in memory.
 
     Pages and forecasts draft: that takes no lock, writes nothing, and works in maintenance mode. It takes 15 ms for 50
     changes, which take 100 to 1,000 ms to be applied and rolled back.
     """
 
     words = ""
-    """Describes it: `Archive {}`, with the flag in the place of the braces."""
+    """The description: `Archive {}`, with the flag in place of the braces."""
     subject = ""
-    """Names the part of a flag or segment that it changes, with members of the payload: `strategy {id}`.
+    """The part of a flag or segment that it changes, with members of the payload: `strategy {id}`.
 
-    A second change of the same replaces the first. "": both are made.
+    A second change of the same part replaces the first, and a change of `parents` replaces those of `parents cart`.
+    With "", both are made.
     """
     payload: type[serializers.Serializer] | None = None
     many = False
-    """Whether it takes a list of payloads."""
+    """Whether it accepts a list of payloads."""
     of_segment = False
     scope = Scope.ENVIRONMENT
-    """Where it changes something: only in the request's environment, in all of the project, or everywhere."""
+    """The scope of its effect: only the request's environment, the whole project, or everything."""
+    may_be_breached = False
+    """Whether `draft_breach` drafts anything."""
     is_later = False
-    """Whether it decides only about what happens afterwards."""
+    """Whether it only affects later behavior."""
     place = "payload"
-    """The part of a change that the problems of `apply` are paths of."""
+    """The part of a change to which the paths of `apply`'s problems are relative."""
     applies_together = False
-    """Whether `apply_all` makes several of one environment at once."""
+    """Whether `apply_all` makes several changes of one environment at once."""
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> Any:
         raise NotImplementedError
@@ -54,22 +58,31 @@ class Kind:
         raise NotImplementedError
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        """Leaves the state as `apply` would leave what is stored. Raises NotFound, ValidationError, Conflict."""
+        """Changes the state as `apply` changes the database. Raises NotFound, ValidationError, Conflict."""
+        state.change(name, *self.list_changes(state, name, payload))
+
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> Iterable[Change]:
+        """Its changes of the flag, in the language of states. Raises the errors of `draft`."""
         raise NotImplementedError
 
     def draft_review(self, state: Predicted, name: str, payload: Payload) -> None:
-        """Drafts what is reviewed instead, if more happens automatically afterwards."""
+        """Drafts the state to review, if more happens automatically afterwards."""
         self.draft(state, name, payload)
 
+    def draft_breach(self, state: Predicted, name: str, payload: Payload) -> bool:
+        """Drafts the effect of a breached safeguard, which may happen at any time. Returns whether there is one."""
+        return False
+
     def read(self, target: Target, payload: Payload) -> Any:
-        """Returns what it changes, as JSON. Raises NotFound if that, or the flag, does not exist."""
+        """The part that it changes, as JSON. Raises NotFound if that, or the flag, does not exist."""
         return target.definition["name"]
 
     def explain_conflict(self, target: Target, payload: Payload, then: Any, now: Any) -> str:
-        """Says what has changed since, where `read` reads more than the flag; "" if the flag has changed."""
+        """Describes the changes since, if `read` covers more than the flag; "" if the flag has changed."""
         return ""
 
-    def say(self, target: Target, payload: Payload) -> str:
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
+        """Describes it. ``then`` is what `read` returned when it was proposed."""
         return self.words.format(target.feature)
 
     def find_scope(self, payload: Payload) -> Scope:
@@ -97,8 +110,13 @@ def join_paths(path: str, place: str) -> str:
 
 
 def drop_id(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What the payload sets, of the strategy or segment with its id."""
+    """The values that the payload sets on the strategy or segment with its id."""
     return {key: value for key, value in payload.items() if key != "id"}
+
+
+def includes(subject: str, other: str) -> bool:
+    """Whether a change of one changes the other too: `parents` includes `parents cart`."""
+    return subject != "" and f"{other} ".startswith(f"{subject} ")
 
 
 KINDS: dict[str, Kind] = {}
@@ -107,7 +125,7 @@ KindClass = TypeVar("KindClass", bound=type[Kind])
 
 
 def register(action: str) -> Callable[[KindClass], KindClass]:
-    """A decorator of the class of the kind with this name."""
+    """Decorates the class of the kind with this name."""
 
     def add(kind: KindClass) -> KindClass:
         KINDS[action] = kind()
@@ -117,7 +135,7 @@ def register(action: str) -> Callable[[KindClass], KindClass]:
 
 
 def find_kind(action: str, path: str) -> Kind:
-    """Raises ValidationError that names the actions there are."""
+    """Finds a kind. Raises ValidationError with the existing actions."""
     if action not in KINDS:
         raise ValidationError.at(path, f"must be one of {choices(KINDS, limit=len(KINDS))}, not {action}")
     return KINDS[action]

@@ -1,6 +1,7 @@
-"""Changes of a flag: whether it is on, its strategies, variants and parents, and archiving it."""
+"""Changes of a flag: switching it, its strategies, variants and parents, and archiving it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rest_framework import serializers
@@ -10,11 +11,23 @@ from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Scope
 from projects.flags.archive.actions import archive_flags
-from projects.flags.dependencies.actions import add_dependency, clear_dependencies
+from projects.flags.dependencies.actions import (
+    add_dependency,
+    clear_dependencies,
+    remove_dependency,
+)
 from projects.flags.dependencies.rules import make_dependency
-from projects.flags.environments.actions import disable_flag, enable_flag, set_variants
+from projects.flags.environments.actions import (
+    disable_flag,
+    disable_flags,
+    enable_flag,
+    enable_flags,
+    plan_added_strategy,
+    set_variants,
+)
 from projects.flags.serializers import StrategyPlace, VariantBody
-from projects.models import Flag
+from projects.models import Flag, Segment
+from projects.states import Change, Part, change_parents, change_strategy, has_enabled
 from projects.strategies.actions import (
     StrategyEdit,
     add_strategy,
@@ -25,6 +38,7 @@ from projects.strategies.actions import (
     update_strategy,
 )
 from projects.strategies.fields import drop_sort_order
+from projects.strategies.reach import describe_new_reach, describe_reach
 from projects.strategies.rules import merge_strategy
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.strategies.variant_rules import make_variants, variants_problems
@@ -58,10 +72,15 @@ class ParentPayload(Body):
     variants = ListOf(child=serializers.CharField(max_length=255), required=False)
 
 
+class ParentName(Body):
+    feature = serializers.CharField(max_length=255, help_text="The parent.")
+
+
 @register("updateEnabled")
 class Switch(Kind):
     payload = SwitchPayload
     subject = "switch"
+    applies_together = True
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         if payload["enabled"]:
@@ -69,14 +88,37 @@ class Switch(Kind):
         else:
             disable_flag(*target.path, caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        state.switch(name, payload["enabled"], activate_disabled=_activates(payload))
+    def apply_all(self, changes: Sequence[tuple[Target, Payload]], caller: Caller) -> None:
+        [(first, _), *_] = changes
+        place = first.project, first.environment
+        for (enabled, activates), alike in groupby(changes, lambda each: _read_switch(each[1])):
+            names = [target.feature for target, _ in alike]
+            if enabled:
+                enable_flags(place[0], names, place[1], activate_disabled=activates, caller=caller)
+            else:
+                disable_flags(place[0], names, place[1], caller=caller)
+
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> Iterator[Change]:
+        """Includes the strategy that a flag without an enabled one gets when it is turned on."""
+        enabled, strategies = payload["enabled"], state.flag(name)["strategies"]
+        if enabled and not has_enabled(strategies):
+            if strategies and _activates(payload):
+                for strategy in strategies:
+                    yield change_strategy(strategy["id"], strategy, {"disabled": False})
+            else:
+                default: Any = plan_added_strategy(Flag(name=name), state.project_environment)
+                yield change_strategy("", None, state.plan(name, default))
+        yield Change("updateEnabled", Part("", "enabled"), not enabled, enabled)
 
     def read(self, target: Target, payload: Payload) -> bool:
         return target.definition["enabled"]
 
-    def say(self, target: Target, payload: Payload) -> str:
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
         return f"Turn {target.feature} {'on' if payload['enabled'] else 'off'}"
+
+
+def _read_switch(payload: Mapping[str, Any]) -> tuple[bool, bool]:
+    return payload["enabled"], _activates(payload)
 
 
 def _activates(payload: Mapping[str, Any]) -> bool:
@@ -90,11 +132,14 @@ class AddStrategy(Kind):
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         add_strategy(*target.path, payload, caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        state.add_strategy(name, state.plan(name, payload))
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+        return [change_strategy("", None, state.plan(name, payload))]
 
-    def say(self, target: Target, payload: Payload) -> str:
-        return _say_rollout(target, payload, "Also roll out", "Add a strategy to")
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
+        reach = describe_reach(payload, Segment.objects.names(payload.get("segments") or ()))
+        return (
+            f"Also roll out {target.feature} to {reach}" if reach else f"Add a strategy to {target.feature}"
+        )
 
 
 class _OfStrategy(Kind):
@@ -120,12 +165,19 @@ class UpdateStrategy(_OfStrategy):
         [(first, _), *_] = changes
         edit_strategies(first.project, first.environment, edits, caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        stored = state.strategy(name, payload["id"])
-        state.replace_strategy(name, state.plan(name, merge_strategy(stored, payload), stored))
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+        stored = state.target(name).strategy(payload["id"])
+        return [
+            change_strategy(stored["id"], stored, state.plan(name, merge_strategy(stored, payload), stored))
+        ]
 
-    def say(self, target: Target, payload: Payload) -> str:
-        return _say_rollout(target, payload, "Roll out", "Change a strategy of")
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
+        before = then if isinstance(then, dict) else {}
+        after = before | {key: value for key, value in drop_id(payload).items() if value is not None}
+        segments = Segment.objects.names({*before.get("segments", ()), *after.get("segments", ())})
+        return describe_new_reach(target.feature, before, after, segments) or (
+            f"Change a strategy of {target.feature}"
+        )
 
 
 @register("deleteStrategy")
@@ -136,14 +188,8 @@ class DeleteStrategy(_OfStrategy):
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         remove_strategy(*target.path, payload["id"], caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        state.remove_strategy(name, payload["id"])
-
-
-def _say_rollout(target: Target, payload: Mapping[str, Any], verb: str, words: str) -> str:
-    """Says the percentage, if it is what changes."""
-    rollout = (payload.get("parameters") or {}).get("rollout")
-    return f"{verb} {target.feature} to {rollout} %" if rollout else f"{words} {target.feature}"
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+        return [change_strategy(payload["id"], state.target(name).strategy(payload["id"]), None)]
 
 
 @register("reorderStrategy")
@@ -157,12 +203,12 @@ class ReorderStrategies(Kind):
         places = [(entry["id"], entry["sortOrder"]) for entry in payload]
         order_strategies(*target.path, places, caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        strategies = {strategy["id"]: strategy for strategy in state.flag(name)["strategies"]}
-        ids, environment = [entry["id"] for entry in payload], state.project_environment.environment_id
-        check_values(order_problems(Flag(name=name), environment, ids, strategies))
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+        stored = {strategy["id"]: strategy["sortOrder"] for strategy in state.flag(name)["strategies"]}
         places = {entry["id"]: entry["sortOrder"] for entry in payload}
-        state.order_strategies(name, places)
+        environment = state.project_environment.environment_id
+        check_values(order_problems(Flag(name=name), environment, [entry["id"] for entry in payload], stored))
+        return [Change("reorderStrategy", Part("", "order"), stored, places)]
 
     def read(self, target: Target, payload: Payload) -> list[str]:
         return [strategy["id"] for strategy in target.definition["strategies"]]
@@ -178,9 +224,12 @@ class SetVariants(Kind):
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         set_variants(*target.path, payload["variants"], caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
         check_values(variants_problems(payload["variants"], ""))
-        state.edit(name, variants=make_variants(payload["variants"], state.flag(name)["variants"]))
+        stored = state.flag(name)["variants"]
+        return [
+            Change("patchVariant", Part("", "variants"), stored, make_variants(payload["variants"], stored))
+        ]
 
     def read(self, target: Target, payload: Payload) -> Sequence[Any]:
         return target.definition["variants"]
@@ -200,8 +249,10 @@ class Archive(Kind):
 
 
 class _OfParents(Kind):
-    subject = "parents"
     scope = Scope.PROJECT
+
+    def find_subject(self, payload: Payload) -> str:
+        return f"parents {payload['feature']}" if payload else "parents"
 
     def read(self, target: Target, payload: Payload) -> list[Any]:
         return sorted(target.definition["dependencies"], key=lambda parent: parent["feature"])
@@ -214,21 +265,35 @@ class AddParent(_OfParents):
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         add_dependency(target.project, target.feature, payload, caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
         added = make_dependency(payload)
-        parents = {parent["feature"]: parent for parent in state.flag(name)["dependencies"]}
-        state.edit(name, dependencies=[*(parents | {added["feature"]: added}).values()])
+        return [Change("addDependency", Part("", "dependencies", added["feature"]), None, added)]
 
-    def say(self, target: Target, payload: Payload) -> str:
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
         return f"Make {target.feature} depend on {payload['feature']}"
 
 
 @register("deleteDependency")
-class ClearParents(_OfParents):
-    words = "Remove the parent of {}"
+class RemoveParents(_OfParents):
+    """Removes the parent in the payload or, without one, all parents."""
+
+    payload = ParentName
+
+    def clean(self, payload: Any, path: str) -> Any:
+        return super().clean(payload, path) if payload else None
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        clear_dependencies(target.project, target.feature, caller=caller)
+        if payload:
+            remove_dependency(target.project, target.feature, payload["feature"], caller=caller)
+        else:
+            clear_dependencies(target.project, target.feature, caller=caller)
 
-    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        state.edit(name, dependencies=[])
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> Iterator[Change]:
+        parents = state.flag(name)["dependencies"]
+        left = [parent for parent in parents if payload and parent["feature"] != payload["feature"]]
+        return change_parents(parents, left)
+
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
+        if payload:
+            return f"Have {target.feature} depend on {payload['feature']} no more"
+        return f"Remove all parents of {target.feature}"

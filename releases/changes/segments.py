@@ -1,4 +1,4 @@
-"""Changes of a segment, which are of no flag."""
+"""Changes of a segment, which belong to no flag."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ class _OfSegment(Kind):
     def read(self, target: Target, payload: Payload) -> Mapping[str, Any]:
         return target.flags.segment(payload["id"])
 
-    def say(self, target: Target, payload: Payload) -> str:
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
         name = Segment.objects.filter(pk=payload["id"]).values_list("name", flat=True).first()
         return f"{self.verb} segment {name or payload['id']}"
 
@@ -58,7 +58,7 @@ class UpdateSegment(_OfSegment):
     payload, verb = SegmentPayload, "Change"
 
     def clean(self, payload: Any, path: str) -> Any:
-        """Clients send all of a segment. What it belongs to is no change of an environment."""
+        """Clients send the whole segment. Its project cannot change within an environment."""
         changes: dict[str, Any] = dict(super().clean(payload, path))
         if "project" in changes:
             project = changes.pop("project") or None

@@ -1,4 +1,4 @@
-"""Release plans: the strategies of a flag in steps, when the next step is taken, and what must hold until then."""
+"""Release plans: the strategies of a flag in steps, with the time and the conditions of each next step."""
 
 import secrets
 import time
@@ -8,13 +8,13 @@ from django.db import models
 
 from groups.models import User
 from projects.models import Environment, Flag, Project
-from releases.models.requests import full_name
+from releases.models.requests import ChangeRequest, full_name
 
 _BASE_32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def make_ulid() -> str:
-    """A ULID, as the reference server's ids are: 26 characters that sort by the time when they were made."""
+    """A ULID, like the reference server's ids: 26 characters that sort by creation time."""
     number = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
     return "".join(_BASE_32[number >> shift & 31] for shift in range(125, -1, -5))
 
@@ -32,7 +32,7 @@ class UlidField(models.CharField):
 
 
 class ReleaseTemplate(models.Model):
-    """Milestones from which plans are made, of one project or (None) of all."""
+    """Milestones for making plans, of one project or (None) of all."""
 
     id = UlidField(primary_key=True)
     name = models.CharField(max_length=255)
@@ -60,14 +60,16 @@ class ReleaseTemplate(models.Model):
 
 
 class ReleasePlan(models.Model):
-    """The milestones of a flag in an environment. The strategies of the active one are strategies of the flag.
+    """The milestones of a flag in an environment. The active one's strategies are strategies of the flag.
 
-    ``strategy_ids``: these strategies. ``since``: from when the active milestone's time counts; what it was paused for
-    does not. ``numbers_from``: safeguards read nothing older. ``look_at``: when the background task looks next.
-    ``approved``: where changes need a change request, steps are taken as long as nobody has edited the plan without.
-    ``by``: who started it, and must still be allowed to; ``is_personal`` tells a deleted person from an API token.
-    ``reason``: why it is paused. ``pause_if_broken``: before a step that would break an expectation of a saved context,
-    also where the project lets them break.
+    ``strategy_ids``: these strategies. ``since``: the start of the active milestone's time, without pauses.
+    ``numbers_from``: safeguards ignore older data. ``look_at``: the next look of the background task. ``approved``:
+    if changes need a change request, steps are taken until the plan is edited without one. ``request``: the change
+    request that approved it, whose approvals must still count. ``fingerprints``: of each approved milestone, by its
+    id (``projects/fingerprint.py``); None for plans from before they were stored. ``by``: the person who started it,
+    whose permission must last; ``is_personal`` tells a deleted person from an API token. ``reason``: for the pause.
+    ``pause_if_broken``: before a step that would break an expectation of a saved context, even if the project allows
+    that.
     """
 
     class State(models.TextChoices):
@@ -91,6 +93,8 @@ class ReleasePlan(models.Model):
     numbers_from = models.DateTimeField(null=True, blank=True)
     look_at = models.DateTimeField(null=True, blank=True)
     approved = models.BooleanField(default=False)
+    request = models.ForeignKey(ChangeRequest, models.SET_NULL, null=True, blank=True, related_name="+")
+    fingerprints: Any = models.JSONField(null=True, blank=True)
     pause_if_broken = models.BooleanField(default=False, db_default=False)
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
     by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -120,15 +124,15 @@ class ReleasePlan(models.Model):
 
     @property
     def why_paused(self) -> str:
-        """The reason for the pause, without the "now" of its moment."""
+        """The reason for the pause, without the word "now"."""
         return f"{self.reason.removesuffix(' now.')}." if self.reason.endswith(" now.") else self.reason
 
 
 class Milestone(models.Model):
     """A step of a template or of a plan. ``strategies`` are documents of strategies, in their order.
 
-    ``transition``: what the next one waits for, ``{intervalMinutes?, window?: {zone, days, from, to}}``. None: for
-    somebody who starts it.
+    ``transition``: the condition of the next one, ``{intervalMinutes?, window?: {zone, days, from, to}}``. None: it is
+    started by hand.
     """
 
     id = UlidField(primary_key=True)
@@ -151,3 +155,7 @@ class Milestone(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def list_segments(self) -> set[int]:
+        """The ids of the segments that its strategies use."""
+        return {segment for strategy in self.strategies for segment in strategy["segments"]}

@@ -9,7 +9,7 @@ from projects.models import Environment, Project
 
 
 def full_name(user: User | None, name: str) -> str:
-    """Returns the name of a person who still exists; for others, and for programs, the name that was kept."""
+    """The name of a person who still exists; for others, and for programs, the stored name."""
     return name if user is None else user.display_name
 
 
@@ -23,11 +23,12 @@ class Authored:
 
 
 class ChangeRequest(Authored, models.Model):
-    """Changes to one environment of one project that one author proposes. A draft is seen by its author alone.
+    """Changes to one environment of one project, proposed by one author. Only the author sees a draft.
 
-    `state_times`: when it came into each state, as ISO 8601. `required_approvals`: what the environment asked for when
-    the request was sent. `impact`: who changed then (`requests/impact.py`), `summary`: what its page shows of it.
-    `moved`: why its approvals were withdrawn, if its effect is no longer what was approved (`requests/drift.py`).
+    `state_times`: when it entered each state, as ISO 8601. `required_approvals`: the environment's number when the
+    request was sent. `impact`: the affected users at that time (`requests/impact.py`), `summary`: the part shown on
+    its page. `fingerprint`: of its result at that time (`projects/fingerprint.py`). `moved`: why its approvals were
+    withdrawn, if its effect is no longer the approved one (`requests/drift.py`).
     """
 
     class State(models.TextChoices):
@@ -47,6 +48,7 @@ class ChangeRequest(Authored, models.Model):
     required_approvals = models.PositiveSmallIntegerField(default=1)
     impact: Any = models.JSONField(null=True, blank=True)
     summary: Any = models.JSONField(null=True, blank=True)
+    fingerprint: Any = models.JSONField(null=True, blank=True)
     moved: Any = models.JSONField(null=True, blank=True)
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="change_requests")
     author_name = models.CharField(max_length=255)
@@ -71,8 +73,7 @@ class ChangeRequest(Authored, models.Model):
 class Change(models.Model):
     """One change of a request: an action on a flag, or on a segment without ``feature``.
 
-    ``made_from`` is what the action changes, as it was when the change was added: if it is different now, the change is
-    in conflict.
+    ``made_from`` is the changed part when the change was added. If it differs now, the change is in conflict.
     """
 
     request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="changes")
@@ -92,13 +93,19 @@ class Change(models.Model):
 
 
 class Review(Authored, models.Model):
-    """A decision about a request, and who changed then. A change of the request removes its reviews."""
+    """A decision about a request, with the affected users. A change of the request removes its reviews.
+
+    ``by_system``: flagadmin itself decided, not a person who was deleted since.
+    `fingerprint`: of the request's result at that time. None for reviews from before it was stored.
+    """
 
     request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="reviews")
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True)
     author_name = models.CharField(max_length=255)
     approved = models.BooleanField()
+    by_system = models.BooleanField(default=False, db_default=False)
     impact: Any = models.JSONField(null=True, blank=True)
+    fingerprint: Any = models.JSONField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -112,9 +119,9 @@ class Review(Authored, models.Model):
 
 
 class Schedule(models.Model):
-    """The time at which a request is applied automatically, and the result.
+    """The time for applying a request automatically, and the result.
 
-    ``comment`` is kept in the events of its changes. ``reason`` says why it is suspended, or why applying it failed.
+    ``comment`` is stored in the events of its changes. ``reason`` explains a suspension or failure.
     """
 
     class Status(models.TextChoices):

@@ -10,15 +10,17 @@ from releases.models.plans import ReleasePlan, UlidField
 
 
 class Safeguard(models.Model):
-    """A condition for a plan to go on, or for a flag to stay on: a number, or an alert that does not fire.
+    """A condition for a plan to continue, or for a flag to stay on: a number, or an alert that is not firing.
 
-    It is of a plan, or of a flag in an environment. ``numbers_from``: since when that flag has been on, as far as is
-    known. ``look_at``: when the background task looks at it next. ``approved``: by a change request, or set by somebody
-    who may skip them. One of a flag that was set before its environment asked for them acts all the same, and says so.
+    It belongs to a plan, or to a flag in an environment. ``numbers_from``: when the flag was turned on, as far as
+    known. ``look_at``: the next look of the background task. ``approved``: by a change request, or set by a user who
+    may skip them. A flag's safeguard from before its environment required approvals acts anyway, and says so.
+
+    ``frontend``: also counts reports with frontend tokens. Their secrets are public, so anyone can breach it then.
 
     ``metric``: the name of an impact metric, a query in PromQL, or the name of an alert. ``compares``: the number is
-    the one of those who have the flag less the one of those who do not. ``firing_since``: of an alert; ``firing`` tells
-    those of its name apart that fire, such as one for each server.
+    the difference between users with and without the flag. ``firing_since``: of an alert; ``firing`` lists the firing
+    alerts of its name, such as one for each server.
     """
 
     class Source(models.TextChoices):
@@ -42,6 +44,7 @@ class Safeguard(models.Model):
     time_range = models.CharField(max_length=8, blank=True)
     labels: Any = models.JSONField(default=dict)
     compares = models.BooleanField(default=False)
+    frontend = models.BooleanField(default=False, db_default=False)
     operator = models.CharField(max_length=1, default=">")
     threshold = models.FloatField(default=0)
     action = models.CharField(max_length=8, choices=Action.choices, default=Action.PAUSE)
@@ -71,7 +74,7 @@ class Safeguard(models.Model):
 
 
 class MetricChart(models.Model):
-    """An impact metric over the latest hour, day, week or month: of a flag, or (None) of the installation."""
+    """An impact metric over the last hour, day, week or month: of a flag, or (None) of the installation."""
 
     class YAxis(models.TextChoices):
         AUTO = "auto"

@@ -20,7 +20,7 @@ class FlagPath(NamedTuple):
 
 
 class OfFlagPath:
-    """A view whose address names a flag in an environment."""
+    """A view whose URL names a flag in an environment."""
 
     kwargs: dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Starts the milestones of release plans, pauses plans, edits and removes them."""
+"""Starts milestones of release plans; pauses, edits and removes plans."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.change_options import is_applied_to
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError, check_problems
 from groups.access import Caller
@@ -14,8 +15,18 @@ from projects.access import access_flag
 from projects.flags.environments.actions import disable_flag
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import FlagPath, access_flag_in, access_plan_for_update, get_flag_path
-from releases.plans.approval import is_approved_step, is_let_through, note_edit, record_skip, through_gate
+from releases.plans.approval import (
+    explain_haste,
+    explain_moved,
+    is_approved_step,
+    is_let_through,
+    note_approval,
+    note_edit,
+    record_skip,
+    through_gate,
+)
 from releases.plans.documents import plan_document
+from releases.plans.drafts import edit_in_memory, find_strategy
 from releases.plans.progress import get_standing
 from releases.plans.queries import (
     find_milestone,
@@ -26,6 +37,7 @@ from releases.plans.queries import (
 )
 from releases.plans.rules import check_paused, check_startable, list_own_strategies
 from releases.plans.steps import (
+    enter_hold,
     enter_milestone,
     enter_pause,
     finish_if_over,
@@ -42,34 +54,52 @@ UPDATE, DELETE = Permission.UPDATE_FEATURE_STRATEGY, Permission.DELETE_FEATURE_S
 def start_milestone(
     flag_path: FlagPath, plan_key: str, milestone_key: str, *, then_pause: str = "", caller: Caller
 ) -> ReleasePlan:
-    """Makes the milestone's strategies those of the flag. ``then_pause``: why the plan does not go on then.
+    """Makes the milestone's strategies the flag's. ``then_pause``: why the plan pauses afterwards.
 
-    Raises NotFound, NoAccess, ValidationError, Conflict. Where changes need a change request, it is refused unless the
-    plan is approved and this is the next milestone, or the one before.
+    Raises NotFound, NoAccess, ValidationError, Conflict. If changes need a change request, it is refused unless the
+    plan is approved and this is the previous milestone, or the next one when it is due; callers who may apply
+    requests need not wait. If the result is no longer the approved one, the plan is held, and Conflict gives the
+    reason.
     """
     plan = _read_plan(flag_path, plan_key, caller)
     milestone = find_milestone(plan, milestone_key)
-    is_approved = is_approved_step(plan, milestone)
+    is_approved, haste = is_approved_step(plan, milestone), ""
+    if is_applied_to(flag_path.project, flag_path.environment):
+        is_approved = False  # the request approves it again
+    elif is_approved and is_let_through(flag_path):
+        is_approved = not explain_moved(plan, milestone)
+    elif is_approved:
+        haste = explain_haste(plan, milestone, caller)
+        is_approved = not haste
     payload = {"planId": plan_key, "milestoneId": milestone_key}
-    with through_gate(flag_path, "startMilestone", payload, is_approved=is_approved):
-        return _start(flag_path, plan_key, milestone_key, is_approved, then_pause, caller)
+    with through_gate(flag_path, "startMilestone", payload, is_approved=is_approved, why=haste):
+        plan, refusal = _start(flag_path, plan_key, milestone_key, is_approved, then_pause, caller)
+    if refusal is not None:
+        raise refusal
+    return plan
 
 
 @transactional
 def _start(
     flag_path: FlagPath, plan_key: str, milestone_key: str, is_approved: bool, then_pause: str, caller: Caller
-) -> ReleasePlan:
+) -> tuple[ReleasePlan, Conflict | None]:
+    """Returns a refusal instead of raising it, so that the plan's hold is committed."""
     plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
     milestone = find_milestone(plan, milestone_key)
     if is_approved and not is_approved_step(plan, milestone):
         raise Conflict("The release plan has just been changed. Look at it again.")
     check_startable(plan, milestone, read_plans(plan.flag, plan.environment_id).exclude(pk=plan.pk))
-    plan.approved = is_approved or is_let_through(flag_path)
+    if is_approved and (reason := explain_moved(plan, milestone)):
+        enter_hold(plan, reason, caller)
+        return plan, Conflict(f"{milestone.name} was not started, and the release plan is held. {reason}")
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
     enter_milestone(plan, milestone, caller)
+    if not is_approved:
+        note_approval(plan, is_approved=is_let_through(flag_path))
+        plan.save(update_fields=["approved", "fingerprints", "request"])
     if then_pause:
         enter_pause(plan, then_pause, caller)
-    return plan
+    return plan, None
 
 
 @transactional
@@ -84,7 +114,7 @@ def pause_plan(flag_path: FlagPath, plan_key: str, *, reason: str = "", caller: 
 
 @transactional
 def resume_plan(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePlan:
-    """The active milestone's time counts on. Safeguards read what is reported from now on.
+    """Resumes the plan and the active milestone's time. Safeguards read reports from now on.
 
     Raises NotFound, NoAccess, InvalidOperation.
     """
@@ -95,7 +125,8 @@ def resume_plan(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> Releas
     plan.since = since + (now - (plan.paused_at or now))
     plan.state, plan.reason, plan.paused_at, plan.numbers_from = State.RUNNING, "", None, now
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
-    plan.approved = plan.approved or is_let_through(flag_path)
+    if is_let_through(flag_path):
+        note_approval(plan, is_approved=True)
     finish_if_over(plan)
     save_plan(plan, now)
     record_plan(EventType.RELEASE_PLAN_RESUMED, plan, caller)
@@ -103,7 +134,7 @@ def resume_plan(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> Releas
 
 
 def step_back(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePlan:
-    """Starts the milestone before the active one, and pauses. Raises what `start_milestone` raises."""
+    """Starts the milestone before the active one, and pauses. Raises the errors of `start_milestone`."""
     plan = _read_plan(flag_path, plan_key, caller)
     milestone = find_preceding(plan)
     if milestone is None:
@@ -123,7 +154,7 @@ def turn_off(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePl
 
 
 def remove_plan(flag_path: FlagPath, plan_key: str, *, keep_strategies: bool = False, caller: Caller) -> None:
-    """Removes the plan and, unless they are to stay, the strategies of its active milestone that are still its own.
+    """Removes the plan and, unless they are kept, those strategies of its active milestone that are still its own.
 
     Raises NotFound, NoAccess.
     """
@@ -151,7 +182,7 @@ def set_transition(
     target: str = "",
     caller: Caller,
 ) -> ReleasePlan:
-    """Says what the milestone after this one waits for; None: for somebody who starts it.
+    """Sets the condition of the milestone after this one; None: it is started by hand.
 
     ``target``: the id of the next milestone, if the caller names it. Raises NotFound, NoAccess, ValidationError.
     """
@@ -201,3 +232,47 @@ def _read_plan(flag_path: FlagPath, plan_key: str, caller: Caller) -> ReleasePla
         environment=flag_path.environment,
     )
     return find_plan(flag, flag_path.environment, plan_key)
+
+
+# The strategies of milestones -----------------------------------------------------------------------------------
+
+
+def edit_milestone_strategy(
+    flag_path: FlagPath,
+    plan_key: str,
+    milestone_key: str,
+    key: str,
+    values: Mapping[str, Any],
+    *,
+    caller: Caller,
+) -> Milestone:
+    """Changes the given members of a milestone's strategy; for the active milestone, the flag's strategy too.
+
+    Raises NotFound, NoAccess, ValidationError. If changes need a change request, editing the active milestone is
+    refused, and any other edit ends the approval of the plan.
+    """
+    payload = {"planId": plan_key, "milestoneId": milestone_key, "id": key, **values}
+    with through_gate(flag_path, "updateMilestoneStrategy", payload, is_approved=False):
+        return _edit(flag_path, payload, caller)
+
+
+@transactional
+def _edit(flag_path: FlagPath, payload: Mapping[str, Any], caller: Caller) -> Milestone:
+    plan = access_plan_for_update(flag_path, payload["planId"], UPDATE, caller)
+    milestone = find_milestone(plan, payload["milestoneId"])
+    before = find_strategy(milestone, payload["id"])
+    after = edit_in_memory(plan.flag, milestone, payload)
+    if before == after:
+        return milestone
+    milestone.save(update_fields=["strategies"])
+    if plan.active_id == milestone.pk:
+        plan.active = milestone
+        write_strategies(plan, milestone, caller)
+    else:
+        record_skip(flag_path)
+    note_edit(plan)
+    save_plan(plan, timezone.now())
+    record_plan(
+        EventType.MILESTONE_STRATEGY_UPDATED, plan, caller, subject=milestone.name, before=before, after=after
+    )
+    return milestone

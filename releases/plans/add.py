@@ -1,11 +1,15 @@
-"""Adds release plans to flags: from a template, or a strategy in steps."""
+"""Adds release plans to flags: from a template, or one strategy in steps.
+
+The form of a strategy saved in steps becomes a plan whose first step is taken at once.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, ValidationError, check_problems
@@ -15,15 +19,18 @@ from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.flags.queries import read_strategy_documents
 from projects.models import Flag
 from projects.strategies.access import access_strategy
+from releases.derive import EnvironmentChanges
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import FlagPath, access_flag_in
+from releases.plans.access import FlagPath, access_flag_in, get_flag_path
+from releases.plans.actions import start_milestone
 from releases.plans.documents import plan_document
+from releases.plans.forms import read_pause, read_steps
 from releases.plans.queries import UNFINISHED, find_plan, read_plans
-from releases.plans.rules import check_rollouts
+from releases.plans.rules import Steps, check_rollouts
 from releases.plans.steps import record_plan
+from releases.safeguards.actions import set_safeguard
 from releases.templates.actions import insert_milestones
-from releases.templates.documents import template_document
-from releases.templates.queries import readable_templates
+from releases.templates.queries import readable_templates, template_document
 from releases.templates.rules import plan_milestones
 
 CREATE = Permission.CREATE_FEATURE_STRATEGY
@@ -31,7 +38,7 @@ CREATE = Permission.CREATE_FEATURE_STRATEGY
 
 @transactional
 def add_plan(flag_path: FlagPath, template_key: str, *, caller: Caller) -> ReleasePlan:
-    """Adds a plan from a template. None of its milestones is started.
+    """Adds a plan from a template, without starting a milestone.
 
     Raises NotFound, NoAccess, Conflict if there is an unfinished one, ValidationError.
     """
@@ -47,7 +54,7 @@ def add_plan(flag_path: FlagPath, template_key: str, *, caller: Caller) -> Relea
 
 
 def find_usable_template(templates: QuerySet[ReleaseTemplate], key: str, project_id: str) -> ReleaseTemplate:
-    """The one of these with this id, if plans of the project can be made from it. Raises ValidationError."""
+    """The template with this id, if the project can use it. Raises ValidationError."""
     template = templates.filter(pk=key).first()
     if template is None or template.project_id not in (None, project_id):
         raise ValidationError.at("templateId", f"release template {key} not found")
@@ -56,20 +63,11 @@ def find_usable_template(templates: QuerySet[ReleaseTemplate], key: str, project
     return template
 
 
-class Steps(NamedTuple):
-    """A strategy in steps: the share of users at each, in per cent, and what each waits for."""
-
-    strategy: Mapping[str, Any]
-    rollouts: Sequence[int]
-    transition: Mapping[str, Any] | None
-    pause_if_broken: bool = False
-
-
 @transactional
 def add_steps(flag_path: FlagPath, strategy_id: str, steps: Steps, *, caller: Caller) -> ReleasePlan:
-    """Adds a plan that raises the share of a strategy. With "" as its id, the first step adds it.
+    """Adds a plan that raises the percentage of a strategy. With "" as its id, the first step adds it.
 
-    The strategy keeps its id, group and stickiness: nobody who has the flag loses it. None of the steps is started.
+    The strategy keeps its id, group and stickiness, so that no user loses the flag. No step is started.
 
     Raises NotFound, NoAccess, Conflict if there is an unfinished plan, ValidationError.
     """
@@ -110,4 +108,39 @@ def _insert(
     insert_milestones({"plan": plan}, planned)
     plan = find_plan(flag, flag_path.environment, plan.pk)
     record_plan(EventType.RELEASE_PLAN_ADDED, plan, caller, after=plan_document(plan))
+    return plan
+
+
+# In steps ---------------------------------------------------------------------------------------------------
+
+NOT_IN_STEPS = "Only one strategy with a share of users can be taken in steps. Nothing was saved."
+
+
+def save_in_steps(
+    places: Sequence[EnvironmentChanges], form: Mapping[str, str], *, caller: Caller
+) -> ReleasePlan:
+    """Adds a plan and starts it. Raises ValidationError, and the errors of both."""
+    plan = add_in_steps(places, form, caller=caller)
+    first = plan.milestones.all()[0]
+    try:
+        return start_milestone(get_flag_path(plan), plan.pk, first.pk, caller=caller)
+    except Refusal as error:
+        raise ValidationError(f"The plan was added and not started. {error.message}") from error
+
+
+def add_in_steps(
+    places: Sequence[EnvironmentChanges], form: Mapping[str, str], *, caller: Caller
+) -> ReleasePlan:
+    """A plan for the form's changes, not started. Raises ValidationError, and the errors of adding a plan."""
+    changes = [(place, change) for place in places for change in place.changes]
+    if len(changes) != 1 or changes[0][1].action not in ("addStrategy", "updateStrategy"):
+        raise ValidationError(NOT_IN_STEPS)
+    [(changed, change)] = changes
+    flag_path = FlagPath(changed.project, change.feature, changed.environment)
+    values = {key: value for key, value in change.payload.items() if key not in ("id", "sortOrder")}
+    strategy = str(change.payload.get("id", ""))
+    steps, safeguard = read_steps(form, values), read_pause(form)
+    plan = add_steps(flag_path, strategy, steps, caller=caller)
+    if safeguard is not None:
+        plan = set_safeguard(flag_path, plan.pk, safeguard, caller=caller)
     return plan

@@ -1,4 +1,4 @@
-"""Takes over a release plan that was begun in another installation, together with its flag."""
+"""Takes over a flag's release plan that was begun in another installation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ State = ReleasePlan.State
 class BegunPlan:
     """`key`: a ULID. `active`: the position of the active milestone, None if none was started.
 
-    `started`: by position when a milestone was started. `pause`: why it does not go on automatically here.
+    `started`: the start times of milestones by position. `pause`: why it does not continue automatically here.
     """
 
     key: str
@@ -46,10 +46,10 @@ class BegunPlan:
 
 @transactional
 def adopt_plan(flag_path: FlagPath, begun: BegunPlan, *, caller: Caller) -> ReleasePlan:
-    """Replaces the plan with this key, if there is one. The flag's strategies stay as they are.
+    """Replaces the plan with this key, if there is one. The flag's strategies do not change.
 
-    Raises NotFound, NoAccess, Conflict if the flag has another unfinished one, and ValidationError: also if the flag
-    does not have the strategies of the active milestone.
+    Raises NotFound, NoAccess, Conflict if the flag has another unfinished one, and ValidationError, also if the flag
+    lacks the strategies of the active milestone.
     """
     flag = access_flag_in(flag_path, Permission.CREATE_FEATURE_STRATEGY, caller)
     others = read_plans(flag, flag_path.environment).filter(state__in=UNFINISHED)
@@ -75,7 +75,7 @@ def adopt_plan(flag_path: FlagPath, begun: BegunPlan, *, caller: Caller) -> Rele
 
 
 def _find_own(flag: Flag, flag_path: FlagPath, strategies: list[Document]) -> list[str]:
-    """The ids of the flag's strategies that are these, which get the words of the flag's."""
+    """The ids of the flag's strategies that equal these, which get the flag's titles."""
     rows = Strategy.objects.filter(flag=flag, environment=flag_path.environment)
     free = read_strategy_documents(rows.order_by("sort_order", "created_at", "pk"))
     ids = []

@@ -2,22 +2,27 @@
 
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.query_parameters import read_boolean
+from flagadmin.core.http.parameters import read_boolean
+from flagadmin.core.http.responses import iso
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
 from releases.models import ReleasePlan
 from releases.plans import actions
 from releases.plans.access import OfFlagPath
-from releases.plans.add import Steps, add_plan, add_steps
+from releases.plans.actions import edit_milestone_strategy
+from releases.plans.add import add_plan, add_steps
+from releases.plans.approval import explain_moved
 from releases.plans.documents import plan_document
-from releases.plans.edit import edit_milestone_strategy
-from releases.plans.queries import find_plan, read_plans
+from releases.plans.progress import find_step
+from releases.plans.queries import find_following, find_plan, read_plans
+from releases.plans.rules import Steps
 from releases.plans.serializers import (
     MilestoneStrategyChanges,
     PauseBody,
@@ -25,7 +30,8 @@ from releases.plans.serializers import (
     PlanRecord,
     ProgressionBody,
 )
-from releases.templates.documents import milestone_document
+from releases.safeguards.judge import Judge
+from releases.templates.queries import milestone_document
 from releases.templates.serializers import MilestoneRecord, MilestoneStrategyRecord
 
 TAGS = ("Release Plans",)
@@ -43,11 +49,24 @@ STEPS = OpenApiExample(
 )
 
 
+def make_plan_answer(plan: ReleasePlan) -> dict[str, Any]:
+    """The plan's document, with the conditions that a running one waits for, and the reason for a hold."""
+    following = find_following(plan) if plan.active else None
+    document = plan_document(plan) | {"held": explain_moved(plan, following) if following else ""}
+    if plan.state != ReleasePlan.State.RUNNING:
+        return document
+    now = timezone.now()
+    step = find_step(plan, Judge(now).judge(plan), now)
+    opens = [f"not before {iso(step.opens)}"] if step.opens and step.opens > now else []
+    waits = [condition.sentence for condition in step.conditions if not condition.holds]
+    return document | {"waitsFor": [*opens, *waits]}
+
+
 class PlansOfFlag(OfFlagPath, OnFlagViewSet):
     tags = TAGS
 
     def document(self, plan: ReleasePlan) -> dict[str, Any]:
-        return plan_document(find_plan(plan.flag, plan.environment_id, plan.pk))
+        return make_plan_answer(find_plan(plan.flag, plan.environment_id, plan.pk))
 
 
 class ReleasePlanViewSet(PlansOfFlag):
@@ -62,7 +81,7 @@ class ReleasePlanViewSet(PlansOfFlag):
     @extend_schema(operation_id="getReleasePlans", responses={200: PlanRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """List the release plans of a flag in an environment, newest first."""
-        return Response([plan_document(plan) for plan in read_plans(self.flag, environment)])
+        return Response([make_plan_answer(plan) for plan in read_plans(self.flag, environment)])
 
     @extend_schema(
         operation_id="addReleasePlanToFeature",
@@ -93,7 +112,7 @@ class ReleasePlanViewSet(PlansOfFlag):
     @extend_schema(operation_id="getReleasePlan", responses={200: PlanRecord})
     def retrieve(self, request: ApiRequest, environment: str, plan_id: str, **where: Any) -> Response:
         """Get a release plan of a flag."""
-        return Response(plan_document(find_plan(self.flag, environment, plan_id)))
+        return Response(make_plan_answer(find_plan(self.flag, environment, plan_id)))
 
     @extend_schema(
         operation_id="removeReleasePlanFromFeature",
@@ -113,7 +132,12 @@ class ReleasePlanViewSet(PlansOfFlag):
     @extend_schema(operation_id="startMilestone", request=None, responses={200: MilestoneRecord})
     @action(detail=True, methods=["post"], url_path="milestones/<str:milestone_id>/start")
     def start(self, request: ApiRequest, plan_id: str, milestone_id: str, **where: Any) -> Response:
-        """Start a milestone: its strategies replace those of the one before. A paused plan goes on."""
+        """Start a milestone: its strategies replace those of the one before. A paused plan goes on.
+
+        Where changes need a change request, the plan must be approved: it is refused with 403 before the milestone's
+        conditions hold, unless you may apply change requests, and with 409 if the milestone would no longer answer what
+        was approved. The plan is held then, with the `reason`.
+        """
         plan = actions.start_milestone(self.flag_path, plan_id, milestone_id, caller=self.caller)
         assert plan.active is not None
         return Response(milestone_document(plan.active))
@@ -148,7 +172,7 @@ class ProgressionViewSet(PlansOfFlag):
         operation_id="changeMilestoneProgression", request=ProgressionBody, responses={200: PlanRecord}
     )
     def update(self, request: ApiRequest, milestone_id: str, **where: Any) -> Response:
-        """Say what the milestone after this one waits for: a time, a window of the week, or both."""
+        """Set the condition of the milestone after this one: a time, a window of the week, or both."""
         body = self.validated(ProgressionBody)
         plan = actions.set_transition(
             self.flag_path,
@@ -161,7 +185,7 @@ class ProgressionViewSet(PlansOfFlag):
 
     @extend_schema(operation_id="deleteMilestoneProgression", responses={200: None})
     def destroy(self, request: ApiRequest, milestone_id: str, **where: Any) -> Response:
-        """Have the milestone after this one wait for somebody who starts it."""
+        """Make the milestone after this one wait to be started by hand."""
         actions.set_transition(self.flag_path, milestone_id, None, caller=self.caller)
         return Response()
 

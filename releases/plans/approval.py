@@ -1,33 +1,106 @@
-"""Plans where changes need a change request: once approved, their steps need no other until they are edited."""
+"""Plans in environments that need change requests: once approved, their steps need no other until they are edited."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
-from flagadmin.core.audit.record import record
-from flagadmin.core.change_options import changing, get_change_options
+from django.utils import timezone
+
+from flagadmin.core.audit.record import read_transaction_time, record
+from flagadmin.core.change_options import changing, get_change_options, is_applied_to
+from flagadmin.core.http.responses import iso
+from flagadmin.core.wording import pluralize
 from groups.access import Caller
-from projects.projects.policies import needs_request
-from releases.applying import is_applied_to
+from projects.fingerprint import UNFORESEEN, explain_difference, list_segments
+from projects.models import Segment
+from projects.projects.queries import needs_request
 from releases.derive import ProposedChange
 from releases.gate_refusal import SKIP, NeedsChangeRequest, make_skip_event
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import FlagPath, get_flag_path
+from releases.plans.drafts import foresee_milestone
+from releases.plans.impact import read_plan_state
+from releases.plans.progress import APPLY, find_unmet
 from releases.plans.queries import find_following, find_preceding
+from releases.plans.snapshots import take_snapshot
+from releases.requests.causes import find_causes_near
+from releases.requests.drift import BEFORE_UPGRADE
+from releases.requests.lapses import count_approvals, explain_lapses
+
+AGAIN = "It needs another approval: a change request must start the milestone."
+ANOTHER_PACE = 'That needs the permission "Apply change requests", or a change request.'
 
 
 def note_edit(plan: ReleasePlan) -> None:
-    """An edited plan is no longer what was approved, unless the edit was."""
-    plan.approved = is_let_through(get_flag_path(plan))
+    """An edited plan is no longer approved, unless the edit was."""
+    note_approval(plan, is_approved=is_let_through(get_flag_path(plan)))
+
+
+def note_approval(plan: ReleasePlan, *, is_approved: bool) -> None:
+    """Records the request that approves the plan, if its changes are being made; none, if a request is skipped.
+
+    The approval covers each milestone's present result. Does not save the plan.
+    """
+    plan.approved, plan.fingerprints = is_approved, foresee_plan(plan) if is_approved else None
+    if (key := get_change_options().approved_by) is not None:
+        plan.request_id = key
+    elif _find_skipping(get_flag_path(plan)) is not None:
+        plan.request = None
+
+
+def explain_lapse(plan: ReleasePlan) -> str:
+    """Why the request that approved the plan no longer has enough valid approvals; "" if it has."""
+    request = plan.request
+    if request is None or not plan.approved or not needs_request(plan.flag.project_id, [plan.environment_id]):
+        return ""
+    number, needed = count_approvals(request), request.required_approvals
+    if number >= needed:
+        return ""
+    return (
+        f"Change request {request.pk}, which approved the plan, needs {pluralize(needed, 'approval')} and has {number} "
+        f"by now. {explain_lapses(request)}"
+    )
+
+
+def foresee_plan(plan: ReleasePlan) -> dict[str, Any]:
+    """The fingerprints of its milestones by id, and ``at``, the time of taking them."""
+    state, snapshot = read_plan_state(plan), take_snapshot(plan)
+    milestones = {
+        milestone.pk: foresee_milestone(state, plan.flag.name, snapshot, milestone)
+        for milestone in snapshot.milestones
+    }
+    return {"at": iso(read_transaction_time()), "milestones": milestones}
+
+
+def explain_moved(plan: ReleasePlan, milestone: Milestone) -> str:
+    """Why starting the milestone would not have the approved result; "" if it would, or needs no approval.
+
+    Lists the changes since with their authors and times.
+    """
+    flag_path, approved = get_flag_path(plan), plan.fingerprints
+    if not plan.approved or not needs_request(flag_path.project, [flag_path.environment]):
+        return ""
+    if approved is None:
+        return f"{BEFORE_UPGRADE} {AGAIN}"
+    then = approved["milestones"].get(milestone.pk, UNFORESEEN)
+    now = foresee_milestone(read_plan_state(plan), flag_path.feature, take_snapshot(plan), milestone)
+    if then == now:
+        return ""
+    segments = list_segments(then, now)
+    since = datetime.fromisoformat(approved["at"])
+    causes = find_causes_near(flag_path.project, flag_path.environment, [flag_path.feature], segments, since)
+    sentences = explain_difference(then, now, Segment.objects.names(segments))
+    return " ".join([*sentences, *(cause.sentence for cause in causes), AGAIN])
 
 
 def is_let_through(flag_path: FlagPath) -> bool:
-    """Whether what is done there now needs no change request, or no other."""
+    """Whether the current change there needs no change request, or no further one."""
     return not _needs_another(flag_path) or _find_skipping(flag_path) is not None
 
 
 def record_skip(flag_path: FlagPath) -> None:
-    """Records what the gate does not see, because no answer changes yet, if somebody skips the request it needs."""
+    """Records a skipped request that the gate does not notice, because no result changes yet."""
     if _needs_another(flag_path) and (caller := _find_skipping(flag_path)) is not None:
         record(make_skip_event(flag_path.project, flag_path.environment, flag_path.feature), actor=caller)
 
@@ -46,13 +119,35 @@ def _find_skipping(flag_path: FlagPath) -> Caller | None:
 
 
 def is_approved_step(plan: ReleasePlan, milestone: Milestone) -> bool:
-    """Whether the milestone is the next one, or the one before, of a plan that was approved as it is."""
-    return plan.approved and milestone in (find_following(plan), find_preceding(plan))
+    """Whether the milestone is the next or the previous one of an approved plan."""
+    is_next = milestone in (find_following(plan), find_preceding(plan))
+    return plan.approved and is_next and not explain_lapse(plan)
+
+
+def explain_haste(plan: ReleasePlan, milestone: Milestone, caller: Caller) -> str:
+    """Why a step of an approved plan needs another approval: its pace is part of the approval.
+
+    "" if it needs none, because its conditions hold, the caller may apply requests, or it goes back.
+    """
+    project, _, environment = get_flag_path(plan)
+    if not needs_request(project, [environment]) or caller.can(
+        APPLY, project=project, environment=environment
+    ):
+        return ""
+    if milestone == find_preceding(plan):
+        return f"{plan.name} is done: {ANOTHER_PACE}" if plan.state == ReleasePlan.State.DONE else ""
+    unmet = find_unmet(plan, timezone.now())
+    return " ".join([f"{milestone.name} would start before its time.", *unmet, ANOTHER_PACE]) if unmet else ""
 
 
 @contextmanager
-def through_gate(flag_path: FlagPath, action: str, payload: Any, *, is_approved: bool) -> Iterator[None]:
-    """Around a whole action, at whose end the gate compares. What a request may do instead is this, not its effect."""
+def through_gate(
+    flag_path: FlagPath, action: str, payload: Any, *, is_approved: bool, why: str = ""
+) -> Iterator[None]:
+    """Wraps a whole action, at whose end the gate compares. A request then proposes this action, not its effect.
+
+    ``why``: why it needs a request, if not only because it changes a result.
+    """
     if is_approved:
         with changing(approved_in=(flag_path.project, flag_path.environment)):
             yield
@@ -60,5 +155,5 @@ def through_gate(flag_path: FlagPath, action: str, payload: Any, *, is_approved:
     try:
         yield
     except NeedsChangeRequest as refusal:
-        changes = [ProposedChange(flag_path.feature, action, payload)]
-        raise NeedsChangeRequest(refusal.gated._replace(changes=changes)) from None
+        changes, effect = [ProposedChange(flag_path.feature, action, payload)], why or refusal.gated.effect
+        raise NeedsChangeRequest(refusal.gated._replace(changes=changes, effect=effect)) from None

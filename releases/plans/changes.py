@@ -13,6 +13,7 @@ from groups.access import Caller
 from releases.changes import Kind, Payload, register
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans import actions
+from releases.plans.actions import edit_milestone_strategy
 from releases.plans.add import add_plan, find_usable_template
 from releases.plans.drafts import (
     draft_milestone,
@@ -23,7 +24,6 @@ from releases.plans.drafts import (
     keep_plan,
     without_identity,
 )
-from releases.plans.edit import edit_milestone_strategy
 from releases.plans.impact import draft_greatest, draft_greatest_edited
 from releases.plans.queries import UNFINISHED, find_by_key
 from releases.plans.rules import check_paused, check_startable, list_own_strategies
@@ -77,7 +77,7 @@ class AddPlan(Kind):
         state.set_plans(name, [added, *state.plans(name)])
 
     def read(self, target: Target, payload: Payload) -> dict[str, Any]:
-        """The flag's plans, and what the template has, which the plan copies."""
+        """The flag's plans, and the template's content, which the plan copies."""
         plans = [plan.pk for plan in target.plans]
         milestones = _find_template(target.project, payload).milestones.order_by("place")
         return {"plans": plans, "milestones": [_describe_copied(milestone) for milestone in milestones]}
@@ -90,13 +90,13 @@ class AddPlan(Kind):
 
 
 def _describe_copied(milestone: Milestone) -> list[Any]:
-    """What a plan copies of a template's milestone: it has ids of its own."""
+    """The parts of a template's milestone that a plan copies, without ids."""
     strategies = [without_identity(strategy) for strategy in milestone.strategies]
     return [milestone.name, strategies, milestone.transition]
 
 
 def _find_template(project_id: str, payload: Payload) -> ReleaseTemplate:
-    """Raises NotFound if no plan can be made from it any more."""
+    """Raises NotFound if plans can no longer be made from it."""
     try:
         return find_usable_template(ReleaseTemplate.objects.all(), payload["templateId"], project_id)
     except ValidationError as error:
@@ -105,7 +105,7 @@ def _find_template(project_id: str, payload: Payload) -> ReleaseTemplate:
 
 
 class OfPlan(Kind):
-    """With it, all that the plan goes on to do is reviewed."""
+    """Its review covers all later steps of the plan."""
 
     payload: type[serializers.Serializer] = PlanId
     is_later = True
@@ -114,7 +114,7 @@ class OfPlan(Kind):
         draft_greatest(state, name, payload)
 
     def read(self, target: Target, payload: Payload) -> Any:
-        """Reads the reviewed part of a plan: not how far it is."""
+        """The reviewed part of a plan, without its progress."""
         plan = target.plan(payload["planId"])
         if "milestoneId" in payload:
             plan.milestone(payload["milestoneId"])
@@ -149,9 +149,11 @@ class StartMilestone(OfPlan):
         plan = replace(plan, active_id=milestone.pk).run()
         keep_plan(state, name, draft_milestone(state, name, plan, milestone))
 
-    def say(self, target: Target, payload: Payload) -> str:
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
         key = payload["milestoneId"]
-        name = Milestone.objects.filter(pk=key).values_list("name", flat=True).first()  # its plan may be gone
+        name = (
+            Milestone.objects.filter(pk=key).values_list("name", flat=True).first()
+        )  # its plan may be deleted
         return f"Start milestone {name or key} of {target.feature}, and what follows"
 
 
@@ -185,7 +187,7 @@ class UpdateMilestoneStrategy(OfPlan):
         edit_milestone_strategy(target.path, *keys, values, caller=caller)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
-        """A strategy of the active milestone is the flag's strategy too."""
+        """A strategy of the active milestone is also the flag's strategy."""
         plan, milestone = edit_plan(state, name, payload)
         if plan.active_id == milestone.pk:
             plan = draft_milestone(state, name, plan, milestone)

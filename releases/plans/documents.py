@@ -1,10 +1,10 @@
-"""Release plans as the API shows them, in the reference server's shape."""
+"""Release plans in the API's form, with the reference server's shape."""
 
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from releases.models import ReleasePlan
-from releases.safeguards.documents import safeguard_document
-from releases.templates.documents import milestone_document
+from releases.safeguards.queries import safeguard_document
+from releases.templates.queries import milestone_document
 
 
 def plan_document(plan: ReleasePlan) -> Document:

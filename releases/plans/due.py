@@ -1,8 +1,8 @@
-"""Takes the steps of running plans when they are due, on whichever server comes first.
+"""Takes due steps of running plans, on whichever server comes first.
 
-Every server looks every second. Whoever claims a plan, for a minute, reads its safeguards without a lock. Then it locks
-the project and the plan, looks whether the plan still stands where it did, and takes the step in that transaction. A
-server that dies in between has changed nothing, and another one looks a minute later.
+Every server looks every second. A server claims a plan for a minute and reads its safeguards without a lock. Then it
+locks the project and the plan, checks that the plan has not moved on, and takes the step in that transaction. If a
+server dies in between, it has changed nothing, and another one looks a minute later.
 """
 
 import threading
@@ -16,7 +16,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.installation.maintenance import check_writable
+from flagadmin.core.installation.state import check_writable
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import read_strategy_documents
@@ -24,11 +24,13 @@ from projects.models import Strategy
 from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import get_flag_path
+from releases.plans.approval import explain_lapse, explain_moved
 from releases.plans.drafts import without_identity
-from releases.plans.progress import APPLY, UPDATE, find_step, get_standing, may_be_due
+from releases.plans.progress import APPLY, UPDATE, find_step, get_standing, may_be_due, say_minutes
 from releases.plans.queries import find_preceding, is_approved
 from releases.plans.steps import (
     LOOK_EVERY,
+    enter_hold,
     enter_milestone,
     enter_pause,
     find_next_look,
@@ -36,21 +38,21 @@ from releases.plans.steps import (
     save_plan,
 )
 from releases.requests.access import lock_project
-from releases.safeguards.due import look_at_flags
-from releases.safeguards.judge import Judge, Verdict, find_breach
+from releases.safeguards.judge import Judge, Verdict, find_breach, look_at_flags
 
 State, Action = ReleasePlan.State, Safeguard.Action
 INTERVAL = timedelta(seconds=1)
+LONG = timedelta(hours=1)
 _outage = threading.Event()
-"""Set while the database is away, which is logged once."""
+"""Set during an outage of the database, which is logged once."""
 
 
 BY_PLAN = Caller.system("Release plan")
-"""Takes the steps that somebody has started. Their rights are checked before."""
+"""Takes steps started by a user, whose permissions are checked before."""
 
 
 def look_at_due() -> None:
-    """Looks at the plans, and the safeguards of flags, that are due for it."""
+    """Looks at the due plans and safeguards of flags."""
     with waiting_for_database("Release plans", _outage):
         check_writable()  # steps are taken once maintenance is over
         look_at_flags()
@@ -71,7 +73,7 @@ def _look_at(keys: Sequence[str]) -> None:
 
 
 def _choose_act(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> Callable[[], None] | None:
-    """What is to be done with the plan now, if anything."""
+    """The action to take with the plan now, if any."""
     if (breach := find_breach(verdicts)) is not None:
         return partial(react, plan, breach)
     if may_be_due(plan, now) and find_step(plan, verdicts, now).is_due:
@@ -80,14 +82,14 @@ def _choose_act(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -
 
 
 def _look_again(plan: ReleasePlan, now: datetime) -> None:
-    """Sooner or later than a minute from now, if something is due then."""
+    """Looks sooner than in a minute, or later, depending on the next due time."""
     look_at = find_next_look(plan, now)
     if look_at is not None and look_at > now and look_at != now + LOOK_EVERY:
         ReleasePlan.objects.filter(pk=plan.pk, state=State.RUNNING).update(look_at=look_at)
 
 
 def take_step(seen: ReleasePlan) -> None:
-    """Starts the next milestone, or ends the plan after its last. Not if somebody else has changed it meanwhile."""
+    """Starts the next milestone, or ends the plan after its last. Does nothing if the plan has changed meanwhile."""
     with changing(approved_in=(seen.flag.project_id, seen.environment_id)):
         _take_step(seen)
 
@@ -98,9 +100,12 @@ def _take_step(seen: ReleasePlan) -> None:
     if plan is None or not (step := find_step(plan, (), now)).is_due:
         return
     caller, reason = BY_PLAN, find_obstacle(plan)
-    with changing(comment=_comment(plan, reason)):
+    moved = "" if reason or step.milestone is None else explain_moved(plan, step.milestone)
+    with changing(comment=_comment(plan, reason or moved, step.opens)):
         if reason:
             enter_pause(plan, reason, caller)
+        elif moved:
+            enter_hold(plan, moved, caller)
         elif step.milestone is not None:
             enter_milestone(plan, step.milestone, caller, passed=True)
         else:
@@ -117,7 +122,7 @@ def _finish(plan: ReleasePlan, caller: Caller, now: datetime) -> None:
 
 
 def react(seen: ReleasePlan, breach: Verdict) -> None:
-    """Does what a breached safeguard asks for, which always pauses the plan: nothing more without approval."""
+    """Carries out a breached safeguard, which always pauses the plan: further steps need approval."""
     with changing(approved_in=(seen.flag.project_id, seen.environment_id)):
         _react(seen, breach)
 
@@ -134,6 +139,9 @@ def _react(seen: ReleasePlan, breach: Verdict) -> None:
         if action == Action.TURN_OFF:
             disable_flag(*get_flag_path(plan), caller=caller)
         elif action == Action.STEP_BACK and before is not None and not find_obstacle(plan):
+            if moved := explain_moved(plan, before):
+                enter_hold(plan, f"{breach.sentence} No step back was taken. {moved}", caller)
+                return
             enter_milestone(plan, before, caller)
         enter_pause(plan, breach.sentence, caller)
 
@@ -147,16 +155,20 @@ def note_failure(seen: ReleasePlan, reason: str) -> None:
 
 
 def _take(seen: ReleasePlan) -> ReleasePlan | None:
-    """The plan, locked with its project, if it still stands where it was seen."""
+    """The plan, locked with its project, if it has not moved on since it was seen."""
     wait_briefly_for_locks()
     lock_project(seen.flag.project_id)
     rows = ReleasePlan.objects.select_for_update(of=("self",), skip_locked=True)
     rows = rows.filter(pk=seen.pk, state=State.RUNNING, active=seen.active_id, since=seen.since)
-    return rows.select_related("flag", "active", "by").prefetch_related("milestones", "safeguards").first()
+    return (
+        rows.select_related("flag", "active", "by", "request")
+        .prefetch_related("milestones", "safeguards")
+        .first()
+    )
 
 
 def find_obstacle(plan: ReleasePlan) -> str:
-    """Explains why no step is taken until somebody looks at it, "" if nothing is in its way."""
+    """Why no step is taken without a person's help; "" if nothing prevents it."""
     flag, by = plan.flag, plan.by
     if flag.is_archived:
         return f"{flag.name} has been archived."
@@ -169,13 +181,15 @@ def find_obstacle(plan: ReleasePlan) -> str:
         caller, flag_path = Caller(user=by), {"project": flag.project_id, "environment": plan.environment_id}
         if not caller.can(UPDATE, **flag_path) and not caller.can(APPLY, **flag_path):
             return f"{who} may not change strategies there any more."
+    if lapse := explain_lapse(plan):
+        return lapse
     return (
         "" if has_own_strategies(plan) else f"The plan's strategies of {flag.name} were changed by somebody."
     )
 
 
 def has_own_strategies(plan: ReleasePlan) -> bool:
-    """Whether the flag's strategies that are the plan's are still those of the active milestone."""
+    """Whether the plan's strategies of the flag still equal the active milestone's."""
     active, _ = get_standing(plan)
     rows = Strategy.objects.filter(pk__in=plan.strategy_ids, flag=plan.flag, environment=plan.environment_id)
     stored = {document["id"]: without_identity(document) for document in read_strategy_documents(rows)}
@@ -183,5 +197,13 @@ def has_own_strategies(plan: ReleasePlan) -> bool:
     return [stored.get(key) for key in plan.strategy_ids] == wanted
 
 
-def _comment(plan: ReleasePlan, reason: str) -> str:
-    return (reason or f"Release plan {plan.name}, started by {plan.by_name}")[:MAX_LENGTH]
+def _comment(plan: ReleasePlan, reason: str, opens: datetime | None = None) -> str:
+    """``opens``: the earliest time of the step. It may be long past, if the plan had to wait or was restored."""
+    text = reason or f"Release plan {plan.name}, started by {plan.by_name}"
+    waited = timezone.now() - opens if opens else timedelta()
+    late = (
+        f" ({say_minutes(round(waited.total_seconds() / 3600) * 60)} after it was possible)"
+        if waited > LONG
+        else ""
+    )
+    return f"{text[: MAX_LENGTH - len(late)]}{late}"

@@ -1,18 +1,19 @@
-"""Reads the forms of release plans: steps, and what the next one waits for."""
+"""Reads the forms of release plans: steps, and conditions of the next one."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import clip
-from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
-from releases.plans.add import Steps
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, read_percentage
+from releases.plans.rules import Steps
 from releases.safeguards.forms import read_safeguard
 from releases.templates.rules import is_zone
 
 KEEP = "keep"
-"""Says that what the next milestone waits for stays as it is."""
+"""Keeps the condition of the next milestone."""
 OFFERED = (5, 15, 25, 50, 75)
+FAR = 20  # percent that are taken in four steps; fewer in two
 ROLLOUTS = ("5, 25, 50, 100", "10, 50, 100", "1, 5, 25, 50, 100", "25, 50, 100")
 INTERVALS = (
     ("60", "1 hour"),
@@ -22,20 +23,23 @@ INTERVALS = (
     ("10080", "7 days"),
 )
 WINDOWS = (("", "Any time"), ("1-4", "Mon to Thu, 09:00–16:00"), ("1-5", "Mon to Fri, 09:00–16:00"))
-"""The times are of the zone that the form names."""
+"""The times are in the form's time zone."""
 
 
 def list_steps(present: int, target: int) -> list[int]:
-    """The shares that forms offer on the way from one to the other."""
-    return [*(share for share in OFFERED if present < share < target), target]
+    """The percentages that forms offer from one to the other; only the target if no whole one is between them."""
+    between = [share for share in OFFERED if present < share < target]
+    if not between or between[0] - present > (target - present) / 2:
+        parts = 4 if target - present >= FAR else 2
+        between = [present + (target - present) * part // parts for part in range(1, parts)]
+    return [*(share for share in between if present < share), target]
 
 
 def find_share(strategy: Mapping[str, Any]) -> int:
     """Finds the percentage of a gradual rollout; 0 for other types."""
     if strategy.get("name") != FLEXIBLE_ROLLOUT:
         return 0
-    text = str(strategy["parameters"].get("rollout", ""))
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return read_percentage(str(strategy["parameters"].get("rollout", ""))) or 0
 
 
 def read_steps(form: Mapping[str, str], strategy: Mapping[str, Any]) -> Steps:
@@ -55,9 +59,9 @@ Transition = Mapping[str, Any] | None
 
 
 def read_transition(form: Mapping[str, str], stored: Transition = None) -> dict[str, Any] | None:
-    """Reads what the next milestone waits for; None: for somebody, which forms say with an empty interval.
+    """Reads the condition of the next milestone; None to start it by hand, for which forms send an empty interval.
 
-    With ``keep`` as interval or window, the stored one is kept. Raises ValidationError.
+    With ``keep`` as interval or window, keeps the stored one. Raises ValidationError.
     """
     interval, kept = form.get("interval"), stored or {}
     if interval == "" and stored is not None:
@@ -85,7 +89,7 @@ def _read_window(form: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def read_pause(form: Mapping[str, str]) -> dict[str, Any] | None:
-    """The safeguard that a plan is to begin with, if the form names a metric. Raises ValidationError."""
+    """The initial safeguard of a plan, if the form names a metric. Raises ValidationError."""
     metric, limit = form.get("pause_metric", "").strip(), form.get("pause_above", "").strip()
     if not metric:
         return None

@@ -1,4 +1,4 @@
-"""Measures whose result changes once a milestone starts. It only reads."""
+"""Measures whose result changes when a milestone starts. It only reads."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,18 +24,23 @@ def measure_start(plan: ReleasePlan, milestone: Milestone, *, now: datetime) -> 
 
 
 def predict_start(plan: ReleasePlan, milestone: Milestone) -> tuple[Definitions, Definitions]:
-    """The flag and those near it, as stored and as the milestone would leave them. Raises ValidationError."""
+    """The flag and those near it, stored and after starting the milestone. Raises ValidationError."""
+    state = read_plan_state(plan)
+    draft_milestone(state, plan.flag.name, take_snapshot(plan), milestone)
+    return state.start, state.definitions()
+
+
+def read_plan_state(plan: ReleasePlan) -> Predicted:
+    """The flag and those near it as stored, with the segments of all milestones."""
     project_id, environment = plan.flag.project_id, plan.environment_id
-    segments: set[Any] = {key for strategy in milestone.strategies for key in strategy["segments"]}
+    segments = set[int]().union(*(milestone.list_segments() for milestone in plan.milestones.all()))
     names = add_near({plan.flag.name})
     stored = read_definitions([project_id], environment, flags=names, segments=segments)
-    state = Predicted(find_project_environment(project_id, environment), stored)
-    draft_milestone(state, plan.flag.name, take_snapshot(plan), milestone)
-    return stored, state.definitions()
+    return Predicted(find_project_environment(project_id, environment), stored)
 
 
 def draft_greatest(state: Predicted, name: str, payload: Any) -> None:
-    """Drafts the milestone that changes most, of the named one and all after it: all steps are reviewed at once."""
+    """Drafts the named or later milestone with the greatest effect: all steps are reviewed at once."""
     plan = find_plan_ahead(state, name, payload)
     milestones = plan.milestones
     if "milestoneId" in payload:
@@ -45,7 +50,7 @@ def draft_greatest(state: Predicted, name: str, payload: Any) -> None:
 
 
 def draft_greatest_edited(state: Predicted, name: str, payload: Any) -> None:
-    """Drafts the milestone that changes most, of all of a plan with one strategy edited."""
+    """Drafts the milestone with the greatest effect, in a plan with one edited strategy."""
     plan, _ = edit_plan(state, name, payload)
     _draft_greatest(state, name, plan, plan.milestones)
 
@@ -56,7 +61,7 @@ def _draft_greatest(state: Predicted, name: str, plan: PlanSnapshot, milestones:
 
 
 def _greatness(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> tuple[int, int]:
-    """Measures how much has changed once the milestone starts, with all that changes before."""
+    """Measures the total change once the milestone starts, including all earlier ones."""
     after, environment = state.copy(), state.project_environment.environment_id
     draft_milestone(after, name, plan, milestone)
     measured = measure_difference(environment, state.start, after.definitions(), now=timezone.now())

@@ -1,4 +1,4 @@
-"""Console pages of release plans: one plan, what is asked before a step, a new one, and the list of all."""
+"""Console pages of release plans: one plan, the confirmation of a step, a new one, and the list of all."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -43,7 +43,7 @@ State = ReleasePlan.State
 
 
 class OnPlan(ConsolePage):
-    """A base for addresses below a plan. Raises NotFound."""
+    """A base for URLs below a plan. Raises NotFound."""
 
     @property
     def view(self) -> PlanView:
@@ -62,7 +62,7 @@ class OnPlan(ConsolePage):
 
 
 class PlanPage(OnPlan):
-    """All milestones with their strategies, what the next one waits for, and the safeguards."""
+    """All milestones with their strategies, the condition of the next one, and the safeguards."""
 
     template_name = "plans/plan.html"
 
@@ -112,7 +112,7 @@ class SetSafeguard(PlanAction):
 
 
 class SetTransition(PlanAction):
-    """Sets the condition of the milestone after the one of the address."""
+    """Sets the condition of the milestone after the one in the URL."""
 
     def act(self) -> str:
         view, key = self.view, self.kwargs["milestone_id"]
@@ -122,7 +122,7 @@ class SetTransition(PlanAction):
 
 
 class AskPlan(ConfirmPage, OnPlan):
-    """Asks before a step, with who changes. ``verb`` is start, back, off, resume or remove."""
+    """Confirms a step, and shows who changes. ``verb`` is start, back, off, resume or remove."""
 
     template_name = "plans/ask.html"
 
@@ -244,7 +244,7 @@ class NewPlanPage(OfFlagPath, SubmitPage):
 
 
 class PlansPage(ListPage):
-    """The plans that run or are paused, and with ``?state=`` others."""
+    """Running and paused plans, and with ``?state=`` others."""
 
     template_name = "plans/plans.html"
     title = "Release plans"

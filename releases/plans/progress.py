@@ -9,13 +9,13 @@ from projects.models import FlagEnvironment
 from releases.models import Milestone, ReleasePlan
 from releases.plans.queries import find_following, is_approved
 from releases.plans.timing import find_opening, is_open
-from releases.safeguards.judge import State, Verdict
+from releases.safeguards.judge import Judge, State, Verdict
 
 UPDATE, APPLY = Permission.UPDATE_FEATURE_STRATEGY, Permission.APPLY_CHANGE_REQUEST
 
 
 class Condition(NamedTuple):
-    """Something that must hold. ``sentence`` says whether it does. ``fails``: it will not, unless somebody acts."""
+    """A requirement. ``sentence`` tells whether it holds. ``fails``: it will not without a person's action."""
 
     sentence: str
     holds: bool
@@ -26,8 +26,11 @@ class Condition(NamedTuple):
         return "holds" if self.holds else "fails" if self.fails else "open"
 
 
+BY_HAND = Condition("Somebody who starts it.", False)
+
+
 class Step(NamedTuple):
-    """The next step. Without a milestone, the plan is done then. ``opens``: not before; None: by hand."""
+    """The next step. Without a milestone, it completes the plan. ``opens``: the earliest time; None: by hand."""
 
     milestone: Milestone | None
     opens: datetime | None
@@ -46,7 +49,7 @@ def find_step(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> 
         Condition(verdict.sentence, verdict.holds, verdict.state == State.BREACHED) for verdict in verdicts
     ]
     if transition is None:
-        return Step(following, None, [Condition("Somebody who starts it.", False), *guarded])
+        return Step(following, None, [BY_HAND, *guarded])
     conditions = [
         _held(active, since, now),
         *_window(transition, now),
@@ -57,15 +60,26 @@ def find_step(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> 
     return Step(following, find_opening(transition, since), conditions)
 
 
+def find_unmet(plan: ReleasePlan, now: datetime) -> list[str]:
+    """The unmet conditions of a started plan's next step, in sentences. Excludes starting by hand."""
+    if plan.active is None:
+        return []
+    if plan.state != ReleasePlan.State.RUNNING:
+        return [f"The plan is {plan.state}."]
+    step = find_step(plan, Judge(now).judge(plan), now)
+    unmet = [each.sentence for each in step.conditions if not each.holds and each is not BY_HAND]
+    return [f"It waits for: {', '.join(sentence.removesuffix('.') for sentence in unmet)}."] if unmet else []
+
+
 def get_standing(plan: ReleasePlan) -> tuple[Milestone, datetime]:
-    """The active milestone of a started plan, and since when its time counts."""
+    """The active milestone of a started plan, and the start of its time."""
     if plan.active is None or plan.since is None:
         raise AssertionError("a plan that is started has an active milestone")
     return plan.active, plan.since
 
 
 def may_be_due(plan: ReleasePlan, now: datetime) -> bool:
-    """Whether it is time for the next step, whatever else it waits for. Reads nothing."""
+    """Whether the time for the next step has come, regardless of other conditions. Reads nothing."""
     active, since = get_standing(plan)
     return active.transition is not None and find_opening(active.transition, since) <= now
 
@@ -81,7 +95,7 @@ def _window(transition: Mapping[str, Any], now: datetime) -> list[Condition]:
 
 
 def _switch(plan: ReleasePlan) -> list[Condition]:
-    """Steps of a flag that is off would be seen by nobody, and guarded by nothing."""
+    """Steps of a disabled flag would affect no one, and safeguards would not work."""
     states = FlagEnvironment.objects.filter(flag=plan.flag, environment=plan.environment_id, enabled=True)
     if states.exists():
         return []

@@ -5,12 +5,11 @@ from typing import Any, Protocol, TypeVar
 
 from django.db.models import QuerySet
 
-from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.db.lookups import find_best_matches, get_or_404
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from projects.models import Flag
-from projects.projects.policies import needs_request
+from projects.projects.queries import needs_request
 from releases.models import Milestone, ReleasePlan, Safeguard
 
 State = ReleasePlan.State
@@ -26,7 +25,7 @@ Row = TypeVar("Row", bound=Keyed)
 
 
 def read_plans(flag: Flag, environment: str) -> QuerySet[ReleasePlan]:
-    """Finds the plans of the flag in the environment, newest first, with what their documents need."""
+    """The plans of the flag in the environment, newest first, with the rows for their documents."""
     plans = ReleasePlan.objects.filter(flag=flag, environment=environment)
     return plans.select_related("flag", "active").prefetch_related("milestones", "safeguards")
 
@@ -39,7 +38,7 @@ def readable_plans(caller: Caller) -> QuerySet[ReleasePlan]:
 
 
 def running_plans(caller: Caller) -> QuerySet[ReleasePlan]:
-    """Finds the plans that go on automatically, or are paused."""
+    """The plans that continue automatically or are paused."""
     return readable_plans(caller).filter(state__in=(State.RUNNING, State.PAUSED))
 
 
@@ -97,5 +96,5 @@ def find_preceding(plan: ReleasePlan) -> Milestone | None:
 
 
 def is_approved(plan: ReleasePlan) -> bool:
-    """Whether what the plan does automatically needs no change request, or has one that is approved."""
+    """Whether the plan's automatic steps need no change request, or have an approved one."""
     return plan.approved or not needs_request(plan.flag.project_id, [plan.environment_id])

@@ -1,7 +1,7 @@
-"""Validates the steps of a strategy, and says whether a plan can be started or go on."""
+"""Validates the steps of a strategy, and whether a plan can start or continue."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from flagadmin.core.errors import Conflict, InvalidOperation, Problem, check_problems
 from releases.models import Milestone, ReleasePlan
@@ -11,7 +11,7 @@ State = ReleasePlan.State
 
 
 class Standing(Protocol):
-    """A release plan, as it is stored or as it is foreseen."""
+    """A release plan, stored or predicted."""
 
     @property
     def pk(self) -> Any: ...
@@ -30,7 +30,7 @@ class Standing(Protocol):
 
 
 def check_startable(plan: Standing, milestone: Milestone, others: Iterable[Standing]) -> None:
-    """``others``: the flag's in the environment. Raises InvalidOperation, Conflict."""
+    """``others``: the flag's plans in the environment. Raises InvalidOperation, Conflict."""
     if plan.active_id == milestone.pk:
         raise InvalidOperation(f"Milestone {milestone.name} is active already.")
     if plan.state == State.DONE and any(other.state != State.DONE for other in others):
@@ -44,9 +44,9 @@ def check_paused(plan: Standing) -> None:
 
 
 def list_own_strategies(plan: Standing, plans: Iterable[Standing]) -> list[str]:
-    """Lists the flag's strategies that go with the plan. Those of a done one may be another plan's by now.
+    """The flag's strategies that belong to the plan. Those of a completed one may belong to another plan by now.
 
-    ``plans``: the flag's in the environment, newest first.
+    ``plans``: the flag's plans in the environment, newest first.
     """
     if plan.state != State.DONE:
         return list(plan.strategy_ids)
@@ -58,6 +58,15 @@ def list_own_strategies(plan: Standing, plans: Iterable[Standing]) -> list[str]:
         elif is_newer or other.state != State.DONE:
             taken.update(other.strategy_ids)
     return [key for key in plan.strategy_ids if key not in taken]
+
+
+class Steps(NamedTuple):
+    """A strategy in steps: the percentage of users at each, and the condition of each."""
+
+    strategy: Mapping[str, Any]
+    rollouts: Sequence[int]
+    transition: Mapping[str, Any] | None
+    pause_if_broken: bool = False
 
 
 def check_rollouts(rollouts: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf, Texts
 from projects.strategies.serializers import StrategyChanges
 from releases.models import ReleasePlan
 from releases.safeguards.serializers import SafeguardRecord
@@ -39,7 +39,7 @@ class PlanBody(Body):
 
 
 class MilestoneStrategyChanges(StrategyChanges):
-    """Members that are not given stay. Strategies of milestones are in the order in which they were added."""
+    """Missing members stay unchanged. Strategies of milestones are in the order of their addition."""
 
     sortOrder = None  # type: ignore[assignment]  # leaves the field out
 
@@ -60,5 +60,15 @@ class PlanRecord(MilestonesRecord):
     releasePlanTemplateId = serializers.CharField(allow_blank=True)
     state = serializers.CharField(help_text=f"One of {', '.join(ReleasePlan.State.values)}.")
     reason = serializers.CharField(allow_blank=True, help_text="Why it is paused.")
+    waitsFor = Texts(
+        required=False,
+        help_text="What the next step of a running plan waits for, such as numbers of a safeguard that do not come. "
+        "Absent if it is not running.",
+    )
     pauseIfExpectationBreaks = serializers.BooleanField()
+    held = serializers.CharField(
+        allow_blank=True,
+        help_text="Why its next step needs another approval: it would no longer answer what was approved. Empty if it "
+        "needs none, and once the plan is paused for that, with this `reason`.",
+    )
     safeguards = SafeguardRecord(many=True)

@@ -1,4 +1,4 @@
-"""Release plans as they are read: changes of requests are made from them, and predictions change them in memory."""
+"""Release plans as read: changes of requests start from them, and predictions change them in memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class PlanSnapshot:
         return replace(self, milestones=milestones)
 
     def run(self) -> "PlanSnapshot":
-        """Running, or done with its last milestone if that is not to hold for a time."""
+        """Running, or completed with its last milestone, unless that lasts for a time."""
         last = self.milestones[-1]
         is_over = self.active_id == last.pk and last.transition is None
         return replace(self, state=ReleasePlan.State.DONE if is_over else ReleasePlan.State.RUNNING)

@@ -1,11 +1,10 @@
 """Makes a milestone the active one of its plan, and pauses plans: for people, and for the background task.
 
-The strategies of the active milestone are strategies of the flag: SDKs, the playground, history and the gate need to
-know nothing of plans. They keep their ids from step to step, and whoever has the flag keeps it.
+The strategies of the active milestone are strategies of the flag, so SDKs, the playground, history and the gate need
+not know about plans. They keep their ids from step to step, so that users keep the flag.
 """
 
 from datetime import datetime, timedelta
-from itertools import zip_longest
 from typing import Any
 
 from django.utils import timezone
@@ -19,7 +18,7 @@ from projects.models import Strategy
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import get_flag_path
-from releases.plans.drafts import without_identity
+from releases.plans.drafts import pair_strategies
 from releases.plans.impact import measure_start
 from releases.plans.queries import find_following
 from releases.plans.timing import find_next_opening
@@ -30,10 +29,10 @@ LOOK_EVERY = timedelta(minutes=1)
 
 
 def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, passed: bool = False) -> None:
-    """Makes the milestone the active one, with an event of who changes. The plan must be locked with its flag.
+    """Makes the milestone the active one, with an event about the affected users. Lock the plan with its flag before.
 
-    ``passed``: the one before has held as long as it should. Raises InvalidOperation if that would break expectations,
-    and the plan pauses for them.
+    ``passed``: the previous one has completed its time. Raises InvalidOperation if the step would break expectations
+    and the plan pauses for that.
     """
     now, before = timezone.now(), plan.active
     measured = measure_start(plan, milestone, now=now)
@@ -70,27 +69,25 @@ def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, 
 
 
 def finish_if_over(plan: ReleasePlan) -> None:
-    """A plan is done with its last milestone, unless that is to hold for a time."""
+    """Completes a plan with its last milestone, unless that lasts for a time."""
     if plan.active is not None and plan.active.transition is None and find_following(plan) is None:
         plan.state = State.DONE
 
 
 def write_strategies(plan: ReleasePlan, milestone: Milestone, caller: Caller) -> None:
-    """Makes the flag's strategies that are the plan's the milestone's. Those that go on keep their ids."""
+    """Replaces the plan's strategies of the flag with the milestone's. Continued ones keep their ids."""
     maker = caller.with_all_rights()
-    rows = Strategy.objects.filter(pk__in=plan.strategy_ids, flag=plan.flag, environment=plan.environment_id)
-    stored = {str(key) for key in rows.values_list("pk", flat=True)}
-    kept = [key for key in plan.strategy_ids if key in stored]
-    extra, plan.strategy_ids = kept[len(milestone.strategies) :], []
-    for document, key in zip_longest(milestone.strategies, kept[: len(milestone.strategies)]):
-        values = without_identity(document)
-        if key is None:
-            key = add_strategy(*get_flag_path(plan), values, caller=maker)["id"]
+    flag_path, own = get_flag_path(plan), plan.strategy_ids
+    rows = Strategy.objects.filter(pk__in=own, flag=plan.flag, environment=plan.environment_id)
+    stored = set(map(str, rows.values_list("pk", flat=True)))
+    plan.strategy_ids = []
+    for key, values in pair_strategies(own, stored, milestone.strategies):
+        if values is None:
+            remove_strategy(*flag_path, key, caller=maker)
+        elif key:
+            plan.strategy_ids.append(update_strategy(*flag_path, key, values, caller=maker)["id"])
         else:
-            update_strategy(*get_flag_path(plan), key, values, caller=maker)
-        plan.strategy_ids.append(key)
-    for key in extra:
-        remove_strategy(*get_flag_path(plan), key, caller=maker)
+            plan.strategy_ids.append(add_strategy(*flag_path, values, caller=maker)["id"])
 
 
 def save_plan(plan: ReleasePlan, now: datetime) -> None:
@@ -99,7 +96,7 @@ def save_plan(plan: ReleasePlan, now: datetime) -> None:
 
 
 def find_next_look(plan: ReleasePlan, now: datetime) -> datetime | None:
-    """Finds when the background task looks at the plan: when a step may be due, and at safeguards every minute."""
+    """The next look of the background task: when a step may be due, and every minute for safeguards."""
     if plan.state != State.RUNNING or plan.active is None or plan.since is None:
         return None
     looks = [now + LOOK_EVERY] if plan.safeguards.all() else []
@@ -109,11 +106,20 @@ def find_next_look(plan: ReleasePlan, now: datetime) -> datetime | None:
 
 
 def enter_pause(plan: ReleasePlan, reason: str, caller: Caller) -> None:
-    """No step is taken until somebody goes on."""
+    """Pauses: no step is taken until a user resumes the plan."""
     now = timezone.now()
     plan.state, plan.reason, plan.paused_at = State.PAUSED, reason, plan.paused_at or now
     save_plan(plan, now)
     record_plan(EventType.RELEASE_PLAN_PAUSED, plan, caller, after={"reason": reason})
+
+
+def enter_hold(plan: ReleasePlan, reason: str, caller: Caller) -> None:
+    """Pauses a plan whose next steps are no longer as approved, until it is approved again."""
+    plan.approved, plan.fingerprints = False, None
+    if plan.state in (State.RUNNING, State.PAUSED):
+        enter_pause(plan, reason, caller)
+    else:
+        save_plan(plan, timezone.now())
 
 
 def record_plan(

@@ -1,18 +1,27 @@
 """/in-steps/…: who changes at each step, if a strategy were saved in steps. The rest of the path is its form."""
 
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
+from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
+from playground.engine.definitions import StrategyDefinition
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from playground.pages.if_saved import IfSavedPage
+from playground.pages.lines import Count, count_looks
+from projects.definitions import Definitions, read_definitions
 from projects.drafting import DraftingPage
-from projects.drafts import FlagEdit
+from projects.drafts import Draft, FlagEdit
 from projects.models import Project
+from releases.plans.add import NOT_IN_STEPS
 from releases.plans.forms import read_rollouts, read_transition
-from releases.plans.in_steps import NOT_IN_STEPS
 from releases.plans.rules import check_rollouts
-from releases.plans.step_impacts import foresee_steps
+from releases.plans.timing import find_opening
+from releases.requests.impact import Measured, add_near, measure_difference
 
 
 class InStepsPage(IfSavedPage):
@@ -36,3 +45,64 @@ class InStepsPage(IfSavedPage):
             return {"refusals": [problem.message for problem in error.details] or [error.message]}
         refusing = Project.objects.filter(pk=edits[0].project, refuse_broken_expectations=True)
         return {"foreseen": steps, "refuses_broken": refusing.exists()}
+
+
+class ForeseenStep(NamedTuple):
+    """``at``: its earliest time, None for the first one. ``measured`` compares with the previous step."""
+
+    flag: str
+    rollout: int
+    at: datetime | None
+    measured: Measured
+
+    @property
+    def counts(self) -> Sequence[Count]:
+        """The changes of the flag itself, without its dependents."""
+        return [
+            look
+            for flag in self.measured.who.flags
+            if flag.name == self.flag
+            for look in count_looks(flag.counts)
+        ]
+
+    @property
+    def broken(self) -> int:
+        """The expectations that it breaks."""
+        return len(self.measured.effects.broken)
+
+
+def foresee_steps(
+    edit: FlagEdit, rollouts: Sequence[int], transition: Mapping[str, Any] | None, *, now: datetime
+) -> Iterator[ForeseenStep]:
+    """Predicts the steps. Raises ValidationError unless the edit changes only one strategy with a percentage."""
+    stored = read_near(edit)
+    before, at = stored, now
+    for number, rollout in enumerate(rollouts):
+        after = _with_share(edit, stored, rollout).apply_to(stored)
+        if number and transition is not None:
+            at = find_opening(transition, at)
+        measured = measure_difference(edit.environment, before, after, now=now)
+        yield ForeseenStep(edit.flag, rollout, at if number else None, measured)
+        before = after
+
+
+def read_near(edit: FlagEdit) -> Definitions:
+    segments = set(edit.draft.used_segments())
+    with consistent_reads():
+        return read_definitions(
+            [edit.project], edit.environment, flags=add_near({edit.flag}), segments=segments
+        )
+
+
+def _with_share(edit: FlagEdit, stored: Definitions, rollout: int) -> Draft:
+    """The edit with another percentage for its one changed or added strategy."""
+    strategies: Sequence[StrategyDefinition] = edit.draft.changes.get("strategies", ())
+    known = [each for flag in stored.flags if flag["name"] == edit.flag for each in flag["strategies"]]
+    changed = [strategy for strategy in strategies if strategy not in known]
+    if len(changed) != 1 or changed[0]["name"] != FLEXIBLE_ROLLOUT:
+        raise ValidationError(NOT_IN_STEPS)
+    taken = {**changed[0], "parameters": {**changed[0]["parameters"], "rollout": str(rollout)}}
+    return replace(
+        edit.draft,
+        changes={"strategies": [taken if each is changed[0] else each for each in strategies]},
+    )

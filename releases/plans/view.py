@@ -1,4 +1,4 @@
-"""Release plans for pages: how far they are, what comes next, and what may be done."""
+"""Release plans for pages: their progress, next step and possible actions."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -13,6 +13,7 @@ from projects.models import Segment
 from projects.strategies.sentences import Summary, summarize_strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import get_flag_path
+from releases.plans.approval import explain_moved
 from releases.plans.progress import UPDATE, Step, find_step, say_transition
 from releases.plans.queries import find_following, find_preceding
 from releases.plans.timing import find_opening
@@ -23,7 +24,7 @@ State = ReleasePlan.State
 
 
 class Station(NamedTuple):
-    """A milestone on the line. ``at``: when it started, or may start at the earliest. ``is_past``: it was passed."""
+    """A milestone on the line. ``at``: its start, or its earliest start. ``is_past``: it was passed."""
 
     milestone: Milestone
     at: datetime | None
@@ -37,7 +38,7 @@ class Station(NamedTuple):
 
 
 class PlanView:
-    """Reads what it shows when it is asked for it."""
+    """Reads its data on access."""
 
     template = "plans/of_flag.html"
     buttons_template = "plans/buttons.html"
@@ -69,7 +70,7 @@ class PlanView:
 
     @property
     def opens(self) -> datetime | None:
-        """The time when the next milestone of a running plan may start at the earliest, whatever else it waits for."""
+        """The earliest start of the next milestone of a running plan, regardless of other conditions."""
         plan, active = self.plan, self.plan.active
         if plan.state != State.RUNNING or plan.since is None or active is None or not active.transition:
             return None
@@ -81,10 +82,16 @@ class PlanView:
 
     @cached_property
     def step(self) -> Step | None:
-        """The next step of a plan that is started and not done."""
+        """The next step of a started, unfinished plan."""
         if self.plan.active is None or self.plan.state == State.DONE:
             return None
         return find_step(self.plan, self.verdicts, timezone.now())
+
+    @cached_property
+    def held(self) -> str:
+        """Why the next step of a started plan needs another approval; "" if it does not."""
+        following = self.following
+        return explain_moved(self.plan, following) if following and self.plan.active else ""
 
     @cached_property
     def stations(self) -> list[Station]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import InvalidOperation, NoAccess, NotFound
+from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, NotFound
 from groups.access import Caller
 from projects.access import access_project
 from projects.models import Project
@@ -14,7 +14,7 @@ OPEN = (State.DRAFT, State.IN_REVIEW, State.APPROVED)
 
 
 def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
-    """A request that the caller may read: in a readable project, and no draft of somebody else. Raises NotFound."""
+    """A request that the caller may read: in a readable project, and not another user's draft. Raises NotFound."""
     access_project(caller, project_id)
     request = ChangeRequest.objects.filter(project=project_id, pk=request_id).first()
     if request is None or (request.state == State.DRAFT and not is_author(request, caller)):
@@ -25,7 +25,7 @@ def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRe
 def access_request_for_update(
     project_id: str, request_id: int, caller: Caller, *, expected: Expected = None
 ) -> ChangeRequest:
-    """``expected``: versions of its proposal that the caller has read. Raises NotFound, EditConflict."""
+    """``expected``: versions read by the caller, one of them of its proposal. Raises NotFound, EditConflict."""
     access_request(project_id, request_id, caller)
     lock_project(project_id)
     request = ChangeRequest.objects.select_for_update(of=("self",)).filter(pk=request_id).first()
@@ -37,7 +37,7 @@ def access_request_for_update(
 
 
 def list_proposal(request: ChangeRequest) -> list[dict[str, Any]]:
-    """What it proposes, which nobody should approve, apply or schedule without having read it."""
+    """Its proposal, which users must have read before they approve, apply or schedule it."""
     return [
         {"id": change.pk, "action": change.action, "feature": change.feature, "payload": change.payload}
         for change in request.changes.order_by("id")
@@ -45,7 +45,7 @@ def list_proposal(request: ChangeRequest) -> list[dict[str, Any]]:
 
 
 def access_own_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
-    """An open request of the caller's."""
+    """An open request of the caller's own."""
     request = access_request_for_update(project_id, request_id, caller)
     if not caller.is_admin:
         check_author(request, caller)
@@ -54,7 +54,7 @@ def access_own_for_update(project_id: str, request_id: int, caller: Caller) -> C
 
 
 def lock_project(project_id: str) -> None:
-    """Projects are locked before what belongs to them. The checks of the project begin with the changes themselves."""
+    """Locks the project before its parts. The checks of the project begin with the changes themselves."""
     list(Project.objects.select_for_update(no_key=True).filter(id=project_id).order_by("id"))
 
 
@@ -74,8 +74,15 @@ def may_edit(request: ChangeRequest, caller: Caller) -> bool:
     return request.state in OPEN and (caller.is_admin or is_author(request, caller))
 
 
+_DONE = {"apply": State.APPLIED, "reject": State.REJECTED, "cancel": State.CANCELLED}
+"""The final state of each of these actions."""
+
+
 def check_state(request: ChangeRequest, verb: str, *states: State) -> None:
+    """Raises Conflict if another user was faster, and InvalidOperation for any other state."""
     if request.state not in states:
+        if request.state == _DONE.get(verb):
+            raise Conflict(f"Change request {request.pk} is already in state {request.state}.")
         needed = " or ".join(states)
         raise InvalidOperation(
             f"Change request {request.pk} is in state {request.state}: to {verb} it, it must be in state {needed}."

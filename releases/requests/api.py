@@ -6,8 +6,9 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
 from projects.flags.environments.toggle import find_project_environment
@@ -17,10 +18,11 @@ from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request, list_proposal
-from releases.requests.approvals import list_approvers
+from releases.requests.approvers import list_approvers
 from releases.requests.documents import make_request_documents, request_document
 from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, read_requests
 from releases.requests.revert import revert_request
+from releases.requests.review import hash_effect
 from releases.requests.serializers import (
     ChangeBody,
     ChangeRequestRecord,
@@ -47,7 +49,7 @@ class ChangeRequestViewSet(ETagMixin, InProjectViewSet):
     lookup_url_kwarg = "request_id"
     permissions = {
         "destroy": None,
-        "set_state": None,  # the action checks what the state needs
+        "set_state": None,  # the action checks the permission for the state
         "set_title": None,
         "set_approvers": None,
         "comment": None,
@@ -59,6 +61,10 @@ class ChangeRequestViewSet(ETagMixin, InProjectViewSet):
 
     def get_current_document(self) -> list[dict[str, Any]]:
         return list_proposal(self.find_request(self.kwargs["project_id"], self.kwargs["request_id"]))
+
+    def make_version(self) -> str:
+        found = self.find_request(self.kwargs["project_id"], self.kwargs["request_id"])
+        return ".".join(filter(None, (hash_document(list_proposal(found)), hash_effect(found))))
 
     def documents(self, requests: Any) -> list[dict[str, Any]]:
         return make_request_documents(requests[:MAX_LISTED])
@@ -181,8 +187,10 @@ class ChangeRequestViewSet(ETagMixin, InProjectViewSet):
         """Send, approve, schedule, reject, apply or cancel a change request.
 
         Applying makes all its changes in one transaction, or none. It is refused if what a change was made from has
-        been changed since. `Scheduled` has it applied at `scheduledAt`; `Approved` then cancels the schedule.
-        `If-Match` is about its changes: a comment, for example, does not count.
+        been changed since. Approvals count while their givers may give them: `lapsed` says which do not. Neither
+        programs nor people whose account the author has just made can approve (403). `Scheduled` has it applied at
+        `scheduledAt`; `Approved` then cancels the schedule.
+        `If-Match` is about its changes and, for an approval, their effect: a comment, for example, does not count.
         """
         body = self.validated(NewStateBody)
         changed = set_any_state(

@@ -12,12 +12,13 @@ from flagadmin.core.errors import AppError, Conflict, NoAccess, Problem, Validat
 from groups.access import Caller
 from groups.permissions import Permission, Scope
 from projects.access import access_project_for_update
-from projects.projects.policies import needs_request
+from projects.projects.queries import needs_request
 from releases.changes import KINDS, join_paths
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import is_author
 from releases.requests.conflicts import explain_conflict, make_target, say_change
+from releases.requests.lapses import count_approvals
 
 APPLY = Permission.APPLY_CHANGE_REQUEST
 
@@ -33,16 +34,16 @@ class ChangeRefused(Conflict):
 
 
 def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: bool = False) -> None:
-    """Makes all changes, or none: as far as the caller may apply them (`_is_covered`), or only what they may do.
+    """Makes all changes, or none: as far as the caller may apply them (`_is_covered`), or with own rights only.
 
     Raises Conflict with the change named, and NoAccess.
     """
     numbered = list(enumerate(request.changes.all(), 1))
     flags = {change.feature for _, change in numbered}
-    # One for all changes, whose events are recorded together then.
+    # One for all changes, so that their events are recorded together.
     entitled = caller.with_all_rights()
-    with changing(approved_in=(request.project_id, request.environment_id)):
-        # A segment, which is of no flag, changes whichever use it.
+    with changing(approved_in=(request.project_id, request.environment_id), approved_by=request.pk):
+        # A segment belongs to no flag, and changes every flag that uses it.
         access_project_for_update(caller, request.project_id, None, flags=None if "" in flags else flags)
         with recording_together():
             for _, alike in groupby(numbered, key=lambda pair: pair[1].action):
@@ -57,10 +58,10 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
 
 
 def _is_covered(request: ChangeRequest, change: Change, caller: Caller) -> bool:
-    """Whether the approval of the change stands for the caller's rights: it does in its environment.
+    """Whether the approval of the change replaces the caller's rights, as it does in its environment.
 
-    What changes all environments takes somebody who may apply requests in all of them, or may do it themselves. What
-    changes other projects too has been approved in none of them.
+    A change of all environments needs a caller who may apply requests in all of them, or make the change directly. A
+    change of other projects is not covered by the approval.
     """
     scope = KINDS[change.action].find_scope(change.payload)
     return scope is Scope.ENVIRONMENT or (
@@ -69,7 +70,7 @@ def _is_covered(request: ChangeRequest, change: Change, caller: Caller) -> bool:
 
 
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
-    """Makes changes of one kind, if it can make several at once, no two are of the same thing, and none is refused."""
+    """Makes changes of one kind at once, if the kind supports it, all are of different parts, and none is refused."""
     kind = KINDS[changes[0].action]
     if not kind.applies_together:
         return False
@@ -80,7 +81,7 @@ def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Call
         with transaction.atomic(), recording_together():
             kind.apply_all([(make_target(request, change), change.payload) for change in changes], maker)
     except AppError:
-        return False  # to be made one by one, which says which is refused
+        return False  # made one by one instead, to find the refused one
     return True
 
 
@@ -97,20 +98,17 @@ def _make(request: ChangeRequest, number: int, change: Change, maker: Caller) ->
 
 
 def make_changes_as(caller: Caller, request: ChangeRequest) -> None:
-    """`make_changes`, with the caller's own permissions unless they may apply whatever is approved.
+    """Like `make_changes`, but with the caller's own permissions unless they may apply approved changes.
 
-    What nobody had to approve, because the environment asks for no requests, anybody changes with their own.
+    If the environment requires no requests, nothing had to be approved, and callers need their own permissions.
     """
     here = {"project": request.project_id, "environment": request.environment_id}
-    is_reviewed = (
-        needs_request(request.project_id, [request.environment_id])
-        or request.reviews.filter(approved=True).exists()
-    )
+    is_reviewed = needs_request(request.project_id, [request.environment_id]) or count_approvals(request) > 0
     make_changes(request, caller, with_own_rights=not (is_reviewed and caller.can(APPLY, **here)))
 
 
 def try_changes_as(caller: Caller, request: ChangeRequest) -> None:
-    """`make_changes_as`, rolled back. Raises what that raises."""
+    """Like `make_changes_as`, but rolled back. Raises the same errors."""
     with changing(comment="Tried, and rolled back"):
         run_and_roll_back(lambda: make_changes_as(caller, request))
 
@@ -118,7 +116,7 @@ def try_changes_as(caller: Caller, request: ChangeRequest) -> None:
 def try_changes(request: ChangeRequest, proposed: Mapping[int | None, ProposedChange] | None = None) -> None:
     """Makes the changes, and rolls them back. Raises ValidationError if that fails.
 
-    `proposed` are those changes, by their ids, whose places in a body the error names.
+    `proposed` are some changes by their ids, whose paths in a body the error names.
     """
     try:
         with changing(comment="Tried, and rolled back"):
@@ -133,15 +131,15 @@ def try_changes(request: ChangeRequest, proposed: Mapping[int | None, ProposedCh
 
 
 def check_conflicts(request: ChangeRequest) -> None:
-    """Raises Conflict if what a change was made from has changed."""
+    """Raises Conflict if the basis of a change has changed."""
     if conflict := explain_conflict(request, list(request.changes.all())):
         raise Conflict(conflict)
 
 
 def may_apply(request: ChangeRequest, caller: Caller, *, needed: int | None = None) -> bool:
-    """Whether the caller has the permission, or is the author if no approval is needed: with own permissions then.
+    """Whether the caller has the permission, or is the author of a request without required approvals.
 
-    ``needed``: approvals, if not as many as when it was sent.
+    ``needed``: the number of approvals, if it differs from the number when the request was sent.
     """
     needed = request.required_approvals if needed is None else needed
     alone = needed == 0 and is_author(request, caller)

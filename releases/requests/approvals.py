@@ -1,15 +1,10 @@
-"""Says how many approvals a request needs, by the first rule of its environment that holds, and who may give them."""
+"""Determines the approvals that a request needs, from the first matching rule of its environment."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from flagadmin.core.errors import NoAccess
 from flagadmin.core.lists.charts import format_percent
-from flagadmin.core.wording import choices, pluralize
-from groups.access import NOTHING, Caller, read_rights_of_users
-from groups.models import Group, GroupMembership, Role, User
-from groups.permissions import Permission
-from groups.roles.holders import find_holders
+from flagadmin.core.wording import pluralize
 from projects.models import FlagTag, ProjectEnvironment
 from projects.projects.approval_rules import (
     BREAKS_EXPECTATION,
@@ -20,15 +15,15 @@ from projects.projects.approval_rules import (
     describe_rule,
 )
 from releases.models import ChangeRequest
-from releases.requests.impact import list_touched_flags
+from releases.requests.approvers import find_strictest
+from releases.requests.impact import list_descendants, list_touched_flags
 
-APPROVE = Permission.APPROVE_CHANGE_REQUEST
 TURNS_OFF = frozenset({"archiveFeature", "deleteStrategy"})
-"""Actions that turn a flag off for some, besides `updateEnabled`; what that does to others is measured."""
+"""Actions that turn a flag off for some users, besides `updateEnabled`; their effect on others is measured."""
 
 
 class Verdict(NamedTuple):
-    """A rule, and whether it holds. ``why`` is a sentence. The last one is what holds if no other does."""
+    """A rule, and whether it matches. ``why`` is a sentence. The last one is the default."""
 
     number: int
     words: str
@@ -45,37 +40,79 @@ class _Facts(NamedTuple):
     request: ChangeRequest
     impact: Mapping[str, Any]
 
-    @property
-    def percent(self) -> float:
-        return 100 * float(self.impact["changed"]) / max(1, self.impact["users"])
-
     def changes_users(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
-        return self.percent > rule["percent"], f"This changes {format_percent(self.percent)}."
+        generated, own = self.impact, self.impact.get("own")
+        named = (generated.get("named") or {}).get("changed", 0)
+        percent, words = _share(generated["changed"], generated["users"]), _share_words(generated, named)
+        if named:
+            words = " and ".join(
+                [pluralize(named, "named user"), *([words] if generated["changed"] > named else [])]
+            )
+        most = _share_of_most(generated)
+        if most > percent:
+            percent = most
+            words += f", and {format_percent(most)} of those who meet the conditions of a strategy"
+        if breached := generated.get("ifBreached"):
+            worst = max(_share(breached["changed"], breached["users"]), _share_of_most(breached))
+            percent = max(percent, worst)
+            words += f", and {format_percent(worst)} if a safeguard is breached"
+        if own:
+            percent = max(percent, _share(own["changed"], own["users"]))
+            words += f", and {own['changed']:,} of {own['users']:,} users in the file of {own['by']}"
+        return percent > rule["percent"], f"This changes {words}."
 
     def changes_saved_context(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
-        names = [saved["name"] for saved in self.impact["savedContexts"]]
-        return bool(names), f"{', '.join(names[:3])} changes." if names else "None changes."
+        certain, worst = ([saved["name"] for saved in impact["savedContexts"]] for impact in self._impacts)
+        if certain or not worst:
+            return bool(certain), f"{', '.join(certain[:3])} changes." if certain else "None changes."
+        return True, f"{', '.join(worst[:3])} changes if a safeguard is breached."
 
     def breaks_expectation(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
-        broken = self.impact["brokenExpectations"]
-        return bool(broken), f"This breaks {broken}." if broken else "This breaks none."
+        certain, worst = (impact["brokenExpectations"] for impact in self._impacts)
+        if certain or not worst:
+            return bool(certain), f"This breaks {certain}." if certain else "This breaks none."
+        return True, f"This breaks {worst} if a safeguard is breached."
+
+    @property
+    def _impacts(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The certain impact, and the one after a breached safeguard."""
+        return self.impact, self.impact.get("ifBreached") or self.impact
 
     def touches_tag(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
         kind, _, value = rule["tag"].partition(":")
+        touched = list_touched_flags(self.request)
         tagged = FlagTag.objects.filter(
-            tag_type=kind, value=value, flag__name__in=list_touched_flags(self.request)
+            tag_type=kind, value=value, flag__name__in=touched | list_descendants(touched)
         )
-        name = tagged.order_by("flag__name").values_list("flag__name", flat=True).first()
-        return name is not None, f"{name} is." if name else "No flag here is."
+        names = list(tagged.order_by("flag__name").values_list("flag__name", flat=True))
+        if not names:
+            return False, "No flag here is, nor one that depends on these."
+        name = next((each for each in names if each in touched), "")
+        return True, f"{name} is." if name else f"{names[0]} is, which depends on a flag that this changes."
 
     def only_turns_off(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
         for change in self.request.changes.all():
             off = change.action == "updateEnabled" and not change.payload["enabled"]
             if not off and change.action not in TURNS_OFF:
-                return False, "It also does something else."
+                return False, "Does not apply."
         if self.impact["onlyTurnsOff"]:
             return True, "It only turns flags off."
         return False, "It changes a result other than to off."
+
+
+def _share(changed: int, users: int) -> float:
+    return 100 * float(changed) / max(1, users)
+
+
+def _share_of_most(impact: Mapping[str, Any]) -> float:
+    """The largest share of the users who meet the conditions of a strategy: real users may all meet them."""
+    most = impact.get("mostAffected") or {"changed": 0, "users": 0}
+    return _share(most["changed"], most["users"])
+
+
+def _share_words(impact: Mapping[str, Any], named: int) -> str:
+    """The percentage without the named users, whose number is added."""
+    return format_percent(_share(impact["changed"] - named, impact["users"]))
 
 
 _CHECKS = {
@@ -88,74 +125,40 @@ _CHECKS = {
 
 
 def judge(request: ChangeRequest, impact: Mapping[str, Any] | None) -> list[Verdict]:
-    """The rules of the request's environment for what it does; [] without a policy.
+    """The environment's rules applied to the request's effect; [] without a policy.
 
-    What cannot be measured needs as many approvals as the strictest rule asks for.
+    An effect that cannot be measured needs as many approvals as the strictest rule.
     """
     links = ProjectEnvironment.objects.needing_requests()
     link = links.filter(project=request.project_id, environment=request.environment_id).first()
     if link is None or link.required_approvals is None:
         return []
     if impact is None:
-        numbers = [link.required_approvals, *(rule["requiredApprovals"] for rule in link.approval_rules)]
-        why = "Who changes cannot be measured, so the strictest rule counts." if len(numbers) > 1 else ""
-        return [Verdict(0, "everything", max(numbers), True, why)]
+        why = "Who changes cannot be measured, so the strictest rule counts." if link.approval_rules else ""
+        return [Verdict(0, "everything", find_strictest(link), True, why)]
     return list(_verdicts(link, _Facts(request, impact)))
 
 
 def _verdicts(link: ProjectEnvironment, facts: _Facts) -> Iterator[Verdict]:
     is_decided = False
     for number, rule in enumerate(link.approval_rules, 1):
-        holds, why = (False, "Not reached.") if is_decided else _CHECKS[rule["condition"]](facts, rule)
+        needed = rule["requiredApprovals"]
+        if is_decided:
+            holds, why = False, "Not needed."
+        elif rule["condition"] == CHANGES_USERS and (unmeasured := facts.impact.get("unmeasured")):
+            holds, needed = True, find_strictest(link)
+            why = f"This cannot be measured, so the strictest rule counts: {unmeasured[0]}."
+        else:
+            holds, why = _CHECKS[rule["condition"]](facts, rule)
         is_decided = is_decided or holds
-        yield Verdict(number, describe_rule(rule), rule["requiredApprovals"], holds, why)
+        yield Verdict(number, describe_rule(rule), needed, holds, why)
     words = "everything else" if link.approval_rules else "everything"
     needed = link.required_approvals or 0
     yield Verdict(
-        len(link.approval_rules) + 1, words, needed, not is_decided, "Not reached." if is_decided else ""
+        len(link.approval_rules) + 1, words, needed, not is_decided, "Not needed." if is_decided else ""
     )
 
 
 def count_needed(request: ChangeRequest, impact: Mapping[str, Any] | None) -> int:
-    """0 where the environment no longer asks for requests."""
+    """The number of required approvals; 0 if the environment no longer requires requests."""
     return next((verdict.approvals for verdict in judge(request, impact) if verdict.holds), 0)
-
-
-def check_may_approve(project_id: str, environment: str, caller: Caller) -> None:
-    """Raises NoAccess."""
-    caller.check(APPROVE, project=project_id, environment=environment)
-    if not may_approve(project_id, environment, caller):
-        names = choices(approver_group_names(project_id, environment))
-        raise NoAccess(
-            f"Only members of {names} may approve changes of {environment} in project {project_id}."
-        )
-
-
-def may_approve(project_id: str, environment: str, caller: Caller) -> bool:
-    """Whether the caller has the permission and, where the environment names groups, is a member of one: admins too."""
-    if not caller.can(APPROVE, project=project_id, environment=environment):
-        return False
-    groups = _approver_groups(project_id, environment)
-    return not groups or GroupMembership.objects.filter(group__in=groups, user=caller.id).exists()
-
-
-def list_approvers(project_id: str, environment: str) -> list[User]:
-    """The people who may approve there, by user name. Three queries, however many people there are."""
-    roles = Role.objects.filter(permissions__permission__in=(APPROVE, Permission.ADMIN))
-    people = find_holders(roles).people().filter(is_active=True).order_by("username")
-    if groups := _approver_groups(project_id, environment):
-        people = people.filter(pk__in=GroupMembership.objects.filter(group__in=groups).values("user"))
-    rights = read_rights_of_users(user.pk for user in people)
-    return [user for user in people if rights.get(user.pk, NOTHING).allow(APPROVE, project_id, environment)]
-
-
-def approver_group_names(project_id: str, environment: str) -> list[str]:
-    """The groups whose members may approve, by name; [] for everybody with the permission."""
-    ids = _approver_groups(project_id, environment)
-    names = list(Group.objects.filter(pk__in=ids).order_by("name").values_list("name", flat=True))
-    return names or ["a deleted group"] * bool(ids)
-
-
-def _approver_groups(project_id: str, environment: str) -> list[int]:
-    links = ProjectEnvironment.objects.filter(project=project_id, environment=environment)
-    return links.values_list("approver_groups", flat=True).first() or []

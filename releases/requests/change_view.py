@@ -1,6 +1,6 @@
-"""The changes of a request as its page shows them."""
+"""The changes of a request for its page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -8,7 +8,10 @@ from flagadmin.core.errors import NotFound
 from projects.history.diff import format_variants
 from projects.strategies.sentences import summarize_conditions, summarize_strategy
 from projects.strategies.variant_rules import make_variants
+from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
+from releases.plans.touched import ARCHIVE, CHANGE, OFF, ON, TouchedPlan, find_touched_plans
+from releases.requests.access import OPEN
 from releases.requests.conflicts import (
     describe_conflict,
     narrow_payload,
@@ -19,9 +22,9 @@ from releases.requests.impact_view import FlagImpact, RequestImpact
 
 
 class ChangeView(NamedTuple):
-    """A change as the page shows it: what it does, and a strategy, variants or a segment's conditions before and after.
+    """A change for the page: its action, and a strategy, variants or a segment's conditions before and after.
 
-    ``differences`` says what its conflict is about; None if what it changes is gone, so that it cannot be kept.
+    ``differences`` describes its conflict; None if the changed object is deleted, so that the change cannot be kept.
     """
 
     pk: int
@@ -34,19 +37,45 @@ class ChangeView(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The changes of a flag, or of segments, with the users who change."""
+    """The changes of a flag, or of segments, with the affected users.
+
+    ``touched``: the release plans of the flag that applying them does not take into account.
+    """
 
     feature: str
     changes: Sequence[ChangeView]
     impact: FlagImpact | None
+    touched: Sequence[TouchedPlan] = ()
 
 
-def group_changes(views: Sequence[ChangeView], impact: RequestImpact | None) -> list[Group]:
+def group_changes(
+    request: ChangeRequest, views: Sequence[ChangeView], impact: RequestImpact | None
+) -> list[Group]:
+    """By flag. The plans that are touched are those of requests that may still be applied."""
     measured = impact.flags if impact else {}
-    names = dict.fromkeys(view.feature for view in views)
+    made: dict[str, list[Change]] = {view.feature: [] for view in views}
+    for change in request.changes.all():
+        made[change.feature].append(change)
+    may_be_applied = request.state in (*OPEN, ChangeRequest.State.SCHEDULED)
     return [
-        Group(name, [view for view in views if view.feature == name], measured.get(name)) for name in names
+        Group(
+            name,
+            [view for view in views if view.feature == name],
+            measured.get(name),
+            list(_find_touched(request, name, made[name])) if name and may_be_applied else [],
+        )
+        for name in made
     ]
+
+
+def _find_touched(request: ChangeRequest, flag: str, changes: Sequence[Change]) -> Iterator[TouchedPlan]:
+    if any(KINDS[change.action].is_later for change in changes):  # they are about the plan
+        return iter(())
+    last = changes[-1]
+    what = {"archiveFeature": ARCHIVE, "updateEnabled": ON}.get(last.action, CHANGE)
+    if what == ON and not last.payload["enabled"]:
+        what = OFF
+    return find_touched_plans([flag], request.environment_id, what)
 
 
 def view_change(
@@ -64,7 +93,7 @@ def view_change(
 
 
 def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any]:
-    """What it changes as it is and as the change would leave it; None where there is none."""
+    """The changed part now, and after the change; None if there is none."""
     if change.action == "patchVariant":
         return format_variants(now), format_variants(make_variants(change.payload["variants"], now))
     if change.action == "updateSegment":
@@ -81,7 +110,7 @@ def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any
 
 
 def _segment_sides(now: Any, wanted: Any) -> tuple[str | None, str | None]:
-    """Its name, its conditions or both, whichever differ. All conditions: the last may be the one that changes."""
+    """The differing parts: name, conditions or both. Lists all conditions, because the last one may differ."""
     differing = [key for key in ("name", "constraints") if now[key] != wanted[key]]
 
     def describe(segment: Any) -> str | None:

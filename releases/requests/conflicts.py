@@ -1,8 +1,12 @@
-"""Tells whether what a change was made from has changed since, and what is different now."""
+"""Finds changes in the basis of a change, the present differences, and other scheduled changes."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
+
+from django.db.models import QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
@@ -10,29 +14,29 @@ from flagadmin.core.wording import clip
 from groups.models import User
 from projects.history.field_changes import FieldChange, list_strategy_changes
 from projects.models import ProjectEnvironment
-from releases.changes import KINDS
+from releases.changes import KINDS, includes
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
 from releases.targets import Flags, StoredFlags, Target
 
-MAX_NAME = 200  # characters of the first change in the name of a request without a title
+MAX_NAME = 200  # characters of the first change that name a request without a title
 
 
 def make_target(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Target:
-    """``flags``: what has been read of the request's, or is foreseen."""
+    """``flags``: already read for the request, or predicted."""
     flags = flags or read_stored(request, [change])
     return Target(request.project_id, request.environment_id, change.feature, flags)
 
 
 def read_stored(request: ChangeRequest, changes: Iterable[Change]) -> StoredFlags:
-    """The flags of the changes, read once one of them is needed."""
+    """The flags of the changes, read on first use."""
     names = {change.feature for change in changes if change.feature}
     return StoredFlags(request.project_id, request.environment_id, names)
 
 
 def say_change(request: ChangeRequest, change: Change) -> str:
     """Describes the change: `Turn new-cart on`."""
-    return KINDS[change.action].say(make_target(request, change), change.payload)
+    return KINDS[change.action].say(make_target(request, change), change.payload, change.made_from)
 
 
 def name_request(request: ChangeRequest) -> str:
@@ -51,19 +55,42 @@ def name_for_changes(request: ChangeRequest, first: Change | None, number: int) 
 
 
 def read_now(request: ChangeRequest, change: Change, flags: Flags | None = None) -> Any:
-    """Reads what the change changes, as it is kept in ``made_from``. Raises NotFound."""
+    """The part that the change affects, in the form of ``made_from``. Raises NotFound."""
     now = KINDS[change.action].read(make_target(request, change, flags), change.payload)
     return json.loads(json.dumps(now, default=str))
 
 
 def find_conflicts(request: ChangeRequest, changes: Sequence[Change]) -> list[str]:
-    """Finds for each change why it no longer fits what is stored, "" if it does."""
+    """For each change, why it no longer fits the stored state; "" if it does."""
     stored = read_stored(request, changes)
     return [find_conflict(request, change, stored) for change in changes]
 
 
+def find_conflicting(changes: Iterable[Change]) -> set[int]:
+    """The keys of those of the changes, of any requests, that no longer fit the stored state.
+
+    Reads the flags of each environment once. Load the changes with their ``request``.
+    """
+    by_place: dict[tuple[str, str], list[Change]] = defaultdict(list)
+    for change in changes:
+        by_place[change.request.project_id, change.request.environment_id].append(change)
+    found = set[int]()
+    for listed in by_place.values():
+        stored = read_stored(listed[0].request, listed)
+        found.update(change.pk for change in listed if _is_stuck(change, stored))
+    return found
+
+
+def _is_stuck(change: Change, stored: StoredFlags) -> bool:
+    """Whether `find_conflict` finds one, without reading the events that explain it."""
+    with suppress(NotFound):
+        now = read_now(change.request, change, stored)
+        return now != change.made_from or is_of_deleted_flag(change.request, change, stored)
+    return True
+
+
 def find_missing_environment(request: ChangeRequest) -> str:
-    """Says that the project has lost the environment, "" if it has it."""
+    """A sentence if the project has lost the environment; "" if it has it."""
     links = ProjectEnvironment.objects.filter(project=request.project_id, environment=request.environment_id)
     if links.exists():
         return ""
@@ -71,7 +98,7 @@ def find_missing_environment(request: ChangeRequest) -> str:
 
 
 def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:
-    """Explains which change is the first in conflict, and why; "" if none is."""
+    """The first change in conflict, and the reason; "" if there is none."""
     for number, (change, conflict) in enumerate(
         zip(changes, find_conflicts(request, changes), strict=True), 1
     ):
@@ -81,12 +108,12 @@ def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:
 
 
 def is_made_from(request: ChangeRequest, change: Change, flags: Flags | None = None) -> bool:
-    """Whether what the change was made from is there unchanged. Raises NotFound."""
+    """Whether the basis of the change is unchanged. Raises NotFound."""
     return bool(read_now(request, change, flags) == change.made_from)
 
 
 def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> str:
-    """Explains why the change no longer fits what is stored, "" if it does."""
+    """Why the change no longer fits the stored state; "" if it does."""
     try:
         now = read_now(request, change, stored)
     except NotFound as error:
@@ -101,7 +128,7 @@ def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | 
 
 
 def is_of_deleted_flag(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> bool:
-    """Whether it was proposed for a flag that has been deleted, even if another one has its name."""
+    """Whether it was proposed for a flag deleted since, even if another flag has its name."""
     stored = stored or read_stored(request, [change])
     deleted_at = stored.deleted_at.get(change.feature)
     return deleted_at is not None and deleted_at > change.created_at
@@ -131,7 +158,7 @@ def _latest_event(request: ChangeRequest, change: Change) -> AuditEvent | None:
 
 
 def describe_conflict(change: Change, now: Any) -> list[str]:
-    """Describes what it was made from, what is there ``now``, and what it sets: a sentence per field of a strategy."""
+    """Describes the basis, the state ``now``, and the change: a sentence per field of a strategy."""
     then = change.made_from
     if change.action == "updateEnabled":
         return [f"It was {_on(then)} then and is {_on(now)} now. This request turns it {_on(not now)}."]
@@ -156,9 +183,9 @@ def _is_strategy(document: Any) -> bool:
 
 
 def narrow_payload(change: Change, made_from: Any) -> Any:
-    """Narrows the payload to what the change really changes: without the members that were the same.
+    """Narrows the payload to members that really change.
 
-    Applied after somebody else's changes, it leaves theirs.
+    Applied after other users' changes, it leaves theirs.
     """
     if not isinstance(made_from, dict) or not isinstance(change.payload, dict):
         return change.payload
@@ -169,3 +196,48 @@ def _changed_members(payload: dict[str, Any], made_from: dict[str, Any]) -> Iter
     for key, value in payload.items():
         if key == "id" or key not in made_from or made_from[key] != value:
             yield key, value
+
+
+# Scheduled changes of the same ------------------------------------------------------------------------------
+
+
+def find_schedule_conflicts(
+    project: str, environment: str, changes: Sequence[Change]
+) -> list[list[dict[str, Any]]]:
+    """For each change, the other scheduled requests of the environment, ``{id, title?}``, that change the same part.
+
+    Archiving a flag changes all of it. One query.
+    """
+    scheduled = defaultdict(list)
+    for other in _find_scheduled(project, environment, {change.feature for change in changes}):
+        scheduled[other.feature].append(other)
+    return [
+        [
+            {"id": each.pk, **({"title": each.title} if each.title else {})}
+            for each in dict.fromkeys(
+                other.request for other in scheduled[change.feature] if _meet(change, other)
+            )
+        ]
+        for change in changes
+    ]
+
+
+def _find_scheduled(project: str, environment: str, flags: Collection[str]) -> QuerySet[Change]:
+    scheduled = Change.objects.filter(
+        request__project=project,
+        request__environment=environment,
+        request__state=ChangeRequest.State.SCHEDULED,
+        feature__in=flags,
+    )
+    return scheduled.select_related("request").order_by("request", "id")
+
+
+def _meet(change: Change, other: Change) -> bool:
+    if other.request_id == change.request_id:
+        return False
+    subject, other_subject = (KINDS[each.action].find_subject(each.payload) for each in (change, other))
+    return (
+        "archiveFeature" in (change.action, other.action)
+        or includes(subject, other_subject)
+        or includes(other_subject, subject)
+    )

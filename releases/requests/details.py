@@ -10,7 +10,7 @@ from flagadmin.core.http.fields import MAX_TEXT_LENGTH
 from groups.access import Caller
 from releases.models import ChangeRequest, Comment
 from releases.requests.access import access_own_for_update, access_request_for_update
-from releases.requests.approvals import list_approvers
+from releases.requests.approvers import list_approvers
 from releases.requests.events import list_reviewers, record_event
 
 MAX_REVIEWERS = 10
@@ -27,7 +27,7 @@ def set_title(project_id: str, request_id: int, title: str, *, caller: Caller) -
 
 @transactional
 def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, caller: Caller) -> None:
-    """Names who is asked for a review. Those who have been asked before may stay, whatever they may do now.
+    """Sets the people asked for a review. Those asked before may stay, regardless of their present permissions.
 
     Raises NotFound, NoAccess, ValidationError.
     """

@@ -1,41 +1,51 @@
-"""Change requests as the API shows them, in the reference server's shape."""
+"""Change requests in the API's form, with the reference server's shape."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest, Schedule
-from releases.requests.conflicts import find_conflict
+from releases.requests.conflicts import find_conflict, find_schedule_conflicts
+from releases.requests.lapses import find_lapses, find_origins
 from releases.requests.queries import CLOSED
-from releases.requests.schedule_conflicts import find_schedule_conflicts
 from releases.targets import StoredFlags
 
 
 class Obstacle(NamedTuple):
-    """What stands against a change: why it no longer fits, and scheduled requests that change the same."""
+    """Obstacles to a change: why it no longer fits, and scheduled requests that change the same part."""
 
     conflict: str = ""
     scheduled: Sequence[Document] = ()
 
 
+class Standing(NamedTuple):
+    """Why reviews do not count, and how the reviewers' accounts came from the author, by the ids of the reviews."""
+
+    lapses: Mapping[int, str]
+    origins: Mapping[int, str]
+
+
 def request_document(request: ChangeRequest) -> Document:
-    """Makes the document, with what stands against each change as long as the request is open."""
+    """The document, with the obstacles to each change while the request is open."""
     [document] = make_request_documents([request])
     return document
 
 
 def make_request_documents(requests: Sequence[ChangeRequest]) -> list[Document]:
-    """The same of many: what their changes are about is read once for each environment."""
+    """The same for many requests. Reads the flags of their changes once for each environment."""
     proposed = [(request, list(request.changes.all())) for request in requests]
     obstacles = _find_obstacles(each for each in proposed if each[0].state not in CLOSED)
-    return [_make_document(request, changes, obstacles) for request, changes in proposed]
+    standing = Standing(
+        find_lapses([request for request in requests if request.state not in CLOSED]), find_origins(requests)
+    )
+    return [_make_document(request, changes, obstacles, standing) for request, changes in proposed]
 
 
 def _find_obstacles(requests: Iterable[tuple[ChangeRequest, list[Change]]]) -> dict[int, Obstacle]:
-    """Finds what stands against each change, by its id."""
+    """The obstacles to each change, by its id."""
     places = defaultdict[tuple[str, str], list[tuple[ChangeRequest, Change]]](list)
     for request, changes in requests:
         places[request.project_id, request.environment_id] += [(request, change) for change in changes]
@@ -50,7 +60,10 @@ def _find_obstacles(requests: Iterable[tuple[ChangeRequest, list[Change]]]) -> d
 
 
 def _make_document(
-    request: ChangeRequest, changes: Iterable[Change], obstacles: Mapping[int, Obstacle]
+    request: ChangeRequest,
+    changes: Iterable[Change],
+    obstacles: Mapping[int, Obstacle],
+    standing: Standing,
 ) -> Document:
     features: dict[str, list[Document]] = {}
     segments: list[Document] = []
@@ -80,8 +93,8 @@ def _make_document(
         "project": request.project_id,
         "features": [{"name": name, "changes": listed} for name, listed in features.items()],
         "segments": segments,
-        "approvals": [_review(review) for review in reviews if review.approved],
-        "rejections": [_review(review) for review in reviews if not review.approved],
+        "approvals": [_review(review, standing) for review in reviews if review.approved],
+        "rejections": [_review(review, standing) for review in reviews if not review.approved],
         "comments": [
             {
                 "id": comment.pk,
@@ -106,7 +119,7 @@ def _make_document(
 
 
 def found_document(request: ChangeRequest) -> Document:
-    """As a search lists it: by what it is about, without its changes."""
+    """The form for search results: its subject, without its changes."""
     changes = list(request.changes.all())
     who: Document = {"username": request.author_name, "imageUrl": ""}
     if request.author_id is not None:
@@ -138,11 +151,15 @@ def _schedule(schedule: Schedule) -> Document:
     return document | ({"reason": schedule.reason} if schedule.reason else {})
 
 
-def _review(review: Any) -> Document:
-    who = {"username": review.author_name, "imageUrl": ""}
+def _review(review: Any, standing: Standing) -> Document:
+    who: Document = {"username": review.author_name, "imageUrl": ""}
     if review.author_id is not None:
         who["id"] = review.author_id
     document = {"createdBy": who, "createdAt": iso(review.created_at)}
+    if origin := standing.origins.get(review.pk):
+        document["origin"] = origin
+    if lapse := standing.lapses.get(review.pk):
+        document["lapsed"] = lapse
     return document | ({"impact": review.impact} if review.impact else {})
 
 

@@ -50,16 +50,16 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
         are tried, and refused if they could not be applied.
         """
         changes = _read_changes(request.data)
-        made = add_changes(project_id, environment, changes, caller=self.caller)
+        made = add_changes(project_id, environment, changes, may_discard=True, caller=self.caller)
         return Response(request_document(made))
 
     @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={200: None})
     @action(detail=False, methods=["put"], url_path="config")
     def configure(self, request: ApiRequest, project_id: str, environment: str) -> Response:
-        """Say whether changes of the environment need a change request, and how many approvals.
+        """Set whether changes of the environment need a change request, and how many approvals.
 
-        `approvalRules` ask for another number by what a request does: the first rule that holds counts. Only members of
-        `approverGroups` may approve. Left out, both stay.
+        `approvalRules` require other numbers depending on a request's effect: the first matching rule applies. Only
+        members of `approverGroups` may approve. Omitted members stay unchanged.
         """
         policy = self.validated(PolicyBody)
         number = policy["requiredApprovals"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, read_transaction_time, record
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from releases.models import Change, ChangeRequest, Schedule
 from releases.requests.documents import request_document
@@ -17,7 +17,17 @@ def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller
         Schedule.objects.filter(request=request).exclude(status=Schedule.Status.DONE).delete()
     request.state = state
     request.state_times = request.state_times | {state: iso(read_transaction_time())}
-    request.save(update_fields=["state", "state_times", "required_approvals", "impact", "summary", "moved"])
+    request.save(
+        update_fields=[
+            "state",
+            "state_times",
+            "required_approvals",
+            "impact",
+            "summary",
+            "fingerprint",
+            "moved",
+        ]
+    )
     after = request_document(request) | {"reviewers": list_reviewers(request)}
     record_event(event, request, caller, after=after)
 
@@ -25,7 +35,7 @@ def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller
 def record_event(
     kind: EventType, request: ChangeRequest, caller: Caller, *, before: Any = None, after: Any = None
 ) -> None:
-    """Of a draft, which is its author's alone, only ids. What is in it is recorded when it is sent."""
+    """For a draft, which is private to its author, records only ids. Sending it records its content."""
     is_private = request.state == State.DRAFT
     if is_private:
         before, after = _keep_id(before), _keep_id(after)
@@ -42,7 +52,7 @@ def record_event(
 
 
 def list_reviewers(request: ChangeRequest) -> list[str]:
-    """The user names of those who are asked to review."""
+    """The user names of the requested reviewers."""
     return sorted(request.reviewers.values_list("username", flat=True))
 
 

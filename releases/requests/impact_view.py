@@ -1,4 +1,4 @@
-"""Shows which users change once a request is applied, as its page does: in all, and flag by flag."""
+"""The affected users of a change request for its page: in total, and flag by flag."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,25 +7,33 @@ from typing import NamedTuple
 from groups.models import User
 from playground.comparison.compare import SWITCHES, Change
 from playground.pages.changes import Slice, change_slices, format_share
-from playground.pages.effects_view import EffectsView
-from playground.pages.lines import Count, Explain, count_looks
+from playground.pages.lines import Count, EffectsView, Explain, count_looks
 from releases.models import ChangeRequest
 from releases.requests.causes import Cause, find_causes
-from releases.requests.drift import Figure, compare_impacts, find_moved
-from releases.requests.impact import Impact
-from releases.requests.summary import read_line
+from releases.requests.drift import (
+    Figure,
+    compare_impacts,
+    find_approved_impact,
+    find_moved,
+    foresee_fingerprint,
+)
+from releases.requests.impact import Impact, read_line
 
 
 class FlagImpact(NamedTuple):
-    """The users who change for a flag, counted by change and as the parts of a bar."""
+    """The affected users of a flag, counted by change and as the parts of a bar."""
 
     counts: Sequence[Count]
     slices: Sequence[Slice]
 
 
 class Moved(NamedTuple):
-    """The approved effect, and the present one. ``withdrawn``: whose approvals this has withdrawn."""
+    """The approved effect, and the present one. ``withdrawn``: the givers of withdrawn approvals.
 
+    ``reasons`` are sentences; ``figures`` compare the affected users then and now.
+    """
+
+    reasons: Sequence[str]
     figures: Sequence[Figure]
     approved_at: datetime | None
     is_withdrawn: bool
@@ -49,28 +57,25 @@ class RequestImpact:
 
     @property
     def both(self) -> int:
-        """Users for whom one flag is turned on and another off."""
+        """Users for whom one flag is turned on and another one off."""
         if self._people.keys() - set(SWITCHES):
             return 0
         return sum(self._people.values()) - int(self.document["changed"])
 
     def moved_since_approval(self, request: ChangeRequest) -> Moved | None:
-        """If what is approved is no longer so; else as it was when approvals were last withdrawn."""
-        approved, reasons = find_moved(request, self.document)
-        if reasons and _is_approved(request):
-            if approved is None:
-                return None
+        """The change of the effect since approval, or the one that last caused approvals to be withdrawn."""
+        if _is_approved(request) and (reasons := find_moved(request, foresee_fingerprint(request))):
+            approved = find_approved_impact(request)
+            figures = compare_impacts(approved, self.document) if approved else ()
             since = min((review.created_at for review in request.reviews.all()), default=request.created_at)
-            causes = find_causes(request, since)
-            return Moved(compare_impacts(approved, self.document), None, is_withdrawn=False, causes=causes)
-        if not request.moved or not request.moved["before"]:
+            return Moved(reasons, figures, None, is_withdrawn=False, causes=find_causes(request, since))
+        if not (moved := request.moved):
             return None
-        moved = request.moved
-        figures = compare_impacts(moved["before"], moved["after"])
-        at = datetime.fromisoformat(moved["approvedAt"])
+        before, after = moved["before"], moved["after"]
+        figures = compare_impacts(before, after) if before and after else ()
+        at, names = datetime.fromisoformat(moved["approvedAt"]), list_full_names(moved["withdrawn"])
         causes = find_causes(request, at)
-        names = list_full_names(moved["withdrawn"])
-        return Moved(figures, at, is_withdrawn=True, withdrawn=names, causes=causes)
+        return Moved(moved["reasons"], figures, at, is_withdrawn=True, withdrawn=names, causes=causes)
 
 
 def _make_flag_impact(counts: Mapping[str, int], users: int) -> FlagImpact:
@@ -84,6 +89,6 @@ def list_full_names(usernames: Sequence[str]) -> list[str]:
 
 
 def _is_approved(request: ChangeRequest) -> bool:
-    """Whether somebody has approved it, or nobody needs to."""
+    """Whether it is approved, or needs no approval."""
     approved = (ChangeRequest.State.APPROVED, ChangeRequest.State.SCHEDULED)
     return request.state in approved or any(review.approved for review in request.reviews.all())

@@ -9,14 +9,17 @@ from django.urls import reverse
 
 from groups.access import Caller
 from releases.models import Change, ChangeRequest
-from releases.requests.conflicts import say_change
+from releases.requests.conflicts import find_conflicting, say_change
 from releases.requests.queries import UNDECIDED
 
 MAX_MARKS = 200
 
 
 class Mark(NamedTuple):
-    """A mark on a flag, or on the segment with this id. ``at``: when it is applied automatically, if somebody said."""
+    """A mark on a flag, or on the segment with this id. ``at``: when it is applied automatically, if scheduled.
+
+    ``is_stuck``: it no longer fits the stored state.
+    """
 
     flag: str
     segment: int
@@ -26,12 +29,13 @@ class Mark(NamedTuple):
     sentence: str
     state: str
     at: datetime | None
+    is_stuck: bool
 
 
 def find_marks(caller: Caller, flags: Collection[str], environment: str = "") -> Iterator[Mark]:
-    """Finds what is proposed for these flags and has been sent, the next one first. Three queries.
+    """Sent proposals for these flags, the next one first. Three queries, and about eight for each environment.
 
-    What was proposed in a project from which a flag has been moved no longer changes it.
+    Proposals from a project that a flag has left no longer apply to it.
     """
     changes = Change.objects.filter(feature__in=list(flags), request__project__flags__name=F("feature"))
     if environment:
@@ -48,8 +52,11 @@ def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
     changes = changes.filter(request__state__in=UNDECIDED)
     if caller.readable_projects is not None:
         changes = changes.filter(request__project__in=caller.readable_projects)
-    ordered = changes.select_related("request__schedule").order_by("request__schedule__at", "pk")
-    for change in ordered[:MAX_MARKS]:
+    ordered = list(
+        changes.select_related("request__schedule").order_by("request__schedule__at", "pk")[:MAX_MARKS]
+    )
+    stuck = find_conflicting(ordered)
+    for change in ordered:
         request = change.request
         scheduled = request.state == ChangeRequest.State.SCHEDULED
         yield Mark(
@@ -61,4 +68,5 @@ def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
             say_change(request, change),
             request.state,
             request.schedule.at if scheduled else None,
+            change.pk in stuck,
         )

@@ -1,5 +1,6 @@
-"""/projects/ID/change-requests/: lists and shows change requests, and takes them through their states."""
+"""/projects/ID/change-requests/: lists and shows change requests, and moves them through their states."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.urls import reverse
 
 from flagadmin.core.edit_conflicts import Expected, hash_document
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from flagadmin.core.wording import clip, pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ListPage
@@ -20,9 +21,9 @@ from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request, check_author, list_proposal
-from releases.requests.approvals import check_may_approve, list_approvers
-from releases.requests.conflicts import name_for_changes, name_request
-from releases.requests.queries import read_requests
+from releases.requests.approvers import check_may_approve, list_approvers
+from releases.requests.conflicts import find_conflicting, name_for_changes, name_request
+from releases.requests.queries import UNDECIDED, read_requests
 from releases.requests.revert import revert_request
 from releases.requests.states import list_possible_states
 from releases.schedules.actions import set_any_state
@@ -56,8 +57,8 @@ class RequestsPage(ListPage):
         requests = read_requests(self.project.pk, self.caller).prefetch_related(None)
         if state := values["state"]:
             requests = requests.filter(state=state)
-        # The page needs little of what requests are read with. Joined, the changes of all requests would be counted
-        # for each page, with all columns of these grouped.
+        # The page needs little of each request's data. With a join, the changes of all requests would be counted
+        # for each page, grouped by all columns.
         counts = Change.objects.order_by().filter(request=OuterRef("pk")).values("request")
         number = Subquery(counts.annotate(number=Count("pk")).values("number"))
         listed = requests.select_related(None).select_related("author").defer("impact", "moved", "summary")
@@ -78,8 +79,17 @@ class RequestsPage(ListPage):
             change.request_id: change
             for change in untitled.order_by("request_id", "id").distinct("request_id")
         }
+        undecided = Change.objects.filter(request__in=[row.pk for row in rows if row.state in UNDECIDED])
+        listed = list(undecided.select_related("request"))
+        stuck = find_conflicting(listed)
+        conflicts = Counter(change.request_id for change in listed if change.pk in stuck)
         data["requests"] = [
-            (row, row.title or name_for_changes(row, first.get(row.pk), row.change_count)) for row in rows
+            (
+                row,
+                row.title or name_for_changes(row, first.get(row.pk), row.change_count),
+                conflicts[row.pk],
+            )
+            for row in rows
         ]
         return (
             data
@@ -126,8 +136,9 @@ DONE = {
 
 
 def expect_shown(post: Mapping[str, str]) -> Expected:
-    """The proposal that the page of a form has shown."""
-    return frozenset([post["proposal"]]) if post.get("proposal") else None
+    """The proposal shown by the page of a form, and its effect if that can be approved."""
+    shown = frozenset(filter(None, (post.get("proposal"), post.get("effect"))))
+    return shown or None
 
 
 class SetState(RequestAction):
@@ -165,7 +176,7 @@ class SetTitle(RequestAction):
 
 
 class SetReviewers(RequestAction):
-    """Asks one more person for a review, by their user name, or one of them no longer."""
+    """Asks one more person for a review, by user name, or withdraws that."""
 
     def act(self) -> str:
         project_id, number = self.target
@@ -212,7 +223,7 @@ class Revert(RequestAction):
 
 
 class EndRequest(ConfirmPage):
-    """Asks before a request ends for good: "Cancel", "Reject", or "Discard" a draft."""
+    """Confirms the final end of a request: "Cancel", "Reject", or "Discard" for a draft."""
 
     verb = "Cancel"
 
@@ -230,15 +241,15 @@ class EndRequest(ConfirmPage):
             "button": f"{self.verb} {name}",
             "cancel": request_url(row),
             "keep": f"Keep {name}",
-            "keeps_no_comment": self.verb == "Discard",  # a draft's events are told to everybody
+            "keeps_no_comment": self.verb == "Discard",  # the events of a draft go to everyone
         }
 
     def read_proposal(self) -> str:
-        """The fingerprint of what the page that leads here has shown; "" if none did."""
+        """The fingerprint of the proposal shown on the previous page; "" without one."""
         return self.request.POST.get("proposal") or self.request.GET.get("proposal", "")
 
     def check_permission(self, row: ChangeRequest) -> None:
-        """Raises NoAccess for whoever could not do it in any state."""
+        """Raises NoAccess for callers who could not do it in any state."""
         if self.verb == "Reject":
             check_may_approve(row.project_id, row.environment_id, self.caller)
         elif not self.caller.is_admin:

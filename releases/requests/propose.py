@@ -1,36 +1,41 @@
-"""Adds changes to drafts, and edits those of requests."""
+"""Adds changes to drafts, sends those of programs once, and edits those of requests."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from django.db import transaction
 from rest_framework.utils.encoders import JSONEncoder
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import read_transaction_time
+from flagadmin.core.audit.record import read_transaction_time, recording_together
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, NotFound, ValidationError
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.errors import Conflict, InvalidOperation, NotFound, ValidationError
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from projects.access import access_project
 from projects.models import Environment, Flag, ProjectEnvironment
-from releases.changes import KINDS, find_kind
+from releases.changes import KINDS, find_kind, includes
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import access_own_for_update, lock_project
 from releases.requests.apply import try_changes
-from releases.requests.conflicts import name_request, narrow_payload, read_now
-from releases.requests.details import add_comment, save_title
+from releases.requests.conflicts import explain_conflict, name_request, narrow_payload, read_now
+from releases.requests.details import add_comment, save_title, set_title
 from releases.requests.documents import request_document
+from releases.requests.drift import foresee_fingerprint
 from releases.requests.events import change_event_document, enter, record_event
-from releases.requests.impact import changes_nothing
-from releases.requests.queries import by
+from releases.requests.impact import changes_nothing, list_idle
+from releases.requests.queries import UNDECIDED, by
 from releases.requests.review import begin_review, measure, review_again
+from releases.requests.states import set_state
+from releases.targets import StoredFlags
 
 State = ChangeRequest.State
 MAX_CHANGES = 250
+NOTHING_LEFT = "These changes leave everything as it is: there is nothing to request."
 OF_STRATEGIES = ("addStrategy", "updateStrategy", "deleteStrategy", "reorderStrategy")
 
 
@@ -41,14 +46,16 @@ def add_changes(
     changes: Sequence[ProposedChange],
     *,
     replaces_strategies: Collection[str] = (),
+    may_discard: bool = False,
     caller: Caller,
 ) -> ChangeRequest:
     """Adds changes to the caller's draft for the environment, which is created if there is none.
 
-    A second change of the same thing replaces the first, and one back to the start removes it: a draft that is left
-    without changes is discarded. ``replaces_strategies`` names flags of which the changes lead to all strategies
-    that they shall have, as those of an import do: the draft's earlier changes of these give way. Raises NotFound,
-    ValidationError, and whatever making the changes would raise: they are tried in a transaction that is rolled back.
+    A second change of the same part replaces the first, and a change back to the start removes it. An empty draft is
+    discarded with ``may_discard``; otherwise InvalidOperation is raised. ``replaces_strategies`` names flags whose
+    changes define all their strategies, as in an import: they supersede the draft's earlier changes of these. Raises
+    NotFound, ValidationError, and the errors of making the changes, which are tried in a transaction that is rolled
+    back.
     """
     access_project(caller, project_id)
     lock_project(project_id)
@@ -57,6 +64,8 @@ def add_changes(
     _discard_changes(request, replaced, caller)
     _add_all(request, changes, caller)
     if not request.changes.exists():
+        if not may_discard:
+            raise InvalidOperation(NOTHING_LEFT)
         _discard(request, caller)
     elif text := get_comment():
         add_comment(request, text, caller)
@@ -73,26 +82,29 @@ def send_changes(
     note: str = "",
     caller: Caller,
 ) -> ChangeRequest:
-    """Sends the changes to review as a separate request from the caller's draft. Raises as `add_changes`.
+    """Sends the changes to review as a separate request from the caller's draft.
 
-    Where nothing asks for requests, it is approved at once. The note and the comment on the change become its first
-    comments.
+    Raises the errors of `add_changes`, and InvalidOperation if the changes cancel each other out. If requests are not
+    required, it is approved at once. The note and the comment on the change become its first comments.
     """
     access_project(caller, project_id)
     lock_project(project_id)
     request = _create(project_id, environment, State.IN_REVIEW, caller)
     _add_all(request, changes, caller)
+    if not request.changes.exists():
+        raise InvalidOperation(NOTHING_LEFT)
     save_title(request, title or name_request(request))
     for text in filter(None, (note, get_comment())):
         add_comment(request, text, caller)
-    request.impact = measure(request)
+    request.impact, request.fingerprint = measure(request), foresee_fingerprint(request)
     begin_review(request, caller)
     return request
 
 
 def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: Caller) -> None:
     _check_number(len(changes))  # adding so many would take seconds
-    added = {_add(request, change, caller): change for change in changes}
+    with recording_together():
+        added = _add_each(request, changes, caller)
     _check_number(request.changes.count())
     try_changes(request, added)
 
@@ -101,9 +113,9 @@ def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: 
 def edit_change(
     project_id: str, request_id: int, change_id: int, proposed: ProposedChange, *, caller: Caller
 ) -> ChangeRequest:
-    """Replaces a change, and another one of the same thing, which withdraws the approvals.
+    """Replaces a change, and another one of the same part, which withdraws the approvals.
 
-    One back to the start is removed, as `remove_change` does. Raises NotFound, NoAccess, InvalidOperation,
+    A change back to the start is removed, like with `remove_change`. Raises NotFound, NoAccess, InvalidOperation,
     ValidationError.
     """
     request = access_own_for_update(project_id, request_id, caller)
@@ -120,10 +132,10 @@ def edit_change(
 
 @transactional
 def keep_change(project_id: str, request_id: int, change_id: int, *, caller: Caller) -> ChangeRequest:
-    """Makes a change that is in conflict on top of what is stored now, which withdraws the approvals.
+    """Rebases a conflicting change on the stored state, which withdraws the approvals.
 
-    What others have changed since, and the change does not, stays theirs. Raises NotFound, also if there is nothing
-    left to change, NoAccess, InvalidOperation, ValidationError.
+    Keeps others' changes that this one does not touch. Raises NotFound, also if there is nothing left to change,
+    NoAccess, InvalidOperation, ValidationError.
     """
     request = access_own_for_update(project_id, request_id, caller)
     change = _find_change(request, change_id)
@@ -135,7 +147,7 @@ def keep_change(project_id: str, request_id: int, change_id: int, *, caller: Cal
 
 
 def _save_edited(request: ChangeRequest, change: Change, before: Any, caller: Caller) -> None:
-    change.created_at = read_transaction_time()  # it is made from what is there now
+    change.created_at = read_transaction_time()  # based on the present state
     change.save()
     record_event(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
     review_again(request, caller)
@@ -175,7 +187,7 @@ def delete_request(project_id: str, request_id: int, *, caller: Caller) -> None:
 
 def _discard(request: ChangeRequest, caller: Caller) -> None:
     record_event(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_document(request))
-    ChangeRequest.objects.filter(pk=request.pk).delete()  # callers still say its number
+    ChangeRequest.objects.filter(pk=request.pk).delete()  # callers still use its number
 
 
 def _draft_for_update(project_id: str, environment: str, caller: Caller) -> ChangeRequest:
@@ -202,18 +214,56 @@ def _create(project_id: str, environment: str, state: State, caller: Caller) -> 
     return request
 
 
-def _add(request: ChangeRequest, proposed: ProposedChange, caller: Caller) -> int | None:
-    """Returns the id of the change, None if it has only removed another one."""
-    change = Change(request=request, author_name=caller.name)
-    _take_over(change, proposed)
-    if _discard_replaced(request, change, caller) and _is_back_at_start(request, change):
-        return None
-    change.save()
-    record_event(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
-    return change.pk
+def _add_each(
+    request: ChangeRequest, proposals: Sequence[ProposedChange], caller: Caller
+) -> dict[int | None, ProposedChange]:
+    """Returns what is added, by the ids of the changes. A few queries, and some for each that replaces another."""
+    names = {proposed.feature for proposed in proposals if proposed.feature}
+    stored = StoredFlags(request.project_id, request.environment_id, names)
+    before = list(request.changes.all())
+    kept, replacing, places = [*before], list[Change](), list[tuple[Change, ProposedChange]]()
+    for proposed in proposals:
+        change = Change(request=request, author_name=caller.name)
+        _take_over(change, proposed, stored)
+        if replaced := _find_replaced(kept, change):
+            kept = [other for other in kept if other not in replaced]
+            replacing.append(change)
+        kept.append(change)
+        places.append((change, proposed))
+    _discard_changes(request, [change for change in before if change not in kept], caller)
+    _save_all(request, [change for change in kept if change.pk is None], replacing, caller)
+    return {change.pk: proposed for change, proposed in places}
 
 
-def _take_over(change: Change, proposed: ProposedChange) -> None:
+def _save_all(
+    request: ChangeRequest, changes: Sequence[Change], replacing: Collection[Change], caller: Caller
+) -> None:
+    """Saves them in their order, but for those that replace another one and lead back to the start."""
+    ahead: list[Change] = []
+    compared = _list_comparable(request, [change for change in changes if change in replacing])
+    for change in changes:
+        if change in compared:
+            _save_added(request, ahead, caller)  # they are compared with
+            ahead = []
+            if _is_back_at_start(request, change):
+                continue
+        ahead.append(change)
+    _save_added(request, ahead, caller)
+
+
+def _list_comparable(request: ChangeRequest, changes: Sequence[Change]) -> list[Change]:
+    """Those of the changes that may lead back to the start."""
+    of_segments = [change for change in changes if KINDS[change.action].of_segment]
+    others = [change for change in changes if change not in of_segments]
+    return of_segments + (list_idle(request, others) if others else [])
+
+
+def _save_added(request: ChangeRequest, changes: Sequence[Change], caller: Caller) -> None:
+    for change in Change.objects.bulk_create(changes):
+        record_event(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
+
+
+def _take_over(change: Change, proposed: ProposedChange, stored: StoredFlags | None = None) -> None:
     """Makes it what is proposed, from what is stored now. Raises ValidationError."""
     kind = find_kind(proposed.action, proposed.locate("action"))
     if kind.of_segment == bool(proposed.feature):
@@ -222,7 +272,7 @@ def _take_over(change: Change, proposed: ProposedChange) -> None:
     change.action, change.feature = proposed.action, proposed.feature
     change.payload = _plain(kind.clean(proposed.payload, proposed.locate("payload")))
     try:
-        change.made_from = read_now(change.request, change)
+        change.made_from = read_now(change.request, change, stored)
     except NotFound as error:
         flags = Flag.objects.active().filter(project=change.request.project_id, name=change.feature)
         place = proposed.locate("payload" if kind.of_segment or flags.exists() else "feature")
@@ -237,31 +287,34 @@ def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
     try:
         return not KINDS[change.action].is_later and changes_nothing(request, change)
     except ValidationError:
-        return False  # trying it says what is wrong
+        return False  # trying it reports the problem
 
 
-def _discard_replaced(request: ChangeRequest, change: Change, caller: Caller) -> bool:
-    """Discards the request's other changes of what this one changes. Returns whether there are any."""
-    replaced = _find_replaced(request, change)
-    _discard_changes(request, replaced, caller)
-    return bool(replaced)
+def _discard_replaced(request: ChangeRequest, change: Change, caller: Caller) -> None:
+    """Discards the request's other changes of what this one changes."""
+    others = request.changes.filter(feature=change.feature).exclude(pk=change.pk)
+    _discard_changes(request, _find_replaced(others, change), caller)
 
 
 def _discard_changes(request: ChangeRequest, changes: Iterable[Change], caller: Caller) -> None:
-    for change in changes:
+    discarded = list(changes)
+    for change in discarded:
         record_event(EventType.CHANGE_DISCARDED, request, caller, before=change_event_document(change))
-        change.delete()
+    Change.objects.filter(pk__in=[change.pk for change in discarded]).delete()
 
 
-def _find_replaced(request: ChangeRequest, change: Change) -> list[Change]:
-    if not (subject := KINDS[change.action].find_subject(change.payload)):
-        return []
-    others = request.changes.filter(feature=change.feature).exclude(pk=change.pk)
-    return [other for other in others if KINDS[other.action].find_subject(other.payload) == subject]
+def _find_replaced(others: Iterable[Change], change: Change) -> list[Change]:
+    subject = KINDS[change.action].find_subject(change.payload)
+    return [
+        other
+        for other in others
+        if other.feature == change.feature
+        and includes(subject, KINDS[other.action].find_subject(other.payload))
+    ]
 
 
 def _plain(value: Any) -> Any:
-    """As PostgreSQL gives it back."""
+    """The value in the form that PostgreSQL returns."""
     return json.loads(json.dumps(value, cls=JSONEncoder))
 
 
@@ -274,3 +327,43 @@ def _find_change(request: ChangeRequest, change_id: int) -> Change:
     return get_or_404(
         request.changes, f"Change request {request.pk} has no change {change_id}.", pk=change_id
     )
+
+
+@transactional
+def propose_once(
+    project_id: str, environment: str, changes: Sequence[ProposedChange], *, title: str, caller: Caller
+) -> tuple[ChangeRequest, bool]:
+    """A request with these changes, sent for review, and whether it is new.
+
+    Returns the caller's open request with this title and the same changes unchanged; one with other changes, or in
+    conflict, is cancelled. Raises Conflict if the caller has a draft there, and the errors of adding and sending the
+    changes.
+    """
+    mine = ChangeRequest.objects.filter(by(caller), project=project_id, environment=environment)
+    if draft := mine.filter(state=State.DRAFT).first():
+        raise Conflict(
+            f"You have a draft for {environment} in project {project_id}, change request {draft.pk}. "
+            "Send or discard it first."
+        )
+    open_requests = list(mine.filter(state__in=UNDECIDED, title=title))
+    with transaction.atomic():
+        request = add_changes(project_id, environment, changes, caller=caller)
+        wanted = _contents(request)
+        same = next((other for other in open_requests if _is_same(other, wanted)), None)
+        if same is not None:
+            transaction.set_rollback(True)
+    if same is not None:
+        return same, False
+    for other in open_requests:
+        text = f"Replaced by change request {request.pk}."
+        set_state(project_id, other.pk, State.CANCELLED, text=text, caller=caller)
+    set_title(project_id, request.pk, title, caller=caller)
+    return set_state(project_id, request.pk, State.IN_REVIEW, caller=caller), True
+
+
+def _is_same(request: ChangeRequest, wanted: list[Any]) -> bool:
+    return _contents(request) == wanted and not explain_conflict(request, list(request.changes.all()))
+
+
+def _contents(request: ChangeRequest) -> list[Any]:
+    return list(request.changes.order_by("id").values_list("feature", "action", "payload"))

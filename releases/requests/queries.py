@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db.models import Count, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.db.lookups import find_best_matches
 from groups.access import Caller
 from releases.models import ChangeRequest
 
@@ -22,7 +22,7 @@ def read_requests(project_id: str, caller: Caller) -> QuerySet[ChangeRequest]:
 
 
 def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
-    """Finds the requests of readable projects, newest first, with what their documents need."""
+    """The requests of readable projects, newest first, with the rows for their documents."""
     requests = ChangeRequest.objects.exclude(~by(caller), state=State.DRAFT).order_by("-id")
     readable = caller.readable_projects
     if readable is not None:
@@ -39,14 +39,14 @@ def search_requests(caller: Caller, words: Sequence[str]) -> QuerySet[ChangeRequ
 
 
 def by(caller: Caller) -> Q:
-    """Requests and reviews whose author is the caller: a person whatever their user name was then."""
+    """Requests and reviews by the caller: a person under any earlier user name."""
     if caller.user is not None:
         return Q(author=caller.user)
     return Q(author=None, author_name=caller.name)
 
 
 def count_states(project_id: str, caller: Caller) -> dict[str, int]:
-    """The numbers of the project's requests that have been sent, by the names of the reference server."""
+    """The numbers of the project's sent requests, by the reference server's names."""
     rows = read_requests(project_id, caller).exclude(state=State.DRAFT).order_by()
     counts = dict(rows.values_list("state").annotate(number=Count("id")))
     return {

@@ -1,4 +1,4 @@
-"""/projects/ID/change-requests/ID/: what a request changes, for whom, and what it waits for."""
+"""/projects/ID/change-requests/ID/: the changes of a request, the affected users, and what it waits for."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.ids import path_id
+from flagadmin.core.http.parameters import path_id
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConsolePage
@@ -19,11 +19,14 @@ from projects.models import Segment
 from projects.projects.environments import POLICY_PERMISSIONS
 from releases.models import ChangeRequest
 from releases.requests.access import OPEN, access_request, list_proposal, may_edit
-from releases.requests.approvals import approver_group_names, judge, list_approvers
+from releases.requests.approvals import judge
+from releases.requests.approvers import approver_group_names, list_approvers
 from releases.requests.change_view import group_changes, view_change
 from releases.requests.conflicts import find_conflicts, name_request
 from releases.requests.impact import measure_impact
 from releases.requests.impact_view import RequestImpact
+from releases.requests.lapses import find_author_tie, find_lapses, find_origins
+from releases.requests.review import hash_effect
 from releases.requests.states import list_possible_states
 from releases.requests.timeline import explain_waiting, list_activity, list_stations
 from releases.schedules.actions import MIN_AHEAD, may_schedule
@@ -50,8 +53,9 @@ class RequestPage(ConsolePage):
         return super().get_context_data(
             change_request=request,
             proposal=hash_document(list_proposal(request)),
+            # Before measuring: nobody may approve an effect newer than the shown one.
+            effect=hash_effect(request),
             steps=steps,
-            main_step=next((state for state in MAIN_STEPS if state in steps), None),
             may_edit=may_edit(request, self.caller),
             approvers=self.list_askable(request),
             may_revert=request.state == State.APPLIED,
@@ -65,7 +69,7 @@ class RequestPage(ConsolePage):
         )
 
     def list_askable(self, request: ChangeRequest) -> list[User]:
-        """Who can be asked for a review, by whoever may ask."""
+        """The people who can be asked for a review, if the caller may ask."""
         if not may_edit(request, self.caller):
             return []
         asked = set(request.reviewers.values_list("pk", flat=True))
@@ -74,7 +78,7 @@ class RequestPage(ConsolePage):
         return [user for user in unasked if self.caller.is_admin or user.pk != request.author_id]
 
     def effects(self, request: ChangeRequest, steps: list[State]) -> dict[str, Any]:
-        """Its changes, who changes, which rule holds, and what it waits for."""
+        """Its changes, the affected users, the matching rule, and what it waits for."""
         changes = list(request.changes.all())
         segments = dict(Segment.objects.values_list("id", "name"))
         is_open = request.state in (*OPEN, State.SCHEDULED)
@@ -91,25 +95,33 @@ class RequestPage(ConsolePage):
         )
         reviews = list(request.reviews.all())
         reviewers = list(request.reviewers.exclude(review__request=request).order_by("username"))
-        approvals = sum(review.approved for review in reviews)
+        lapses, origins = find_lapses([request]) if is_open else {}, find_origins([request])
+        approvals = sum(review.approved and review.pk not in lapses for review in reviews)
         waits = {"approvals": approvals, "needed": needed, "conflicts": sum(map(bool, conflicts))}
         return {
             **waits,
             **compared,
             "is_open": is_open,
-            "reviews": reviews,
+            # Conflicts come first: the page must not suggest approving or applying a conflicting request.
+            "main_step": None
+            if any(conflicts)
+            else next((step for step in MAIN_STEPS if step in steps), None),
+            "reviews": [
+                (review, lapses.get(review.pk, ""), origins.get(review.pk, "")) for review in reviews
+            ],
+            "own": find_author_tie(request, self.caller) if is_open else "",
             "reviewers": reviewers,
             "listed": {review.author_full_name for review in reviews}
             | {user.display_name for user in reviewers},
             "verdicts": verdicts,
-            "groups": group_changes(views, impact),
+            "groups": group_changes(request, views, impact),
             "change_count": len(views),
             "stations": list_stations(request, describe_progress(request, **waits)),
             "waiting": explain_waiting(request, possible=steps, **waits),
         }
 
     def impact(self, request: ChangeRequest) -> dict[str, Any]:
-        """Returns which users change now, by flag too, and what has moved since it was approved."""
+        """The affected users now, also by flag, and the changes since approval."""
         try:
             impact = measure_impact(request, now=timezone.now())
         except ValidationError as error:
@@ -118,7 +130,7 @@ class RequestPage(ConsolePage):
         return {"impact": view, "moved": view.moved_since_approval(request)}
 
     def schedule_at(self, request: ChangeRequest) -> str:
-        """The time in UTC to begin with: that of its schedule, else the next full hour. "" without the permission."""
+        """The initial time in UTC: its schedule's, else the next full hour. "" without the permission."""
         if not may_schedule(request, self.caller):
             return ""
         now = timezone.now()

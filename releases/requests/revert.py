@@ -1,4 +1,4 @@
-"""Takes an applied request back: with a request of its own, which does the inverse."""
+"""Reverts an applied request with a new request of the inverse changes."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -21,10 +21,10 @@ State = ChangeRequest.State
 
 @transactional
 def revert_request(project_id: str, request_id: int, *, caller: Caller) -> ChangeRequest:
-    """Sends a request for review that does the inverse. Later changes of others, which it did not make, stay.
+    """Sends a request for review that does the inverse. Later changes by others stay.
 
-    Raises NotFound, InvalidOperation if it has not been applied or no request can take it back, ValidationError if
-    what it changed is gone.
+    Raises NotFound, InvalidOperation if it has not been applied or no request can revert it, ValidationError if a
+    changed object is deleted.
     """
     request = access_request(project_id, request_id, caller)
     check_state(request, "revert", State.APPLIED)
@@ -52,7 +52,7 @@ def _find_inverse(request: ChangeRequest) -> Sequence[ProposedChange]:
 
 
 def _invert_segments(changes: Iterable[Change]) -> list[ProposedChange]:
-    """What the segments were that these have changed, whether or not a flag uses them."""
+    """The earlier states of changed segments, whether a flag uses them or not."""
     inverse = []
     for change in changes:
         if change.action == "updateSegment":
@@ -63,7 +63,7 @@ def _invert_segments(changes: Iterable[Change]) -> list[ProposedChange]:
 
 
 def _read(request: ChangeRequest, moment: datetime) -> Definitions:
-    """The flags that it touches, without their parents, as they were."""
+    """The touched flags, without their parents, at that time."""
     names = list_touched_flags(request)
     then = flags_then(names, [request.project_id], request.environment_id, moment)
     return Definitions.of(then.select(names).flags, then.segments)

@@ -1,4 +1,4 @@
-"""Begins reviews, and withdraws approvals of what is no longer what a request does."""
+"""Begins reviews, and withdraws approvals of outdated effects."""
 
 from typing import Any
 
@@ -6,21 +6,26 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import read_transaction_time
-from flagadmin.core.errors import Conflict, ValidationError
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.edit_conflicts import Expected, hash_document
+from flagadmin.core.errors import Conflict, EditConflict, ValidationError
+from flagadmin.core.http.responses import iso
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
+from projects.fingerprint import Fingerprint
 from releases.models import ChangeRequest
+from releases.requests.access import list_proposal
 from releases.requests.approvals import count_needed
-from releases.requests.drift import find_moved
+from releases.requests.causes import explain_causes
+from releases.requests.drift import find_approved_impact, find_moved, foresee_fingerprint
 from releases.requests.events import enter
 from releases.requests.impact import measure_impact
+from releases.requests.lapses import count_approvals, explain_lapses
 
 State = ChangeRequest.State
 
 
 def measure(request: ChangeRequest) -> dict[str, Any] | None:
-    """None if the changes cannot be made. The request gets what its page shows, to be saved with its state."""
+    """The impact; None if the changes cannot be made. Sets the request's summary, to be saved with its state."""
     try:
         impact = measure_impact(request, now=timezone.now())
     except ValidationError:
@@ -29,8 +34,23 @@ def measure(request: ChangeRequest) -> dict[str, Any] | None:
     return impact.document
 
 
+def hash_effect(request: ChangeRequest) -> str:
+    """The version of the request's present result, while it can be approved; "" else."""
+    may_be_approved = request.state == State.IN_REVIEW or has_lapsed(request)
+    return hash_document(foresee_fingerprint(request)) if may_be_approved else ""
+
+
+def check_effect(request: ChangeRequest, now: Fingerprint, expected: Expected) -> None:
+    """Raises EditConflict if the present effect is none of those that the reviewer has read."""
+    if expected is None or hash_document(now) in expected:
+        return
+    message = f"Change request {request.pk} was not approved: its effect has changed since you opened it."
+    sentences = [message, *explain_causes(request), "Read what it changes now."]
+    raise EditConflict(list_proposal(request), " ".join(sentences))
+
+
 def begin_review(request: ChangeRequest, caller: Caller) -> None:
-    """It is approved at once where nobody needs to approve it."""
+    """Begins the review. The request is approved at once if it needs no approval."""
     request.required_approvals = count_needed(request, request.impact)
     enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
     if request.required_approvals == 0:
@@ -38,23 +58,24 @@ def begin_review(request: ChangeRequest, caller: Caller) -> None:
 
 
 def review_again(request: ChangeRequest, caller: Caller) -> None:
-    """A request that has been sent goes back into review, without what was decided."""
+    """Returns a sent request to review, without its decisions."""
     if request.state == State.DRAFT:
         return
     request.reviews.all().delete()
     request.impact, request.moved = measure(request), None
+    request.fingerprint = foresee_fingerprint(request)
     begin_review(request, caller)
 
 
 def withdraw_if_moved(request: ChangeRequest, caller: Caller, *, done: str = "applied") -> Conflict | None:
-    """Withdraws the approvals of a request that no longer changes what was approved, or asks for more of them.
+    """Withdraws approvals if the result is no longer the approved one, or requires more approvals.
 
-    Returns why, else None.
+    Returns the reason, else None.
     """
-    impact = measure(request)
-    if not (reasons := note_moved(request, impact)):
+    impact, fingerprint = measure(request), foresee_fingerprint(request)
+    if not (reasons := note_moved(request, impact, fingerprint)):
         return _ask_for_more(request, impact, caller, done)
-    request.impact = impact
+    request.impact, request.fingerprint = impact, fingerprint
     begin_review(request, caller)
     return Conflict(
         f"Change request {request.pk} was not {done}, and its approvals are withdrawn, because it no longer changes "
@@ -63,60 +84,69 @@ def withdraw_if_moved(request: ChangeRequest, caller: Caller, *, done: str = "ap
 
 
 def find_refusal(request: ChangeRequest) -> str:
-    """Explains why `withdraw_if_moved` would withdraw its approvals, "" if it would not."""
-    return explain_refusal(request, measure(request))
+    """Why `withdraw_if_moved` would withdraw its approvals; "" if it would not."""
+    return explain_refusal(request, measure(request), foresee_fingerprint(request))
 
 
-def explain_refusal(request: ChangeRequest, impact: dict[str, Any] | None) -> str:
-    """Explains why a request with this impact is not what was approved, or needs more approvals; "" if it is."""
-    if reasons := find_moved(request, impact)[1]:
+def explain_refusal(request: ChangeRequest, impact: dict[str, Any] | None, fingerprint: Fingerprint) -> str:
+    """Why a request with this effect is not as approved, or needs more approvals; "" if neither."""
+    if reasons := find_moved(request, fingerprint):
+        reasons += explain_causes(request)
         return f"It no longer changes what was approved. {' '.join(reasons)}"
     number, needed = count_approvals(request), count_needed(request, impact)
-    return "" if number >= needed else f"It needs {pluralize(needed, 'approval')} now and has {number}."
+    return "" if number >= needed else f"It {_say_missing(request, needed, number)}"
 
 
 def _ask_for_more(
     request: ChangeRequest, impact: dict[str, Any] | None, caller: Caller, done: str
 ) -> Conflict | None:
-    """Has a request reviewed further that another rule holds for now. Returns why, else None."""
+    """Continues the review of a request that now falls under another rule. Returns the reason, else None."""
     number, needed = count_approvals(request), count_needed(request, impact)
     if number >= needed:
         return None
     request.impact = impact
     begin_review(request, caller)
-    return Conflict(
-        f"Change request {request.pk} was not {done}: it needs {pluralize(needed, 'approval')} now and has {number}."
-    )
+    return Conflict(f"Change request {request.pk} was not {done}: it {_say_missing(request, needed, number)}")
 
 
-def note_moved(request: ChangeRequest, impact: dict[str, Any] | None) -> list[str]:
-    """Withdraws the approvals if they were for another effect, and notes why. Returns the reasons."""
-    approved, reasons = find_moved(request, impact)
+def _say_missing(request: ChangeRequest, needed: int, number: int) -> str:
+    return f"needs {pluralize(needed, 'approval')} now and has {number}. {explain_lapses(request)}".rstrip()
+
+
+def note_moved(request: ChangeRequest, impact: dict[str, Any] | None, fingerprint: Fingerprint) -> list[str]:
+    """Withdraws the approvals if they were for another effect, and records the reason.
+
+    Returns sentences about the changes and their authors.
+    """
+    reasons = find_moved(request, fingerprint)
+    causes = explain_causes(request) if reasons else []
     if reasons:
         reviews = list(request.reviews.filter(approved=True))
         request.moved = {
             "at": iso(read_transaction_time()),
             "approvedAt": iso(reviews[0].created_at) if reviews else request.state_times[State.IN_REVIEW],
-            "before": approved,
+            "before": find_approved_impact(request),
             "after": impact,
             "reasons": reasons,
+            "causes": causes,
             "withdrawn": [review.author_name for review in reviews],
         }
         request.reviews.all().delete()
-    return reasons
+    return reasons + causes
 
 
 def has_enough(request: ChangeRequest) -> bool:
-    """Whether a request in review needs no more approvals: fewer, by now, than when the last one was given."""
+    """Whether a request in review needs no more approvals, because fewer are required than at the last one."""
     is_in_review = request.state == State.IN_REVIEW
     return is_in_review and count_approvals(request) >= count_needed(request, request.impact)
+
+
+def has_lapsed(request: ChangeRequest) -> bool:
+    """Whether an approved request has too few approvals by now that count."""
+    return request.state == State.APPROVED and count_approvals(request) < request.required_approvals
 
 
 def approve_if_enough(request: ChangeRequest, caller: Caller) -> None:
     if has_enough(request):
         request.required_approvals = count_needed(request, request.impact)
         enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
-
-
-def count_approvals(request: ChangeRequest) -> int:
-    return request.reviews.filter(approved=True).count()

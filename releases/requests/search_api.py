@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Texts
-from flagadmin.core.http.ids import is_id
+from flagadmin.core.http.parameters import is_id
 from flagadmin.core.lists.filters import MAX_LENGTH, MAX_OFFSET, ListFilter, WholeNumber
 from flagadmin.core.wording import choices
 from groups.authentication import ApiRequest

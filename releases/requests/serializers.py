@@ -116,6 +116,17 @@ class ChangedContextRecord(serializers.Serializer):
     name = serializers.CharField()
 
 
+class ShareRecord(serializers.Serializer):
+    users = serializers.IntegerField()
+    changed = serializers.IntegerField()
+
+
+class OwnImpactRecord(serializers.Serializer):
+    by = serializers.CharField(help_text="Who keeps the file: the author, or somebody who may approve.")
+    users = serializers.IntegerField()
+    changed = serializers.IntegerField()
+
+
 class ImpactRecord(serializers.Serializer):
     users = serializers.IntegerField(help_text="Generated users that were compared.")
     seed = serializers.IntegerField()
@@ -124,6 +135,18 @@ class ImpactRecord(serializers.Serializer):
     savedContexts = ChangedContextRecord(many=True, help_text="Those that change.")
     brokenExpectations = serializers.IntegerField()
     onlyTurnsOff = serializers.BooleanField(help_text="It only turns flags off.")
+    unmeasured = Texts(
+        required=False,
+        help_text="Parts of flags about which generated users tell nothing, such as patterns of ids: sentences.",
+    )
+    named = ShareRecord(
+        required=False, help_text="Of these, users whose ids conditions list, and how many of them change."
+    )
+    mostAffected = ShareRecord(
+        required=False,
+        help_text="The users who meet all conditions of a changed strategy, for the one where most of these change.",
+    )
+    own = OwnImpactRecord(required=False, help_text="The same of the users of an uploaded file.")
     fingerprint = serializers.CharField(
         required=False,
         allow_blank=True,
@@ -131,12 +154,20 @@ class ImpactRecord(serializers.Serializer):
     )
 
 
+class WholeImpactRecord(ImpactRecord):
+    ifBreached = ImpactRecord(
+        required=False,
+        help_text="The same once a safeguard of the request is breached, which may be at any time.",
+    )
+
+
 class MovedRecord(serializers.Serializer):
     at = serializers.DateTimeField()
     approvedAt = serializers.DateTimeField()
-    before = ImpactRecord(allow_null=True, help_text="What was approved.")
-    after = ImpactRecord()
-    reasons = Texts()
+    before = WholeImpactRecord(allow_null=True, help_text="What was approved.")
+    after = WholeImpactRecord(allow_null=True)
+    reasons = Texts(help_text="What has changed since.")
+    causes = Texts(required=False, help_text="Who changed it, and when.")
     withdrawn = Texts(help_text="Whose approvals.")
 
 
@@ -146,7 +177,14 @@ class SignedRecord(serializers.Serializer):
 
 
 class ReviewRecord(SignedRecord):
-    impact = ImpactRecord(required=False, help_text="Who changed when it was decided.")
+    impact = WholeImpactRecord(required=False, help_text="Who changed when it was decided.")
+    origin = serializers.CharField(
+        required=False,
+        help_text="How the account came from the author: `invited by the author`, for example.",
+    )
+    lapsed = serializers.CharField(
+        required=False, help_text="Of an open request: why this approval does not count any more, or not yet."
+    )
 
 
 class CommentRecord(SignedRecord):
@@ -185,7 +223,7 @@ class ChangeRequestRecord(NamedRequest):
     comments = CommentRecord(many=True)
     createdBy = AuthorRecord()
     stateTimestamps = serializers.DictField(child=serializers.DateTimeField())
-    impact = ImpactRecord(required=False, help_text="Who changes, as last measured.")
+    impact = WholeImpactRecord(required=False, help_text="Who changes, as last measured.")
     moved = MovedRecord(required=False, help_text="Why approvals were withdrawn.")
 
 

@@ -1,4 +1,4 @@
-"""The timeline of a request for its page: its states so far and to come, and what people did and said."""
+"""The timeline of a request for its page: past and future states, actions and comments."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ _EVENTS = {
 
 
 class Station(NamedTuple):
-    """A state on the way of a request. ``at``: when it came there; ``note``: what it waits for."""
+    """A state of a request. ``at``: when it was reached; ``note``: what it waits for."""
 
     name: str
     at: datetime | None
@@ -32,7 +32,7 @@ class Station(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An action or comment of somebody. ``about`` is a sentence without its subject."""
+    """A user's action or comment. ``about`` is a sentence without its subject."""
 
     name: str
     about: str
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 def list_stations(request: ChangeRequest, note: str) -> list[Station]:
-    """The states on its way. ``note`` belongs to the one in which it is."""
+    """The states on its way. ``note`` belongs to the present one."""
     way = [State.DRAFT, State.IN_REVIEW, State.APPROVED, State.APPLIED]
     times = request.state_times
     if State.DRAFT not in times:
@@ -63,7 +63,7 @@ def list_stations(request: ChangeRequest, note: str) -> list[Station]:
 
 
 def list_activity(request: ChangeRequest) -> list[Entry]:
-    """The oldest first."""
+    """The entries, oldest first."""
     return sorted([*_comments(request), *_reviews(request), *_steps(request)], key=lambda entry: entry.at)
 
 
@@ -76,12 +76,12 @@ def _reviews(request: ChangeRequest) -> Iterator[Entry]:
     for review in request.reviews.all():
         impact, about = review.impact, "approved it" if review.approved else "rejected it"
         if impact:
-            about += f", having seen {impact['changed']:,} of {impact['users']:,} users change"
+            about += f" with {impact['changed']:,} of {impact['users']:,} users changing"
         yield Entry(review.author_full_name, about, review.created_at)
 
 
 def _steps(request: ChangeRequest) -> Iterator[Entry]:
-    """Yields who took it into its states. Found by their times, which need no index of their own."""
+    """Yields the users who moved it to its states. Found by their times, which need no extra index."""
     events = AuditEvent.objects.filter(
         type__in=list(_EVENTS), created_at__in=list(request.state_times.values()), subject=f"{request.pk}"
     )
@@ -94,18 +94,17 @@ def _steps(request: ChangeRequest) -> Iterator[Entry]:
 def explain_waiting(
     request: ChangeRequest, *, approvals: int, needed: int, conflicts: int, possible: Sequence[State]
 ) -> str:
-    """Explains why it cannot be scheduled or applied yet, "" if it can or has ended."""
+    """Why it cannot be scheduled or applied yet; "" if it can or has ended."""
     if request.state not in (State.IN_REVIEW, State.APPROVED, State.SCHEDULED):
         return ""
     is_in_review = request.state == State.IN_REVIEW
-    missing = [
-        *(
-            [f"{pluralize(needed - approvals, 'more approval')}"]
-            if is_in_review and needed > approvals
-            else []
-        ),
-        *(["no conflict"] if conflicts else []),
-    ]
+    if not is_in_review and needed > approvals:
+        return f"It needs {pluralize(needed - approvals, 'more approval')} by now."
+    missing = []
+    if is_in_review and needed > approvals:
+        missing.append(f"Needs {pluralize(needed - approvals, 'more approval')}.")
+    if conflicts:
+        missing.append(f"Resolve the conflict{'s' if conflicts > 1 else ''} first.")
     if missing:
-        return f"Schedule and Apply need {' and '.join(missing)}."
+        return " ".join(missing)
     return "" if State.APPLIED in possible else "You may not apply it: that needs the permission."

@@ -1,4 +1,4 @@
-"""Adds safeguards to release plans, changes and removes them; hears of alerts."""
+"""Adds, changes and removes safeguards of release plans and of flags, and charts of impact metrics; hears of alerts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,23 +8,37 @@ from django.db.models import Q
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import check_problems
+from flagadmin.core.errors import ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import FlagPath, access_plan_for_update, get_flag_path
-from releases.plans.approval import note_edit, record_skip
+from projects.access import access_flag_for_update
+from projects.models import Flag
+from projects.projects.queries import needs_request
+from releases.derive import ProposedChange
+from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest
+from releases.models import MetricChart, ReleasePlan, Safeguard
+from releases.plans.access import FlagPath, access_flag_in, access_plan_for_update, get_flag_path
+from releases.plans.approval import is_let_through, note_edit, record_skip
 from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
 from releases.plans.steps import record_plan, save_plan
-from releases.safeguards.documents import assign_values, safeguard_document
-from releases.safeguards.labels import selects
-from releases.safeguards.rules import check_room, safeguard_problems
+from releases.safeguards.queries import (
+    assign_values,
+    chart_document,
+    find_chart,
+    find_flag_safeguard,
+    get_safeguard_path,
+    read_charts,
+    read_safeguards,
+    safeguard_document,
+)
+from releases.safeguards.rules import MAX_CHARTS, check_room, safeguard_problems, selects
 
 UPDATE = Permission.UPDATE_FEATURE_STRATEGY
 MAX_FIRING = 1000
-"""The alerts of one name and of different labels that a safeguard tells apart."""
+"""Firing alerts with different labels that a safeguard tracks."""
 
 
 @transactional
@@ -60,26 +74,39 @@ def remove_safeguard(flag_path: FlagPath, plan_key: str, key: str, *, caller: Ca
 
 
 def _save(plan: ReleasePlan) -> None:
-    """An edited plan is looked at again with the safeguards that it has then."""
+    """Reschedules the look at an edited plan with its present safeguards."""
     plan = find_plan(plan.flag, plan.environment_id, plan.pk)
     note_edit(plan)
     record_skip(get_flag_path(plan))
     save_plan(plan, timezone.now())
 
 
-@transactional
-def note_alert(name: str, labels: Mapping[str, str], *, fires: bool) -> int:
-    """Has the safeguards of flags and unfinished plans that wait for this alert know whether it fires.
+def may_breach(caller: Caller, safeguard: Safeguard) -> bool:
+    """Whether the caller may do themselves, and without a change request, what the safeguard does once breached."""
+    if caller.is_admin:
+        return True
+    project, _, environment = get_safeguard_path(safeguard)
+    turns_off = safeguard.action == Safeguard.Action.TURN_OFF
+    needed = Permission.UPDATE_FEATURE_ENVIRONMENT if turns_off else Permission.UPDATE_FEATURE_STRATEGY
+    permissions = [needed, *([SKIP] if needs_request(project, [environment]) else [])]
+    return all(caller.can(each, project=project, environment=environment) for each in permissions)
 
-    A safeguard takes the alerts whose labels have the values that it selects, and waits until all of them are over. It
-    is looked at at once. A repeated alert changes nothing. Returns the number of safeguards that it breaches or mends.
+
+@transactional
+def note_alert(name: str, labels: Mapping[str, str], *, fires: bool, caller: Caller) -> int:
+    """Tells the safeguards of flags and unfinished plans that wait for this alert whether it fires.
+
+    A safeguard accepts alerts whose labels have the selected values, and waits until all of them are over. It is
+    checked at once. A repeated alert changes nothing. It reaches the safeguards that the caller `may_breach`.
+    Returns the number of safeguards that it breaches or mends.
     """
     of_any = Q(plan=None) | Q(plan__state__in=UNFINISHED)
     safeguards = Safeguard.objects.filter(of_any, source=Safeguard.Source.ALERT, metric=name).order_by("pk")
     now, alert = timezone.now(), hash_document(dict(labels))
     keys: dict[str, str | None] = {}
-    for safeguard in safeguards.select_for_update(of=("self",)):
-        if selects(safeguard.labels, labels) and _note_one(safeguard, alert, now if fires else None):
+    for safeguard in safeguards.select_related("flag", "plan__flag").select_for_update(of=("self",)):
+        is_meant = selects(safeguard.labels, labels) and may_breach(caller, safeguard)
+        if is_meant and _note_one(safeguard, alert, now if fires else None):
             keys[safeguard.pk] = safeguard.plan_id
     Safeguard.objects.filter(pk__in=keys, plan=None).update(look_at=now)
     running = ReleasePlan.objects.filter(pk__in=keys.values(), state=ReleasePlan.State.RUNNING)
@@ -88,7 +115,7 @@ def note_alert(name: str, labels: Mapping[str, str], *, fires: bool) -> int:
 
 
 def _note_one(safeguard: Safeguard, alert: str, since: datetime | None) -> bool:
-    """``since``: when this alert began to fire; None: it is over. Returns whether it is the first one, or the last."""
+    """``since``: when this alert began to fire; None: it is over. Returns whether it is the first or the last one."""
     others = [each for each in safeguard.firing if each != alert]
     firing = [*others[: MAX_FIRING - 1], alert] if since else others
     was_firing, safeguard.firing_since = safeguard.firing_since, safeguard.firing_since or since
@@ -98,3 +125,131 @@ def _note_one(safeguard: Safeguard, alert: str, since: datetime | None) -> bool:
         safeguard.firing = firing
         safeguard.save(update_fields=["firing", "firing_since"])
     return bool(was_firing) != bool(safeguard.firing_since)
+
+
+UPDATE_FLAG = Permission.UPDATE_FEATURE_ENVIRONMENT
+
+
+@transactional
+def set_flag_safeguard(flag_path: FlagPath, values: Mapping[str, Any], *, caller: Caller) -> Safeguard:
+    """Adds a safeguard, or changes the one with the id. A breached one turns the flag off.
+
+    Raises NotFound, NoAccess, ValidationError, and NeedsChangeRequest.
+    """
+    flag = access_flag_in(flag_path, UPDATE_FLAG, caller)
+    check_problems(safeguard_problems(values))
+    if key := values.get("id"):
+        safeguard = find_flag_safeguard(flag, flag_path.environment, key)
+        before = safeguard_document(safeguard)
+    else:
+        check_room(
+            read_safeguards(flag, flag_path.environment).count(), f"{flag.name} in {flag_path.environment}"
+        )
+        safeguard, before = Safeguard(flag=flag, environment_id=flag_path.environment), None
+    _check_approved(flag_path, "changeFeatureEnvSafeguard", {"safeguard": values})
+    assign_values(safeguard, values)
+    safeguard.approved = needs_request(flag_path.project, [flag_path.environment])
+    safeguard.look_at = timezone.now()
+    safeguard.save()
+    after = safeguard_document(safeguard)
+    _record_flag_safeguard(
+        EventType.SAFEGUARD_CHANGED, flag_path, safeguard, caller, before=before, after=after
+    )
+    return safeguard
+
+
+@transactional
+def remove_flag_safeguard(flag_path: FlagPath, key: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, and NeedsChangeRequest."""
+    flag = access_flag_in(flag_path, UPDATE_FLAG, caller)
+    safeguard = find_flag_safeguard(flag, flag_path.environment, key)
+    _check_approved(flag_path, "deleteFeatureEnvSafeguard", {"safeguardId": key})
+    before = safeguard_document(safeguard)
+    safeguard.delete()
+    _record_flag_safeguard(EventType.SAFEGUARD_DELETED, flag_path, safeguard, caller, before=before)
+
+
+def _check_approved(flag_path: FlagPath, action: str, payload: Any) -> None:
+    """The gate sees no changed result yet. Raises NeedsChangeRequest. Skipping it is recorded."""
+    record_skip(flag_path)
+    if not is_let_through(flag_path):
+        effect = f"Safeguards turn {flag_path.feature} off by themselves."
+        changes = [ProposedChange(flag_path.feature, action, payload)]
+        gated = Gated(flag_path.project, flag_path.environment, [flag_path.feature], changes, effect=effect)
+        raise NeedsChangeRequest(gated)
+
+
+def _record_flag_safeguard(
+    kind: EventType,
+    flag_path: FlagPath,
+    safeguard: Safeguard,
+    caller: Caller,
+    *,
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    event = Event(
+        type=kind,
+        project=flag_path.project,
+        environment=flag_path.environment,
+        feature=flag_path.feature,
+        subject=str(safeguard),
+        before=before,
+        after=after,
+    )
+    record(event, actor=caller)
+
+
+UPDATE_CHARTS = Permission.UPDATE_FEATURE
+Owner = tuple[str, str]
+"""The project and name of a flag."""
+
+
+@transactional
+def set_chart(owner: Owner | None, values: Mapping[str, Any], *, caller: Caller) -> MetricChart:
+    """Adds a chart, or changes the one with the id. Raises NotFound, NoAccess, ValidationError."""
+    flag = _access(owner, caller)
+    if key := values.get("id"):
+        chart = find_chart(flag, key)
+        before = chart_document(chart)
+    else:
+        if read_charts(flag).count() >= MAX_CHARTS:
+            raise ValidationError(f"There are {MAX_CHARTS} charts, the most there can be. Remove one first.")
+        chart, before = MetricChart(flag=flag), None
+    chart.title, chart.metric, chart.y_axis = values["title"], values["metricName"], values["yAxisMin"]
+    chart.aggregation, chart.time_range = values["aggregationMode"], values["timeRange"]
+    chart.labels = values["labelSelectors"]
+    chart.save()
+    _record_chart(EventType.METRIC_CHART_CHANGED, chart, caller, before=before, after=chart_document(chart))
+    return chart
+
+
+@transactional
+def remove_chart(owner: Owner | None, key: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    chart = find_chart(_access(owner, caller), key)
+    before = chart_document(chart)
+    chart.delete()
+    _record_chart(EventType.METRIC_CHART_DELETED, chart, caller, before=before)
+
+
+def _access(owner: Owner | None, caller: Caller) -> Flag | None:
+    if owner is None:
+        caller.check(Permission.ADMIN)
+        return None
+    return access_flag_for_update(caller, *owner, UPDATE_CHARTS)
+
+
+def _record_chart(
+    kind: EventType, chart: MetricChart, caller: Caller, *, before: Any = None, after: Any = None
+) -> None:
+    flag = chart.flag
+    event = Event(
+        type=kind,
+        project=flag.project_id if flag else None,
+        feature=flag.name if flag else None,
+        subject=str(chart),
+        before=before,
+        after=after,
+    )
+    record(event, actor=caller)

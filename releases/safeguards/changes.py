@@ -15,9 +15,13 @@ from releases.plans.changes import OfPlan, PlanId
 from releases.plans.drafts import find_plan_ahead, keep_plan
 from releases.plans.queries import find_by_key
 from releases.predicted import Predicted
-from releases.safeguards.actions import remove_safeguard, set_safeguard
-from releases.safeguards.documents import assign_values, safeguard_document
-from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.actions import (
+    remove_flag_safeguard,
+    remove_safeguard,
+    set_flag_safeguard,
+    set_safeguard,
+)
+from releases.safeguards.queries import assign_values, safeguard_document
 from releases.safeguards.rules import check_room
 from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
 from releases.targets import Target
@@ -41,7 +45,7 @@ class SafeguardId(PlanId):
 
 class _OfSafeguard(OfPlan):
     def read(self, target: Target, payload: Payload) -> Any:
-        """The one that is changed or removed; one that is added comes in the way of no other."""
+        """The changed or removed safeguard; an added one conflicts with no other."""
         plan, key = target.plan(payload["planId"]), _find_key(payload)
         return _describe(plan.safeguard(key)) if key else None
 
@@ -50,6 +54,7 @@ class _OfSafeguard(OfPlan):
 @register("changeSafeguard")
 class SetSafeguard(_OfSafeguard):
     payload = SafeguardPayload
+    may_be_breached = True
     words = "Change a safeguard of {}"
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
@@ -60,6 +65,13 @@ class SetSafeguard(_OfSafeguard):
         added, owner = Safeguard(plan_id=plan.pk), f"Release plan {plan.name}"
         safeguards = _put_in(plan.safeguards, added, payload["safeguard"], owner)
         keep_plan(state, name, replace(plan, safeguards=safeguards))
+
+    def draft_breach(self, state: Predicted, name: str, payload: Payload) -> bool:
+        """Turning off is the strongest action; pausing and stepping back only lead to reviewed states."""
+        turns_off = (payload["safeguard"].get("action") or {}).get("type") == Safeguard.Action.TURN_OFF
+        if turns_off:
+            state.edit(name, enabled=False)
+        return bool(turns_off)
 
 
 @register("deleteReleasePlanSafeguard")
@@ -90,6 +102,7 @@ class _OfFlagSafeguard(Kind):
 @register("changeFeatureEnvSafeguard")
 class SetFlagSafeguard(_OfFlagSafeguard):
     payload = FlagSafeguardPayload
+    may_be_breached = True
     words = "Have a safeguard turn {} off"
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
@@ -99,9 +112,9 @@ class SetFlagSafeguard(_OfFlagSafeguard):
         safeguards = _put_in(state.safeguards(name), Safeguard(), payload["safeguard"], name)
         state.set_safeguards(name, safeguards)
 
-    def draft_review(self, state: Predicted, name: str, payload: Payload) -> None:
-        """Drafts what the safeguard may do at any time."""
-        state.switch(name, False)
+    def draft_breach(self, state: Predicted, name: str, payload: Payload) -> bool:
+        state.edit(name, enabled=False)
+        return True
 
 
 @register("deleteFeatureEnvSafeguard")
@@ -124,14 +137,14 @@ def _find_key(payload: Mapping[str, Any]) -> str:
 
 
 def _describe(safeguard: Safeguard) -> Mapping[str, Any]:
-    """Without what an alert says at the moment."""
+    """Without the current state of an alert."""
     return safeguard_document(safeguard) | {"firingSince": None}
 
 
 def _put_in(
     safeguards: Sequence[Safeguard], added: Safeguard, values: Mapping[str, Any], owner: str
 ) -> list[Safeguard]:
-    """Returns the safeguards with one more, or with the one of the id changed. Raises NotFound, ValidationError."""
+    """The safeguards with one added, or with the one with the id changed. Raises NotFound, ValidationError."""
     key = values.get("id")
     if not key:
         check_room(len(safeguards), owner)

@@ -1,4 +1,4 @@
-"""Line charts of impact metrics: of a safeguard since its plan was started, and of the latest hour to month."""
+"""Line charts of impact metrics: of a safeguard since its plan was started, and of the last hour to month."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -8,22 +8,24 @@ import orjson
 
 from flagadmin.core.db.statements import fetch_rows
 from releases.models import MetricChart, ReleasePlan, Safeguard
-from releases.safeguards.numbers import PERCENTILES, WITHOUT, Series, compute_number
-from releases.safeguards.rules import STEP_SECONDS, TIME_RANGES, TOTALS
+from releases.safeguards.numbers import FROM_ORIGINS, PERCENTILES, WITHOUT, Series, Trusted, compute_number
+from releases.safeguards.rules import STEP_SECONDS, TIME_RANGES, TOTALS, narrow_to_environment
 
 PARTS = 60
-"""The parts of the time since a plan was started."""
-_PARTS = """
+"""The number of parts of the time since a plan was started."""
+_PARTS = f"""
 SELECT floor(extract(epoch FROM at - %s::timestamptz) / %s)::int AS part,
        labels, min(kind), sum(value), avg(value), sum(count), max(at)
-  FROM projects_impactpoint WHERE name = %s AND at >= %s AND at <= %s GROUP BY part, labels
-"""
-_BUCKETS = """
+  FROM projects_impactpoint WHERE name = %s AND at >= %s AND at <= %s
+   AND (%s OR {FROM_ORIGINS}) GROUP BY part, labels
+"""  # noqa: S608 - constants
+_BUCKETS = f"""
 SELECT floor(extract(epoch FROM at - %s::timestamptz) / %s)::int AS part,
        labels, bound.key, sum(bound.value::bigint)
   FROM projects_impactpoint, jsonb_each_text(buckets) AS bound
- WHERE name = %s AND at >= %s AND at <= %s GROUP BY part, labels, bound.key
-"""
+ WHERE name = %s AND at >= %s AND at <= %s
+   AND (%s OR {FROM_ORIGINS}) GROUP BY part, labels, bound.key
+"""  # noqa: S608 - constants
 Numbers = list[float | None]
 
 
@@ -42,7 +44,10 @@ class Mark(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A span of a metric's time, in parts of ``seconds``. ``flag``: whose users are compared with others, if any."""
+    """A span of a metric's time, in parts of ``seconds``. ``flag``: the flag whose users are compared, if any.
+
+    ``trusted``: the reports that count; None: all.
+    """
 
     metric: str
     aggregation: str
@@ -51,6 +56,7 @@ class Span(NamedTuple):
     now: datetime
     seconds: float
     flag: str = ""
+    trusted: Trusted | None = None
 
     @property
     def parts(self) -> int:
@@ -67,7 +73,7 @@ class Scale(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """``limit``: its y in pixels, "" if there is none to draw. ``rows``: for who does not see the chart."""
+    """``limit``: its y in pixels, "" if there is none to draw. ``rows``: for users who cannot see the chart."""
 
     key: str
     name: str
@@ -90,7 +96,7 @@ class Chart(NamedTuple):
 
 
 def draw_chart(plan: ReleasePlan, safeguard: Safeguard, now: datetime) -> Chart | None:
-    """None for what has no series here: queries and alerts. And without any report."""
+    """None for queries and alerts, which have no series here, and without reports."""
     if safeguard.source != Safeguard.Source.INTERNAL:
         return None
     started = [milestone.started_at for milestone in plan.milestones.all() if milestone.started_at]
@@ -98,7 +104,9 @@ def draw_chart(plan: ReleasePlan, safeguard: Safeguard, now: datetime) -> Chart 
     begin = min(begin, now - timedelta(minutes=1))
     seconds = max(60.0, (now - begin).total_seconds() / PARTS)
     flag = plan.flag.name if safeguard.compares else ""
-    span = Span(safeguard.metric, safeguard.aggregation, safeguard.labels, begin, now, seconds, flag)
+    labels = narrow_to_environment(safeguard.labels, plan.environment_id)
+    span = Span(safeguard.metric, safeguard.aggregation, labels, begin, now, seconds, flag)
+    span = span._replace(trusted=Trusted(safeguard.frontend, plan.flag.project_id))
     has_limit = not safeguard.compares and safeguard.aggregation not in TOTALS
     chart = _draw(span, safeguard, "since the plan was started", [0.0, *[safeguard.threshold] * has_limit])
     if chart is None:
@@ -108,7 +116,7 @@ def draw_chart(plan: ReleasePlan, safeguard: Safeguard, now: datetime) -> Chart 
 
 
 def draw_metric(chart: MetricChart, now: datetime) -> Chart | None:
-    """None without any report."""
+    """None without reports."""
     begin = now - TIME_RANGES[chart.time_range]
     seconds = STEP_SECONDS[chart.time_range]
     span = Span(chart.metric, chart.aggregation, chart.labels, begin, now, seconds)
@@ -116,21 +124,21 @@ def draw_metric(chart: MetricChart, now: datetime) -> Chart | None:
 
 
 def _draw(span: Span, row: Safeguard | MetricChart, since: str, seen: Sequence[float]) -> Chart | None:
-    """``seen``: values that are in the picture whatever is reported."""
+    """``seen``: values that are always visible."""
     lines = _read_lines(span)
-    values = [value for _, numbers in lines for value in numbers if value is not None]
+    values = [value for _, numbers, _ in lines for value in numbers if value is not None]
     if not values:
         return None
     scale = _find_scale([*values, *seen])
     drawn = [
-        Line(name, _points(numbers, scale), _latest(numbers), css)
-        for (name, numbers), css in zip(lines, ("", "beside"), strict=False)
+        Line(name, _points(numbers, scale, reach), _latest(numbers), css)
+        for (name, numbers, reach), css in zip(lines, ("", "beside"), strict=False)
     ]
     return Chart(row.pk, str(row), since, drawn, scale, span.begin, _rows(lines, span))
 
 
 def _find_scale(values: Sequence[float]) -> Scale:
-    """Finds a scale with room above, and below unless zero is the least."""
+    """A scale with space above, and below unless zero is the minimum."""
     low, high = min(values), max(values)
     room = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
     return Scale(low - room if low else 0.0, high + room)
@@ -147,6 +155,7 @@ def _marks(plan: ReleasePlan, begin: datetime, now: datetime) -> list[Mark]:
 def _read_parts(span: Span) -> list[list[Series]]:
     parts: list[list[Series]] = [[] for _ in range(span.parts)]
     where: list[Any] = [span.begin, span.seconds, span.metric, span.begin, span.now]
+    where += [span.trusted is None, *(span.trusted or Trusted(frontend=True, project=""))]
     buckets: dict[tuple[int, str], dict[str, int]] = {}
     if span.aggregation in PERCENTILES:
         for part, labels, bound, number in fetch_rows(_BUCKETS, where):
@@ -157,24 +166,28 @@ def _read_parts(span: Span) -> list[list[Series]]:
     return parts
 
 
-def _read_lines(span: Span) -> list[tuple[str, Numbers]]:
-    """All, or those with the flag and those without."""
+def _read_lines(span: Span) -> list[tuple[str, Numbers, float]]:
+    """All lines, or those with and without the flag, and the extent of each, in percent of the span."""
 
-    def compute(chosen: list[list[Series]]) -> Numbers:
-        return [compute_number(part, span.aggregation, span.labels, span.seconds).value for part in chosen]
+    def compute(name: str, chosen: list[list[Series]]) -> tuple[str, Numbers, float]:
+        latest = max((each.latest for part in chosen for each in part), default=span.begin)
+        reach = 100 * (latest - span.begin) / (span.now - span.begin)
+        found = [compute_number(part, span.aggregation, span.labels, span.seconds) for part in chosen]
+        return name, [number.value for number in found], reach
 
     parts, flag = _read_parts(span), span.flag
     if not flag:
-        return [("all", compute(parts))]
+        return [compute("all", parts)]
     having = [[each for each in part if each.labels.get(flag, WITHOUT) != WITHOUT] for part in parts]
     lacking = [[each for each in part if each.labels.get(flag) == WITHOUT] for part in parts]
-    return [("with the flag", compute(having)), ("without", compute(lacking))]
+    return [compute("with the flag", having), compute("without", lacking)]
 
 
-def _points(numbers: Numbers, scale: Scale) -> str:
+def _points(numbers: Numbers, scale: Scale, reach: float) -> str:
+    """The last part may be longer than its reports, so the line ends with the latest of these."""
     last = max(1, len(numbers) - 1)
     pairs = [
-        f"{100 * index / last:.1f},{100 - 100 * scale.place(value):.1f}"
+        f"{min(100 * index / last, reach):.1f},{100 - 100 * scale.place(value):.1f}"
         for index, value in enumerate(numbers)
         if value is not None
     ]
@@ -185,13 +198,13 @@ def _latest(numbers: Numbers) -> str:
     return next((f"{value:.3g}" for value in reversed(numbers) if value is not None), "none")
 
 
-def _rows(lines: Sequence[tuple[str, Numbers]], span: Span) -> list[tuple[datetime, list[str]]]:
+def _rows(lines: Sequence[tuple[str, Numbers, float]], span: Span) -> list[tuple[datetime, list[str]]]:
     """About ten of the values."""
     return [
         (
             span.begin + timedelta(seconds=span.seconds * index),
-            ["–" if numbers[index] is None else f"{numbers[index]:.3g}" for _, numbers in lines],
+            ["–" if numbers[index] is None else f"{numbers[index]:.3g}" for _, numbers, _ in lines],
         )
         for index in range(0, span.parts, max(1, span.parts // 10))
-        if any(numbers[index] is not None for _, numbers in lines)
+        if any(numbers[index] is not None for _, numbers, _ in lines)
     ]

@@ -41,6 +41,7 @@ def _safeguard_of(form: Mapping[str, str]) -> dict[str, Any]:
             "timeRange": form.get("range", "hour"),
             "source": source,
             "comparesWithout": "compares" in form,
+            "includesFrontend": "frontend" in form,
             "labelSelectors": _read_labels(form),
         },
         "triggerCondition": {

@@ -13,13 +13,18 @@ from projects.console import api_path, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from releases.plans.access import OfFlagPath
+from releases.safeguards.actions import (
+    UPDATE_CHARTS,
+    Owner,
+    remove_chart,
+    remove_flag_safeguard,
+    set_chart,
+    set_flag_safeguard,
+)
+from releases.safeguards.actions import UPDATE_FLAG as SWITCH
 from releases.safeguards.chart import draw_metric
-from releases.safeguards.chart_actions import UPDATE, Owner, remove_chart, set_chart
-from releases.safeguards.due import find_places_on
-from releases.safeguards.flag_actions import UPDATE as SWITCH
-from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
 from releases.safeguards.forms import read_chart, read_flag_safeguard
-from releases.safeguards.judge import Judge
+from releases.safeguards.judge import Judge, find_places_on
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import read_charts, read_safeguards, unapproved_safeguards
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
@@ -29,7 +34,7 @@ class _ListPage(SubmitPage):
     """A list of rows, each with a button that removes it, and a form that adds one."""
 
     def add(self) -> str:
-        """Returns a sentence that says what was done."""
+        """Returns a sentence about the result."""
         raise NotImplementedError
 
     def remove(self, key: str) -> str:
@@ -88,7 +93,7 @@ class FlagSafeguardsPage(OfFlagPath, _ListPage):
 
 
 class ChartsPage(_ListPage):
-    """The charts of the installation. Everybody reads them, admins change them."""
+    """The charts of the installation. Every user can read them, admins change them."""
 
     template_name = "plans/charts.html"
     title = "Impact metrics"
@@ -135,4 +140,4 @@ class FlagChartsPage(ChartsPage):
         return self.kwargs["project_id"], self.kwargs["name"]
 
     def may_change(self) -> bool:
-        return self.caller.can(UPDATE, project=self.kwargs["project_id"])
+        return self.caller.can(UPDATE_CHARTS, project=self.kwargs["project_id"])

@@ -8,7 +8,7 @@ from releases.safeguards.rules import AGGREGATIONS, STEPS, TIME_RANGES
 
 
 class SeriesBody(Body):
-    """The part of a metric that is read."""
+    """The selected part of a metric."""
 
     timeRange = serializers.ChoiceField(choices=list(TIME_RANGES), default="hour")
     aggregationMode = serializers.ChoiceField(choices=list(AGGREGATIONS), default="avg")
@@ -29,6 +29,13 @@ class MetricBody(SeriesBody):
         required=False,
         default=False,
         help_text="Compare users with and without the flag, where a label of the metric tells them apart.",
+    )
+
+    includesFrontend = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Count what frontend tokens report, too. Their secrets are in every browser: anybody can send "
+        "numbers that breach the safeguard, or hide that it is breached.",
     )
 
     def get_fields(self) -> dict[str, serializers.Field]:
@@ -82,6 +89,9 @@ class MetricRecord(serializers.Serializer):
     labelSelectors = serializers.DictField(child=Texts())
     comparesWithout = serializers.BooleanField(
         help_text="The number is that of users with the flag less that of those without."
+    )
+    includesFrontend = serializers.BooleanField(
+        help_text="Whether numbers of frontend tokens count, too. Anybody with a browser can send some."
     )
 
     def get_fields(self) -> dict[str, serializers.Field]:

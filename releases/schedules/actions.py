@@ -1,4 +1,4 @@
-"""Schedules requests, reschedules them and cancels their schedules."""
+"""Schedules and reschedules requests, and cancels their schedules."""
 
 from datetime import datetime, timedelta
 
@@ -31,10 +31,10 @@ def schedule_request(
     expected: Expected = None,
     caller: Caller,
 ) -> ChangeRequest:
-    """Has an approved request applied at a time, or at another time than before. A comment is kept until then.
+    """Schedules an approved request, or changes its time. The comment is stored until then.
 
-    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError. If its effect is no longer what was
-    approved, its approvals are withdrawn, and Conflict says why.
+    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError. If its effect is no longer the approved
+    one, its approvals are withdrawn, and Conflict gives the reason.
     """
     request, refusal = _schedule(project_id, request_id, at, text, expected, caller)
     if refusal is not None:
@@ -77,7 +77,7 @@ def check_time(at: datetime) -> None:
 def cancel_schedule(
     project_id: str, request_id: int, *, text: str = "", expected: Expected = None, caller: Caller
 ) -> ChangeRequest:
-    """The request is approved again. Raises NotFound, NoAccess, InvalidOperation, EditConflict."""
+    """Returns the request to approved. Raises NotFound, NoAccess, InvalidOperation, EditConflict."""
     request = access_request_for_update(project_id, request_id, caller, expected=expected)
     check_may_apply(request, caller)
     check_state(request, "cancel the schedule of", State.SCHEDULED)
@@ -103,10 +103,11 @@ def set_any_state(
     expected: Expected = None,
     caller: Caller,
 ) -> ChangeRequest:
-    """Sets a state as `releases.requests.states.set_state`, or `Scheduled` with its time; `Approved` cancels the
+    """Sets a state like `releases.requests.states.set_state`, or `Scheduled` with its time; `Approved` cancels the
     schedule.
 
-    Without `cancels_schedule`, InvalidOperation refuses to approve a scheduled request. Raises as the functions above.
+    Without `cancels_schedule`, approving a scheduled request raises InvalidOperation. Raises the errors of the
+    functions above.
     """
     if state == State.SCHEDULED:
         if at is None:

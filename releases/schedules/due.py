@@ -1,6 +1,6 @@
-"""Applies scheduled requests when they are due, on whichever server comes first.
+"""Applies due scheduled requests, on whichever server comes first.
 
-Every server looks every second. Whoever has locked the project takes the schedule's row, unless somebody else has it
+Every server looks every second. After locking the project, it takes the schedule's row unless another server has it
 (SKIP LOCKED), and applies the request in the same transaction: a server that dies in between has changed nothing.
 """
 
@@ -30,15 +30,15 @@ from releases.requests.review import find_refusal
 State, Status = ChangeRequest.State, Schedule.Status
 INTERVAL = timedelta(seconds=1)
 LATE = timedelta(seconds=30)
-"""The delay from which a change says that it was applied late."""
+"""A change after this delay states that it was applied late."""
 MISSED = timedelta(hours=1)
-"""The delay from which nothing is applied any more: nobody expects it then."""
+"""After this delay, nothing is applied any more, because users no longer expect it."""
 _outage = threading.Event()
-"""Set while the database is away, which is logged once."""
+"""Set during an outage of the database, which is logged once."""
 
 
 def apply_due() -> None:
-    """Applies what is due. A project that another change holds up is left for the next time."""
+    """Applies the due requests. A project blocked by another change is left for the next time."""
     attempts = Attempts()
     with waiting_for_database("Scheduled change requests", _outage):
         due = Schedule.objects.filter(status=Status.PENDING, at__lte=timezone.now()).order_by("at", "id")
@@ -48,9 +48,9 @@ def apply_due() -> None:
 
 @transactional
 def apply_scheduled(key: int) -> None:
-    """Applies the request of a schedule that is due, or suspends it. Neither if somebody else has done so.
+    """Applies the request of a due schedule, or suspends it. Does nothing if another server has done so.
 
-    Raises what applying it raises.
+    Raises the errors of applying it.
     """
     if (schedule := _take(key)) is None:
         return
@@ -70,7 +70,7 @@ def apply_scheduled(key: int) -> None:
 
 @transactional
 def note_failure(key: int, reason: str) -> None:
-    """The request stays scheduled, and is not tried again before somebody reschedules it."""
+    """Keeps the request scheduled, but does not retry it until it is rescheduled."""
     if (schedule := _take(key)) is not None:
         _end(schedule, Status.FAILED, reason)
 
@@ -99,7 +99,7 @@ def _end(schedule: Schedule, status: Schedule.Status, reason: str) -> None:
 
 
 def find_obstacle(schedule: Schedule, now: datetime) -> str:
-    """Explains why the request is not applied, "" if nothing is in its way."""
+    """Why the request is not applied; "" if nothing prevents it."""
     request = schedule.request
     return (
         explain_lapse(schedule, now)
@@ -110,11 +110,12 @@ def find_obstacle(schedule: Schedule, now: datetime) -> str:
 
 
 def explain_lapse(schedule: Schedule, now: datetime) -> str:
-    """Explains why the schedule no longer counts, whatever the request changes: its time, or who scheduled it."""
+    """Why the schedule no longer counts, regardless of the changes: its time, or its author."""
     request, by = schedule.request, schedule.by
     if now - schedule.at > MISSED:
         due = schedule.at.astimezone(UTC)
-        return f"It was due on {due.day} {due:%b %Y at %H:%M} UTC and could not be applied within an hour."
+        missed = f"It was due on {due.day} {due:%b %Y at %H:%M} UTC and could not be applied within an hour"
+        return f"{missed}: it is {say_lateness(schedule.at, now)}."
     if by is None:
         return f"{_who(schedule)} has been deleted."
     if not by.is_active:
@@ -142,15 +143,18 @@ def _find_changed(request: ChangeRequest) -> str:
 
 
 def _comment(schedule: Schedule, now: datetime) -> str:
-    """Writes the comment that is kept with its events, so that none of them lacks one that a project requires."""
+    """The comment of its events, which is never empty because a project may require one."""
     text = schedule.comment or schedule.request.title or f"Change request {schedule.request.pk}"
     late = say_lateness(schedule.at, now)
     return f"{text[: MAX_LENGTH - 100]} (scheduled{f', {late}' if late else ''})"
 
 
 def say_lateness(at: datetime, applied: datetime) -> str:
-    """``12 minutes late``, or "" for what is applied in time."""
+    """``12 minutes late``, ``3 days late``, or "" if it is applied on time."""
     if applied - at < LATE:
         return ""
     minutes = max(1, round((applied - at).total_seconds() / 60))
+    for size, unit in ((1440, "day"), (60, "hour")):
+        if minutes >= 2 * size:
+            return f"{pluralize(minutes // size, unit)} late"
     return f"{pluralize(minutes, 'minute')} late"

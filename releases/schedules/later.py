@@ -1,4 +1,4 @@
-"""Saves a form later: what it would change becomes a scheduled request, which its author's own permissions approve."""
+"""Postpones a form: its changes become a scheduled request, approved by its author's own permissions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.save_anyway import LATER, STEPS, WHEN
+from flagadmin.core.change_checks.override import LATER, STEPS, WHEN
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
@@ -16,7 +16,7 @@ from projects.models import Flag
 from releases.derive import EnvironmentChanges, ProposedChange, derive_changes
 from releases.gate_refusal import NeedsChangeRequest
 from releases.models import ChangeRequest
-from releases.plans.in_steps import add_in_steps, save_in_steps
+from releases.plans.add import add_in_steps, save_in_steps
 from releases.requests.propose import send_changes
 from releases.schedules.actions import check_time, schedule_request
 
@@ -44,7 +44,7 @@ class Postponed(Refusal):
         return ValidationError(self.message)
 
     def unite(self, refusals: Sequence[Refusal]) -> Refusal:
-        """Unites them with those of other projects. Those that need a request come first."""
+        """Combines them with those of other projects. Those that need a request come first."""
         others = [refusal for refusal in refusals if not isinstance(refusal, Postponed)]
         places = [place for refusal in refusals if isinstance(refusal, Postponed) for place in refusal.places]
         return others[0] if others else Postponed(places)
@@ -73,7 +73,9 @@ class Postponed(Refusal):
 
 
 class StepsNeedRequest(NeedsChangeRequest):
-    """A form that may ask for steps, where changes need a request: it is to start the plan, which is added at once."""
+    """A form that may ask for steps in a place that needs a request: the request starts the plan, which is
+    added at once.
+    """
 
     refused = ""
 
@@ -100,7 +102,7 @@ class StepsNeedRequest(NeedsChangeRequest):
 
 
 def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[EnvironmentChanges]:
-    """Lists the places of readable projects. The same change in several is made once: that of a segment they share."""
+    """The places of readable projects. Equal changes in several are made once, such as those of a shared segment."""
     own: list[EnvironmentChanges] = []
     for place in places:
         if caller.can_read(place.project) and all(place.changes != other.changes for other in own):
@@ -111,7 +113,7 @@ def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[Envir
 
 
 def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[EnvironmentChanges]:
-    """Finds what has changed in the project's environments. The same change in all of them is made once."""
+    """The changes in the project's environments. The same change in all of them is made once."""
     places: list[EnvironmentChanges] = []
     for name, old in before.items():
         changes = _find_changes(project_id, name, old)
@@ -130,7 +132,7 @@ def _find_changes(project_id: str, environment: str, before: Definitions) -> lis
 
 @transactional
 def save_later(places: Sequence[EnvironmentChanges], at: datetime, *, caller: Caller) -> list[ChangeRequest]:
-    """A scheduled request for each place. Raises ValidationError, NoAccess, and what proposing raises."""
+    """A scheduled request for each place. Raises ValidationError, NoAccess, and the errors of proposing."""
     check_time(at)
     requests = [send_changes(*place, caller=caller) for place in places]
     return [
@@ -142,7 +144,7 @@ def save_later(places: Sequence[EnvironmentChanges], at: datetime, *, caller: Ca
 
 
 def parse_utc(text: str) -> datetime:
-    """A time without a zone is UTC, which browsers without JavaScript send. Raises ValidationError."""
+    """Parses a time; without a zone, as sent by browsers without JavaScript, it is UTC. Raises ValidationError."""
     try:
         parsed = parse_datetime(text)
         if parsed is not None:

@@ -18,8 +18,7 @@ from groups.permissions import Permission
 from projects.project_scope import check_scope, lock_scope, name_is_free
 from releases.models import Milestone, ReleaseTemplate
 from releases.models.plans import make_ulid
-from releases.templates.documents import find_by_id, template_document
-from releases.templates.queries import access_template
+from releases.templates.queries import access_template, find_by_id, template_document
 from releases.templates.rules import plan_milestones
 
 IN_PROJECT = Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
@@ -47,7 +46,8 @@ def update_template(
     expected: Expected = None,
     caller: Caller,
 ) -> ReleaseTemplate:
-    """Changes the given members. Milestones and strategies that name their id keep it. Plans made from it stay.
+    """Changes the given members. Milestones and strategies sent with their id keep it. Plans made from it stay
+    unchanged.
 
     Raises NotFound, NoAccess, EditConflict, NameExists, ValidationError.
     """
@@ -69,7 +69,7 @@ Edit = Callable[[list[Document]], None]
 def edit_milestones(
     key: str, edit: Edit, *, project_id: str | None = None, caller: Caller
 ) -> ReleaseTemplate:
-    """Raises what `update_template` and `edit` raise."""
+    """Raises the errors of `update_template` and `edit`."""
     template = _access_for_update(key, project_id, Permission.RELEASE_PLAN_TEMPLATE_UPDATE, caller)
     milestones = read_document(template)["milestones"]
     edit(milestones)
@@ -109,7 +109,7 @@ def set_strategy(
 
 @transactional
 def archive_template(key: str, *, project_id: str | None = None, caller: Caller) -> None:
-    """No plan is made from it any more. Raises NotFound, NoAccess, InvalidOperation."""
+    """Archives it, so that no more plans are made from it. Raises NotFound, NoAccess, InvalidOperation."""
     template = _access_for_update(key, project_id, Permission.RELEASE_PLAN_TEMPLATE_UPDATE, caller)
     if template.archived_at is not None:
         raise InvalidOperation(f"Release template {template.name} is archived already.")
@@ -122,7 +122,7 @@ def archive_template(key: str, *, project_id: str | None = None, caller: Caller)
 def delete_template(
     key: str, *, project_id: str | None = None, expected: Expected = None, caller: Caller
 ) -> None:
-    """Plans made from it stay. Raises NotFound, NoAccess, EditConflict."""
+    """Deletes it. Plans made from it stay. Raises NotFound, NoAccess, EditConflict."""
     template = _access_for_update(key, project_id, Permission.RELEASE_PLAN_TEMPLATE_DELETE, caller)
     before = read_document(template)
     check_expected(expected, before)

@@ -1,4 +1,4 @@
-"""/api/admin/release-plan-templates, and /release-templates of a project: milestones from which plans are made."""
+"""/api/admin/release-plan-templates, and /release-templates of a project: milestones for making plans."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.query_parameters import has_keyword
+from flagadmin.core.http.parameters import has_keyword
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -15,8 +15,14 @@ from projects.access import access_project
 from releases.models import ReleaseTemplate
 from releases.models.plans import make_ulid
 from releases.templates import actions
-from releases.templates.documents import add_in_place, change_in_place, find_by_id, template_document
-from releases.templates.queries import access_template, list_templates
+from releases.templates.queries import (
+    access_template,
+    add_in_place,
+    change_in_place,
+    find_by_id,
+    list_templates,
+    template_document,
+)
 from releases.templates.serializers import (
     MilestoneBody,
     MilestoneRecord,
@@ -145,7 +151,7 @@ class ReleaseTemplateArchiveViewSet(_Templates):
 
 class _Milestones(_Templates):
     def change(self, edit: actions.Edit) -> list[Document]:
-        """The milestones of the template as they are then."""
+        """The milestones of the template after the change."""
         template = actions.edit_milestones(
             self.template.pk, edit, project_id=self.project_id, caller=self.caller
         )

@@ -1,4 +1,7 @@
-"""Console pages of release templates: the list, one, and a new one of steps."""
+"""Console pages of release templates: their list, one with its milestones, and a new one of steps.
+
+Strategies of milestones have a page of their own (`strategy_page.py`).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -6,9 +9,13 @@ from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.urls import reverse, reverse_lazy
+from django.utils.functional import cached_property
 
+from flagadmin.core.document import Document
+from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Breadcrumbs, ConsolePage, ListPage, SubmitPage
+from flagadmin.core.wording import pluralize
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, SubmitPage
 from groups.permissions import Permission
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.access import list_projects_with
@@ -19,8 +26,13 @@ from releases.models import Milestone, ReleaseTemplate
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_rollouts, read_transition
 from releases.plans.progress import say_transition
 from releases.templates import actions
-from releases.templates.documents import without_defaults
-from releases.templates.queries import find_template, readable_templates
+from releases.templates.queries import (
+    find_by_id,
+    find_template,
+    readable_templates,
+    template_document,
+    without_defaults,
+)
 
 TEMPLATES = ("Release templates", reverse_lazy("release-templates"))
 CREATE, OWN = Permission.RELEASE_PLAN_TEMPLATE_CREATE, Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
@@ -60,7 +72,7 @@ class TemplatesPage(ListPage):
 
 
 class TemplatePage(ConsolePage):
-    """Its milestones with their strategies, each with what may be changed."""
+    """Its milestones with their strategies, each with the actions that the caller may take."""
 
     template_name = "plans/template.html"
 
@@ -101,7 +113,7 @@ class TemplatePage(ConsolePage):
 
 
 def find_descents(milestones: Iterable[Milestone]) -> Iterator[tuple[str, str]]:
-    """Yields the names of each milestone, and of the next one, that gives a flag to fewer users than it."""
+    """Yields the names of each milestone and its successor, if the latter reaches fewer users."""
     for milestone, following in pairwise(milestones):
         rollout, next_rollout = map(_read_rollout, (milestone, following))
         if not rollout or not next_rollout or next_rollout.users != rollout.users:
@@ -113,11 +125,11 @@ def find_descents(milestones: Iterable[Milestone]) -> Iterator[tuple[str, str]]:
 class Rollout(NamedTuple):
     share: int
     users: Any
-    """Whom it is a share of."""
+    """The users whose share it is."""
 
 
 def _read_rollout(milestone: Milestone) -> Rollout | None:
-    """A milestone that is one rollout, completed as for the flag of a plan, else None."""
+    """A milestone with a single rollout, completed as for a plan's flag, else None."""
     if len(milestone.strategies) != 1:
         return None
     [strategy] = milestone.strategies
@@ -184,3 +196,116 @@ class NewTemplatePage(SubmitPage):
             windows=WINDOWS,
             **kwargs,
         )
+
+
+class OnTemplate(ConsolePage):
+    @cached_property
+    def template(self) -> ReleaseTemplate:
+        return find_template(self.caller, self.kwargs["template_id"])
+
+    def get_success_url(self) -> str:
+        return reverse("release-template", args=[self.kwargs["template_id"]])
+
+    def change(self, edit: actions.Edit) -> None:
+        template = self.template
+        actions.edit_milestones(template.pk, edit, project_id=template.project_id, caller=self.caller)
+
+
+class TemplateAction(OnTemplate, ActionPage):
+    def name(self) -> str:
+        """Raises ValidationError."""
+        if not (name := self.request.POST.get("name", "").strip()):
+            raise ValidationError.at("name", "Enter a name.")
+        return name
+
+
+class SetDetails(TemplateAction):
+    def act(self) -> str:
+        template = self.template
+        values = {"name": self.name(), "description": self.request.POST.get("description", "").strip()}
+        actions.update_template(template.pk, values, project_id=template.project_id, caller=self.caller)
+        return f"Saved {values['name']}."
+
+
+class AddMilestone(TemplateAction):
+    def act(self) -> str:
+        milestone: Document = {"id": "", "name": self.name(), "strategies": [], "transitionCondition": None}
+        self.change(lambda milestones: milestones.append(milestone))
+        return f"Added {milestone['name']}."
+
+
+class SetMilestone(TemplateAction):
+    """Sets its name and the condition of the next one."""
+
+    def act(self) -> str:
+        post, key = self.request.POST, self.kwargs["milestone_id"]
+        name = self.name()
+
+        def edit(milestones: list[Document]) -> None:
+            milestone = find_by_id(milestones, key, "Milestone")
+            transition = read_transition(post, milestone["transitionCondition"])
+            milestone.update(name=name, transitionCondition=transition)
+
+        self.change(edit)
+        return f"Saved {name}."
+
+
+class ArchiveTemplate(TemplateAction):
+    def get_success_url(self) -> str:
+        return reverse("release-templates")
+
+    def act(self) -> str:
+        template = self.template
+        actions.archive_template(template.pk, project_id=template.project_id, caller=self.caller)
+        return f"Archived {template.name}."
+
+
+class RemoveTemplate(ConfirmPage, OnTemplate):
+    def get_title(self) -> str:
+        return f"Delete release template {self.template.name}"
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (TEMPLATES, (self.template.name, self.get_success_url()))
+
+    def plan(self) -> dict[str, Any]:
+        actions.check_scope(self.caller, *DELETE, self.template.project_id)
+        milestones = pluralize(self.template.milestones.count(), "milestone")
+        return {
+            "removed_items": [f"release template {self.template.name} with {milestones}"],
+            "kept": "Plans that were made from it stay.",
+            "button": f"Delete release template {self.template.name}",
+            "cancel": self.get_success_url(),
+        }
+
+    def act(self) -> tuple[str, str]:
+        template = self.template
+        actions.delete_template(template.pk, project_id=template.project_id, caller=self.caller)
+        return f"Deleted {template.name}.", reverse("release-templates")
+
+
+class RemoveMilestone(ConfirmPage, OnTemplate):
+    def get_title(self) -> str:
+        return f"Remove milestone {self.milestone()['name']}?"
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (TEMPLATES, (self.template.name, self.get_success_url()))
+
+    def milestone(self) -> Document:
+        milestones = template_document(self.template)["milestones"]
+        return find_by_id(milestones, self.kwargs["milestone_id"], "Milestone")
+
+    def plan(self) -> dict[str, Any]:
+        update, own = UPDATE
+        actions.check_scope(self.caller, update, own, self.template.project_id)
+        number = len(self.milestone()["strategies"])
+        return {
+            "lead": f"It is removed from {self.template.name}, with {pluralize(number, 'strategy', 'strategies')}. "
+            "Plans that were made from the template stay.",
+            "button": "Remove milestone",
+            "cancel": self.get_success_url(),
+        }
+
+    def act(self) -> tuple[str, str]:
+        key = self.kwargs["milestone_id"]
+        self.change(lambda milestones: milestones.remove(find_by_id(milestones, key, "Milestone")))
+        return "Removed the milestone.", self.get_success_url()

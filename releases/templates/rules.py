@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
+from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem
-from projects.limits import Limits
 from projects.models import Flag
-from projects.strategies.known_names import load_known_names
-from projects.strategies.rules import StrategyDefaults, plan_strategy
+from projects.strategies.rules import StrategyDefaults, StrategyPlanner
 from releases.models.plans import Milestone, make_ulid
 
 MAX_MILESTONES, MAX_STRATEGIES = 30, 30
@@ -22,9 +21,9 @@ _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 def plan_milestones(
     milestones: Sequence[Mapping[str, Any]], *, project_id: str | None, flag: Flag | None = None
 ) -> tuple[list[Document], list[Problem]]:
-    """The milestones as they would be stored, ``{id, name, strategies, transition}``, and what prevents that.
+    """The milestones in stored form, ``{id, name, strategies, transition}``, and their problems.
 
-    For a flag, strategies are completed as if they were added to it.
+    For a flag, completes strategies as if they were added to it.
     """
     planned = [
         _plan_milestone(milestone, f"milestones[{index}]", project_id, flag)
@@ -62,8 +61,8 @@ def _plan_milestone(
 def plan_strategies(
     strategies: Sequence[Mapping[str, Any]], path: str, *, project_id: str | None, flag: Flag | None
 ) -> tuple[list[Document], list[Problem]]:
-    """The strategies of a milestone as they would be stored, and what prevents that."""
-    planner = StrategyPlanner(project_id, flag)
+    """The strategies of a milestone in stored form, and their problems."""
+    planner = MilestonePlanner(project_id, flag)
     documents: list[Document] = []
     problems: list[Problem] = []
     if len(strategies) > MAX_STRATEGIES:
@@ -77,32 +76,24 @@ def plan_strategies(
     return documents, problems
 
 
-class StrategyPlanner:
-    """Plans strategies of milestones. For a flag, they are completed as if they were added to it."""
+class MilestonePlanner:
+    """Plans strategies of milestones. For a flag, completes them as if they were added to it."""
 
     def __init__(self, project_id: str | None, flag: Flag | None) -> None:
-        self._known_names, self._limits = load_known_names(project_id or ""), Limits.from_settings()
-        self._completes = flag is not None
-        self._defaults = (
-            StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
-            if flag
-            else StrategyDefaults(flag="")
-        )
+        self._planner, self._completes = StrategyPlanner(project_id or ""), flag is not None
+        keeps = get_change_options().comes_from_elsewhere
+        of_flag = (flag.name, flag.project.default_stickiness, keeps) if flag else ("",)
+        self._defaults = StrategyDefaults(*of_flag)
 
     def plan(self, values: Mapping[str, Any], path: str, place: int) -> tuple[Document, list[Problem]]:
-        """The strategy as it would be stored, and what prevents that."""
-        planned, problems = plan_strategy(
-            {**values, "name": values.get("strategyName") or values.get("name") or ""},
-            path,
-            defaults=self._defaults,
-            known_names=self._known_names,
-            limits=self._limits,
-        )
+        """The strategy in stored form, and its problems."""
+        named = {**values, "name": values.get("strategyName") or values.get("name") or ""}
+        planned, problems = self._planner.plan(named, self._defaults, path)
         document: Document = {**planned, "id": values.get("id") or make_ulid(), "sortOrder": place}
-        if not self._completes:  # what was not given is completed for the flag of a plan
+        if not self._completes:  # missing values are completed for a plan's flag
             texts = values.get("parameters") or {}
             document["parameters"] = {
-                key: text for key, text in document["parameters"].items() if texts.get(key)
+                key: text for key, text in document["parameters"].items() if texts.get(key) not in (None, "")
             }
         return document, problems
 
@@ -146,7 +137,7 @@ def get_zone(window: Mapping[str, Any]) -> ZoneInfo:
 
 
 def tidy_transition(transition: Mapping[str, Any] | None) -> Document | None:
-    """As it is stored: without what is null, days in their order."""
+    """The stored form, without null members, and with days in their order."""
     if not transition:
         return None
     tidied = {key: value for key, value in transition.items() if value is not None}

@@ -22,9 +22,8 @@ from projects.strategies.rules import StrategyDefaults, make_strategy
 from projects.strategies.sentences import Summary
 from releases.models import Milestone
 from releases.templates.actions import set_strategy
-from releases.templates.documents import without_defaults
 from releases.templates.pages import TEMPLATES, UPDATE
-from releases.templates.queries import find_template
+from releases.templates.queries import find_template, without_defaults
 from releases.templates.rules import plan_strategies
 
 
@@ -50,7 +49,7 @@ class MilestoneStrategyPage(SharedStrategyEditor):
 
     @cached_property
     def kept(self) -> StrategyDefinition:
-        """The strategy of the milestone, or a gradual rollout for everybody."""
+        """The strategy of the milestone, or a gradual rollout for everyone."""
         if not self.key:
             everybody = {"name": FLEXIBLE_ROLLOUT, "parameters": {"rollout": "100"}}
             return self.open(make_strategy(everybody, StrategyDefaults("", "")))
@@ -64,7 +63,7 @@ class MilestoneStrategyPage(SharedStrategyEditor):
         return opened
 
     def get_stored_document(self) -> StrategyDefinition:
-        """Returns what the form begins with, or an empty strategy of the type just chosen."""
+        """The initial strategy of the form, or an empty one of the newly chosen type."""
         name = self.request.POST.get("name") or self.kept["name"]
         if name == self.kept["name"]:
             return self.kept

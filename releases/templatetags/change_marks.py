@@ -1,10 +1,10 @@
-"""``{% load change_marks %}``: what change requests will do to the flags and segments of a page.
+"""``{% load change_marks %}``: the changes that change requests propose for the flags and segments of a page.
 
-``{% marks_of flag.name as marks %}`` are those of a flag, in all environments or in a named one.
-``{% marks_of_flags names as marks %}`` are the first ones of several flags, in all environments or in a named one.
-``{% marks_of_segment segment.pk as marks %}`` are those of a segment.
-``{% marks_of_rows rows as marks %}`` are those of a list: the first one by flag and environment.
-``{% marks_of_segments rows as marks %}`` are those of a list of segments: the first one by its id.
+``{% marks_of flag.name as marks %}``: for a flag, in all environments or in a named one.
+``{% marks_of_flags names as marks %}``: the first ones for several flags, in all environments or in a named one.
+``{% marks_of_segment segment.pk as marks %}``: for a segment.
+``{% marks_of_rows rows as marks %}``: for a list, the first one by flag and environment.
+``{% marks_of_segments rows as marks %}``: for a list of segments, the first one by its id.
 """
 
 from collections.abc import Collection, Iterable, Mapping

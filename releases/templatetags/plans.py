@@ -1,6 +1,6 @@
 """``{% load plans %}{% release_plans flag as plans %}{{ plans|of_place:place.name }}`` for the page of a flag."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django import template
@@ -12,10 +12,11 @@ from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
 from releases.plans.progress import say_minutes, say_window
 from releases.plans.queries import UNFINISHED
+from releases.plans.touched import TouchedPlan, find_touched_plans
 from releases.plans.view import PlanView
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import unapproved_safeguards
-from releases.safeguards.wording import describe_labels, describe_safeguard
+from releases.safeguards.rules import describe_labels, describe_safeguard
 from releases.templates.rules import is_zone
 
 register = template.Library()
@@ -33,7 +34,7 @@ def release_plans(context: Mapping[str, Any], flag: Flag) -> dict[str, PlanView]
 
 @register.simple_tag
 def flags_guarded_before(project_id: str, environment: str) -> str:
-    """Names of flags whose safeguards there were set before changes needed a change request, or ""."""
+    """Names of flags whose safeguards there were set before changes needed a change request; "" without any."""
     safeguards = unapproved_safeguards(project_id).filter(environment=environment)
     names = sorted({safeguard.flag.name for safeguard in safeguards if safeguard.flag})
     return choices(names, limit=5) if names else ""
@@ -52,7 +53,7 @@ def is_of_plan(strategy_id: Any, view: PlanView | None) -> bool:
 
 @register.simple_tag(takes_context=True)
 def plan_that_writes(context: Mapping[str, Any], strategy_id: str) -> PlanView | None:
-    """The plan of the page's flag that is not done, and has this strategy."""
+    """The unfinished plan of the page's flag that has this strategy."""
     if not strategy_id or not context.get("flag"):
         return None
     plans = ReleasePlan.objects.filter(flag=context["flag"], strategy_ids__contains=[str(strategy_id)])
@@ -62,8 +63,8 @@ def plan_that_writes(context: Mapping[str, Any], strategy_id: str) -> PlanView |
 
 @register.simple_tag
 def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any], *, is_new: bool) -> str:
-    """``15, 25, 50``: shares between the present one and that of the form. "" without two of them, or a strategy."""
-    if not document:  # the same question is asked about variants
+    """``15, 25, 50``: percentages from the present one to the form's. "" if it hardly rises, see `steps_need`."""
+    if not document:  # also called for variants
         return ""
     target = find_share(document)
     present = 0 if is_new or stored is None else find_share(stored)
@@ -71,9 +72,24 @@ def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any],
     return ", ".join(map(str, steps)) if len(steps) > 1 else ""
 
 
+@register.simple_tag
+def plans_touched(flags: Collection[str] | str, environment: str, what: str) -> list[TouchedPlan]:
+    """``{% plans_touched names environment "off" as touched %}`` also for one flag."""
+    names = [flags] if isinstance(flags, str) else list(flags)
+    return list(find_touched_plans(names, environment, what))
+
+
+@register.simple_tag
+def steps_need(document: Mapping[str, Any] | None) -> str:
+    """Why a form of a strategy offers no steps; "" for other forms."""
+    if not document:
+        return ""
+    return "Needs a higher percentage" if find_share(document) else "Needs a rollout percentage"
+
+
 @register.filter
 def transition_words(transition: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Describes how long the next milestone waits, and for what time of the week."""
+    """Describes how long the next milestone waits, and the time of the week."""
     if transition is None:
         return "by hand", "any time"
     minutes, window = transition.get("intervalMinutes"), transition.get("window")
@@ -84,7 +100,7 @@ def transition_words(transition: Mapping[str, Any] | None) -> tuple[str, str]:
 
 @register.simple_tag(takes_context=True)
 def browser_zone(context: Mapping[str, Any]) -> str:
-    """The browser's time zone if windows can have it, else UTC."""
+    """The browser's time zone if windows support it, else UTC."""
     zone = str(read_zone(context["request"]))
     return zone if is_zone(zone) else "UTC"
 

@@ -1,4 +1,4 @@
-"""GET /api/client/delta: what changed since an SDK last asked."""
+"""GET /api/client/delta: the changes since an SDK last asked."""
 
 import hashlib
 import time
@@ -13,21 +13,19 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from flagadmin.core.db.replica import read_for_sdks
-from flagadmin.core.http.compression import make_json_response
-from flagadmin.core.http.not_modified import not_modified
+from flagadmin.core.db.outages import read_for_sdks
+from flagadmin.core.http.responses import make_json_response, not_modified
 from groups.authentication import ApiRequest
 from projects.models import FlagTag
 from sdk.base import ClientView, get_token
-from sdk.delta.history import Matches
-from sdk.delta.known_versions import read_known_version
+from sdk.delta.history import Matches, read_known_version
 from sdk.delta.scope import Scope
 from sdk.delta.states import TRUSTED, states
 from sdk.features.api import EXAMPLE as FEATURES
 from sdk.features.api import FILTERS, ClientFeature, ClientSegment, read_query
 from sdk.features.cache import FeaturesQuery
 from sdk.poll_shortcuts import Origin, delta_answers, mark_origin
-from sdk.watcher.scopes import token_scope
+from sdk.watcher.watcher import token_scope
 
 MAX_ID = 2**32 - 1
 FEATURE, SEGMENT = FEATURES["features"][0], FEATURES["segments"][0]  # type: ignore[index]
@@ -76,11 +74,11 @@ class DeltaView(ClientView):
         examples=[OpenApiExample("Events", value=EXAMPLE, response_only=True, status_codes=["200"])],
     )
     def get(self, request: ApiRequest) -> HttpResponse:
-        """List what changed in the flags that the token can read since the version in If-None-Match.
+        """List the changes in the flags that the token can read since the version in If-None-Match.
 
-        The ETag is the `eventId` of the events, and grows. An unknown one, of a token that could read other
-        projects or from long ago, is answered with one `hydration` event: everything, in place of what the SDK
-        has. A flag moved to a project that the token cannot read is removed. Segments come by id.
+        The ETag is the `eventId` of the events, and grows. For an unknown one, from a token that could read other
+        projects or from long ago, the answer has one `hydration` event: everything, replacing the SDK's content. A
+        flag moved to a project that the token cannot read is removed. Segments come by id.
         """
         query = read_query(request)
         return read_for_sdks(lambda using: self._answer(request, query, using=using))
@@ -96,20 +94,20 @@ class DeltaView(ClientView):
         if events is None:
             response = not_modified(etag)
             if not query.tags:
-                # As long as the id is trusted: other workers must learn that somebody still asks for it.
+                # For as long as the id is trusted: other workers must learn that it is still in use.
                 mark_origin(response, Origin(get_token(request).pk, scope, valid_until=time.time() + TRUSTED))
         else:
             response = make_json_response(request, events)
             response["ETag"] = etag
         response["Vary"] = delta_answers.vary
-        response["Cache-Control"] = "no-store"  # what changed since one version is no answer for another
+        response["Cache-Control"] = "no-store"  # the changes since one version do not fit another
         return response
 
 
 def _filter(query: FeaturesQuery, *, using: str) -> tuple[Matches | None, str]:
-    """Tells which names the filters of a request admit, and what the ETag has to say of them.
+    """A test for the names that the filters of a request admit, and the suffix for its ETag.
 
-    A tag given to a flag makes no new version, so that the ETag tells which flags have the tags.
+    Tagging a flag makes no new version, so the ETag identifies the tagged flags.
     """
     if not query.tags:
         return (lambda name: name.startswith(query.name_prefix)) if query.name_prefix else None, ""

@@ -1,6 +1,6 @@
-"""Keeps the changes between versions of a scope, as the events that delta and streaming SDKs take.
+"""Keeps the changes between versions of a scope, as events for delta and streaming SDKs.
 
-Of workers and of relays: knows no framework.
+Used by workers and relays: knows no framework.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,7 +8,24 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import orjson
 
+from flagadmin.core.http.request_headers import read_etags
 from sdk.features.chunks import Chunk, cut_into_chunks
+
+MAX_DIGITS = 16
+
+
+def read_version(text: str) -> int | None:
+    """The version; None for invalid text, such as an empty one."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else None
+
+
+def read_known_version(if_none_match: str, suffix: str = "") -> int | None:
+    """The largest version in If-None-Match, among ETags with this suffix; None if there is none."""
+    etags = (etag.strip('"') for etag in read_etags(if_none_match))
+    versions = (read_version(etag.removesuffix(suffix)) for etag in etags if etag.endswith(suffix))
+    return max((version for version in versions if version is not None), default=None)
+
 
 CHANGES_KEPT = 10_000
 VERSIONS_KEPT = 10_000
@@ -30,20 +47,21 @@ class Texts(Protocol):
     def get_flag(self, name: str, project: str) -> bytes | None: ...
 
     def find_changed_flags(self, before: Self) -> dict[str, str]:
-        """The names of the flags that differ, each with the project in which it is, or was before it went."""
+        """The names of the changed flags, each with its project, or the last one of a deleted flag."""
 
     def find_compressed_chunks(self) -> Sequence[Chunk]:
-        """Chunks of the flags that may have been compressed already."""
+        """Chunks of the flags, which may already be compressed."""
 
 
 C = TypeVar("C", bound=Texts)
 
 
 class History(Generic[C]):
-    """The latest content of a scope, and for what changed, the version of its last change.
+    """The latest content of a scope, and the version of the last change of everything that changed.
 
-    Knows the changes since each version that this worker has had, back to the first or to when there were too
-    many. It says nothing about versions between those: a flag may have changed and changed back. Not thread-safe.
+    Covers the changes since each version that this worker has had, back to the first, or to the time when there were
+    too many. It does not cover versions between those, because a flag may have changed and changed back. Not
+    thread-safe.
     """
 
     def __init__(self, version: int, content: C) -> None:
@@ -51,14 +69,14 @@ class History(Generic[C]):
         self.version = version
         self._segments = content.segments
         self._versions: dict[int, None] = {}  # in the order of their numbers
-        # By name: the version of the last change, and the project in which the flag is, or was last.
+        # By name: the version of the last change, and the flag's project, or its last one.
         self._flags: dict[str, tuple[int, str]] = {}
         self._segment_versions: dict[int, int] = {}
         self._chunks: list[Chunk] = []  # of the latest hydration with all flags
         self._forget()
 
     def advance(self, version: int, content: C) -> None:
-        """Takes over the content of a later version."""
+        """Adopts the content of a later version."""
         segments = content.segments
         for name, project in content.find_changed_flags(self.content).items():
             self._flags[name] = (version, project)
@@ -78,11 +96,11 @@ class History(Generic[C]):
         self._segment_versions.clear()
 
     def knows(self, version: int | None) -> bool:
-        """Whether ``events`` can say what changed since this version."""
+        """Whether ``events`` can list the changes since this version."""
         return version in self._versions
 
     def events(self, since: int | None, matches: Matches | None = None) -> list[Chunk] | None:
-        """The changes since a version as ``{"events": […]}``; everything if that version is not known.
+        """The changes since a version as ``{"events": […]}``; everything if that version is unknown.
 
         None if nothing changed. Only flags whose name ``matches``, if given.
         """
@@ -92,7 +110,7 @@ class History(Generic[C]):
         return [Chunk((b'{"events":[%b]}' % b",".join(events),))] if events else None
 
     def _make_hydration(self, matches: Matches | None) -> list[Chunk]:
-        """Makes the event, of compressed chunks if an earlier hydration or an SDK answer has the same flags."""
+        """Makes the event, with compressed chunks if an earlier hydration or an SDK answer has the same flags."""
         flags = dict(self.content.flags)
         if matches is None:
             known = self._chunks or self.content.find_compressed_chunks()
@@ -106,7 +124,7 @@ class History(Generic[C]):
         ]
 
     def _make_change_events(self, since: int, matches: Matches | None) -> Iterator[bytes]:
-        """Segments come before the flags that refer to them, and go after the flags that did."""
+        """Adds segments before the flags that use them, and removes them after the flags that used them."""
         segments = sorted(key for key, version in self._segment_versions.items() if version > since)
         flags = sorted(
             (name, project)

@@ -1,4 +1,4 @@
-"""The scope of an SDK token: its environment and projects, which decide the flags it sees."""
+"""The scope of an SDK token: the environment and projects that determine its flags."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from django.utils.functional import cached_property
 
 from groups.models import ApiToken
 from sdk.token_scope import TokenScope
-from sdk.watcher.scopes import token_scope
+from sdk.watcher.watcher import token_scope
 
 _ALL = "SELECT project_id, revision FROM projects_projectrevision"
 _THESE = f"{_ALL} WHERE project_id = ANY(%s)"

@@ -1,28 +1,92 @@
-"""Caches, in each worker, the latest content and history of every scope that SDKs ask for by delta or stream."""
+"""Caches, in each worker, the latest content and history of every scope used by delta or streams."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakValueDictionary
 
 from django.conf import settings
 
-from flagadmin.core.byte_cache import ByteCache
+from flagadmin.core.caches import ByteCache
 from flagadmin.core.db import outages
-from flagadmin.core.db.replica import has_other_database
+from flagadmin.core.db.outages import has_other_database
+from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import ServiceUnavailable
-from sdk.delta.content import Content, read_content
 from sdk.delta.history import History, Matches
 from sdk.delta.scope import Scope
 from sdk.delta.version_ids import Outdated, get_version_id, read_latest_id
-from sdk.features.body import MAX_KEPT, ChunkedBody
-from sdk.features.chunks import Chunk
+from sdk.features.assembly import Piece, Place, read_pieces
+from sdk.features.cache import find_compressed_chunks
+from sdk.features.chunks import MAX_KEPT, Chunk, ChunkedBody
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The pieces of a scope's projects by id."""
+
+    place: Place
+    pieces: Mapping[str, Piece]
+
+    @property
+    def revisions(self) -> dict[str, int]:
+        return {project: piece.revision for project, piece in self.pieces.items()}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(piece.nbytes for piece in self.pieces.values())
+
+    @property
+    def flags(self) -> list[tuple[str, bytes]]:
+        """All flags with their names, in the order of the names."""
+        flags: list[tuple[str, bytes]] = []
+        for piece in self.pieces.values():
+            flags.extend(piece.flags.items())
+        return sorted(flags)
+
+    @property
+    def segments(self) -> dict[int, bytes]:
+        """All segments by id, in order."""
+        segments: dict[int, bytes] = {}
+        for piece in self.pieces.values():
+            segments.update(piece.segments)
+        return dict(sorted(segments.items()))
+
+    def get_flag(self, name: str, project: str) -> bytes | None:
+        piece = self.pieces.get(project)
+        return piece.flags.get(name) if piece else None
+
+    def find_changed_flags(self, before: "Content") -> dict[str, str]:
+        """The names of the changed flags, each with its project, or the last one of a deleted flag."""
+        removed: dict[str, str] = {}
+        changed: dict[str, str] = {}
+        for project in before.pieces.keys() | self.pieces.keys():
+            old, new = before.pieces.get(project), self.pieces.get(project)
+            if old is None or new is None:
+                removed |= dict.fromkeys(old.flags if old else (), project)
+                changed |= dict.fromkeys(new.flags if new else (), project)
+            elif old.revision != new.revision:
+                for name, text in new.find_changed(old).items():
+                    (removed if text is None else changed)[name] = project
+        return removed | changed  # a flag that moved is in its new project
+
+    def find_compressed_chunks(self) -> list[Chunk]:
+        return find_compressed_chunks(self.place.environment, self.pieces)
+
+
+def read_content(scope: Scope, *, using: str) -> Content:
+    """The content in one database snapshot. Reads only projects without a piece at their revision."""
+    with consistent_reads(using):
+        revisions = scope.read_revisions(using=using)
+        place = Place(scope.environment, inline_segments=False)
+        return Content(place, read_pieces(revisions, place, using=using))
+
 
 ATTEMPTS = 5
-PAUSE = 0.02  # seconds before reading again what another worker has seen later
-STATE_BYTES = 4_000  # beside its content
-TRUSTED = 600.0  # seconds; then the id is looked up again, in case a backup was restored
+PAUSE = 0.02  # seconds before reading again if another worker has seen a later state
+STATE_BYTES = 4_000  # in addition to its content
+TRUSTED = 600.0  # seconds after which the id is looked up again, in case a backup was restored
 
 
 class Events(ChunkedBody):
@@ -31,12 +95,12 @@ class Events(ChunkedBody):
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         super().__init__(chunks)
         size = sum(len(text) for chunk in chunks for text in chunk.texts)
-        # The compressed form is smaller than a quarter. The texts are often those of the pieces, but may outlive them.
+        # Compressed, it is less than a quarter. The texts are often shared with the pieces, but may outlive them.
         self.nbytes = size + size // 4 + (size if size <= MAX_KEPT else 0)
 
 
 class ScopeState:
-    """The history of a scope. Thread-safe: one thread at a time reads it or brings it up to date."""
+    """The history of a scope. Thread-safe: one thread at a time reads or updates it."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -46,10 +110,10 @@ class ScopeState:
         self._checked = 0.0
 
     def bring_up_to_date(self, revisions: Mapping[str, int] | None, *, using: str) -> int:
-        """Reads what has changed, if these revisions, just read, are not those known. Returns the version.
+        """Reads the changes if these just-read revisions differ from the known ones. Returns the version.
 
-        Reads the revisions if they are None. While this worker's database (a replica) is behind what another
-        worker has seen, and during an outage, the version stays as it is. Raises ServiceUnavailable if there is none.
+        Reads the revisions if they are None. The version does not change during an outage, or while this worker's
+        database (a replica) is behind another worker's state. Raises ServiceUnavailable if there is none.
         """
         with self._lock:
             history = self._history
@@ -63,7 +127,7 @@ class ScopeState:
                 try:
                     self._history = history = self._read(history, using=using)
                 except outages.UNREACHABLE:
-                    # A stream is told again and again until it has what is new.
+                    # A stream is notified repeatedly until it has the new state.
                     if history is None or revisions is None or not _may_stay(using):
                         raise
             return history.version
@@ -82,7 +146,7 @@ class ScopeState:
             elif history is None or (version, content.revisions) != (
                 history.version,
                 history.content.revisions,
-            ):  # the first, or a backup was restored
+            ):  # the first one, or a backup was restored
                 history = History(version, content)
                 answers.clear()  # another state may have had this version
             self.nbytes = STATE_BYTES + content.nbytes
@@ -92,9 +156,9 @@ class ScopeState:
         return history
 
     def events(self, since: int | None, matches: Matches | None = None) -> tuple[int, Events | None]:
-        """The version and the events since another one, as :meth:`History.events` returns them.
+        """The version, and the events since another one, in the form of :meth:`History.events`.
 
-        Without events for an SDK that another worker has told a later version: it must not go back.
+        Without events if another worker has sent the SDK a later version, because it must not go back.
         """
         with self._lock:
             assert self._history is not None
@@ -110,12 +174,12 @@ class ScopeState:
             return version, events
 
     def _is_later(self, version: int) -> bool:
-        """Whether another worker has told of it. Nobody can say during an outage; then nobody goes back."""
+        """Whether another worker has sent a later version. During an outage that is unknown, and no SDK goes back."""
         return _is_outage() or read_latest_id(self.scope.key) >= version
 
 
 def _may_stay(using: str) -> bool:
-    """Whether what is known may be the answer, because no database can be asked."""
+    """Whether the known state may be the answer, because no database can be asked."""
     return not has_other_database(using) and outages.may_use_known()
 
 
@@ -123,14 +187,14 @@ def _is_outage() -> bool:
     return outages.reach.is_lost or outages.is_from_memory()
 
 
-# By the version, which is of one scope, and the version that the SDK has.
+# By the version, which belongs to one scope, and the SDK's version.
 answers: ByteCache[tuple[int, int | None], Events] = ByteCache()
 
 
 class ScopeStates:
-    """The states of the scopes asked for last, up to a total size, and those that somebody holds. Thread-safe.
+    """The states of the scopes used last, up to a total size, and those still referenced. Thread-safe.
 
-    Whoever has told a client something holds the state: a new one would know nothing of what the client has.
+    Code that has sent a client something keeps a reference to the state: a new one would not know the client's content.
     """
 
     def __init__(self) -> None:

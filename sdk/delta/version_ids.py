@@ -1,8 +1,8 @@
-"""Ids for the versions of what SDK tokens see: integers below 2^32 that are the same on every worker and machine.
+"""Ids for the versions of an SDK token's flags: integers below 2^32, equal on every worker and machine.
 
-An id is at least the time it is made, in seconds since 1970, so that ids made after a backup is restored are
-larger than all those that were given before. No two scopes share an id: an SDK whose token now sees other
-projects has an id that means nothing here, and gets everything.
+An id is at least its time of creation, in seconds since 1970, so that ids made after a restore are larger than all
+earlier ones. No two scopes share an id: if a token's projects change, the SDK's old id is unknown, and it gets
+everything.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from flagadmin.core.db.transactions import transactional
 from projects.models import SdkVersion
 from projects.revision import read_revisions
 
-# An arbitrary key for an advisory lock: ids are made one after the other.
+# An arbitrary key for an advisory lock that serializes the creation of ids.
 LOCK = 7_325_003
 SEEN_STEP = timedelta(days=1)
 KEPT = timedelta(days=60)
@@ -40,8 +40,8 @@ class Outdated(Exception):
 def get_version_id(scope: str, revisions: Mapping[str, int]) -> int:
     """The id of the state of a scope in which its projects have these revisions. Raises Outdated.
 
-    Writes only if they differ from the last ones that any worker read. Not for use inside a transaction that
-    has already read something: it would not see what others wrote meanwhile.
+    Writes only if they differ from the last ones that any worker read. Do not use it inside a transaction that has
+    already read something, which would not see concurrent writes.
     """
     stored = _read_version(scope)
     if stored is None or stored.revisions != revisions:
@@ -59,7 +59,7 @@ def read_latest_id(scope: str) -> int:
 
 
 def forget_unused() -> None:
-    """Deletes what nobody has asked for in KEPT. By then, the time is later than its id."""
+    """Deletes ids that were not used for KEPT. By then, the time is later than the id."""
     SdkVersion.objects.filter(seen_at__lt=timezone.now() - KEPT).delete()
 
 
@@ -70,7 +70,7 @@ def _read_version(scope: str) -> SdkVersion | None:
 @transactional
 def _store_next_id(scope: str, revisions: dict[str, int]) -> int:
     if standby.is_missing:
-        wait_for_no_standby()  # nobody could confirm it, and SDKs only read
+        wait_for_no_standby()  # no standby could confirm it, and SDKs only read
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         stored = _read_version(scope)
@@ -86,8 +86,8 @@ def _store_next_id(scope: str, revisions: dict[str, int]) -> int:
 def _is_later(revisions: Mapping[str, int], known: Mapping[str, int]) -> bool:
     """Whether these different ``revisions`` were read later than the known ones.
 
-    A project's revision only grows, so one that both have decides. A project that only one of them has was
-    created or deleted in between: that is told by whether it exists now.
+    A project's revision only grows, so any common project decides. A project that only one of them has was created or
+    deleted in between, which its present existence shows.
     """
     for project in revisions.keys() & known.keys():
         if revisions[project] != known[project]:

@@ -1,48 +1,52 @@
-"""Prepares a snapshot for answering contexts: with the first answer, and dropped with the snapshot."""
+"""Prepares a snapshot for answering contexts, and remembers answers, bounded in bytes.
+
+A snapshot is prepared with the first answer, and dropped with the snapshot.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping
+from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from random import random
+from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import orjson
 
 from playground.engine.active import ActiveFlags
-from playground.engine.context import Context
+from playground.engine.context import Context, format_time
 from playground.engine.snapshot import Snapshot
 from playground.response.snapshot import ResponseSnapshot
-from sdk.evaluation.dates_reached import find_dates_reached
 
-FORMAT = 3  # of answers; another makes all ETags new
+FORMAT = 3  # of answers; a new number changes all ETags
 
 
 class Answer(NamedTuple):
-    """``body`` is None if the client has it already; ``etag`` is empty for answers without one."""
+    """``body`` is None if the client already has it; ``etag`` is empty for answers without one."""
 
     etag: str
     body: bytes | None
     is_lasting: bool = False
-    """Whether the flags and the context alone decide the ETag: the same question has the same one again."""
+    """Whether the ETag depends only on the flags and the context, so that it recurs for the same question."""
 
 
 class Prepared:
-    """A snapshot of `revisions`, by project, and what its answers are made of."""
+    """A snapshot at `revisions`, by project, with the parts of its answers."""
 
     def __init__(self, compiled: ResponseSnapshot, revisions: Mapping[str, int]) -> None:
-        # Not the whole, which would then never be freed: this is kept for as long as that lives.
+        # Not the whole object, which would then never be freed: this lives as long as that does.
         self.snapshot, self.flags, self._toggles = compiled.snapshot, compiled.flags, compiled.toggles
         versions = FORMAT, compiled.snapshot.environment, sorted(revisions.items())
         self._only: dict[str, Snapshot] = {}
         self.written: dict[Hashable, tuple[bytes, bytes]] = {}
-        """The unchanging parts of OFREP's answers, by how a flag was decided. Written when first needed."""
+        """The constant parts of OFREP's answers, by decision. Written on first use."""
         self.state = hashlib.blake2b(orjson.dumps(versions), digest_size=16).hexdigest()
 
     @property
     def toggles(self) -> ActiveFlags[bytes]:
-        """The flags for frontend SDKs, compiled the first time."""
+        """The flags for frontend SDKs, compiled on first use."""
         return self._toggles.flags
 
     @property
@@ -52,7 +56,7 @@ class Prepared:
 
     @property
     def has_batch(self) -> bool:
-        """Whether the flags have been evaluated all together already."""
+        """Whether all flags have already been evaluated together."""
         return "batch" in self.snapshot.__dict__
 
     @cached_property
@@ -65,7 +69,7 @@ class Prepared:
         return "remoteAddress" in self._fields
 
     def only(self, name: str) -> Snapshot:
-        """The part of the snapshot that this flag of it needs."""
+        """The part of the snapshot that this flag needs."""
         part = self._only.get(name)
         if part is None:
             part = self._only[name] = self.snapshot.only(name)
@@ -73,12 +77,13 @@ class Prepared:
 
     @cached_property
     def _fields(self) -> frozenset[str]:
-        """The fields that the flags look at. OpenFeature's answers say whether there is a userId."""
+        """The fields that the flags use. OpenFeature's answers depend on whether there is a userId."""
         return self.snapshot.compared_fields | self.snapshot.exact_fields | {"userId"}
 
     def digest(self, context: Context, *more: object) -> str:
-        """A digest of what decides an answer: the flags, what they look at in the context (which has its
-        currentTime), and `more`. No flag is evaluated for it, and every worker finds the same."""
+        """A digest of everything that determines an answer: the flags, the fields of the context (which has its
+        currentTime) that they use, and `more`. It needs no evaluation, and is the same on every worker.
+        """
         snapshot, fields = self.snapshot, self._fields
         values = [item for item in context.values.items() if item[0] in fields]
         if "currentTime" in fields - snapshot.exact_fields and "currentTime" not in context.fields:
@@ -92,8 +97,88 @@ _prepared: WeakKeyDictionary[ResponseSnapshot, Prepared] = WeakKeyDictionary()
 
 
 def prepare(compiled: ResponseSnapshot, revisions: Mapping[str, int]) -> Prepared:
-    """Returns the prepared snapshot, which was compiled at these revisions."""
+    """The prepared snapshot, compiled at these revisions."""
     prepared = _prepared.get(compiled)
     if prepared is None:
         prepared = _prepared[compiled] = Prepared(compiled, revisions)
     return prepared
+
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+LIMIT = 32_000_000  # bytes in a process
+ENTRY = 300  # bytes of an entry besides its value: two strings and their places. Measured
+
+
+class Remembered(Generic[K, T]):
+    """Values by key. When the younger half of the memory is full, the older half is dropped as a whole.
+
+    A used value moves to the younger half and so stays, without any sorting. Thread-safe.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit // 2
+        self._younger: dict[K, tuple[T, int]] = {}  # with their sizes
+        self._older: dict[K, tuple[T, int]] = {}
+        self._nbytes = 0  # of the younger half
+
+    def get(self, key: K) -> T | None:
+        kept = self._younger.get(key)
+        if kept is None:
+            kept = self._older.pop(key, None)
+            if kept is None:
+                return None
+            self._add(key, kept)
+        return kept[0]
+
+    def put(self, key: K, value: T, nbytes: int) -> None:
+        """Adds a value of this size. A value larger than half the limit is not kept."""
+        if nbytes + ENTRY <= self._limit:
+            self._add(key, (value, nbytes + ENTRY))
+
+    def _add(self, key: K, kept: tuple[T, int]) -> None:
+        if key in self._younger:
+            return
+        if self._nbytes + kept[1] > self._limit:
+            self._older, self._younger, self._nbytes = self._younger, {}, 0
+        self._younger[key] = kept
+        self._nbytes += kept[1]
+
+    def clear(self) -> None:
+        self._younger, self._older, self._nbytes = {}, {}, 0
+
+
+class Chance:
+    """A source of random numbers in [0, 1)."""
+
+    __slots__ = ("was_used",)
+
+    def __init__(self) -> None:
+        self.was_used = False
+
+    def __call__(self) -> float:
+        self.was_used = True
+        return random()
+
+
+def make_context(fields: Mapping[str, Any], *, environment: str, address: str, now: datetime) -> Context:
+    """The context to evaluate. Its environment is the token's, regardless of the client. ``fields`` and their
+    properties are strings.
+    """
+    document = {"remoteAddress": address, "appName": "", **fields, "environment": environment}
+    return Context.of_strings(document, now=format_time(now))
+
+
+def find_dates_reached(snapshot: Snapshot, context: Context) -> list[tuple[str, bool]]:
+    """The results of all conditions on the current time, which the context has: they change even if the flags do
+    not.
+
+    Equal for equal flags in every worker, regardless of the source of its snapshot.
+    """
+    if not snapshot.clock:
+        return []
+    values = snapshot.columns.values_on_demand(context)
+    return sorted(
+        {(constraint.unmet, constraint.test(values[constraint.column])) for constraint in snapshot.clock}
+    )

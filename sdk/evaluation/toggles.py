@@ -1,4 +1,4 @@
-"""Answers frontend SDKs: reads their context, and finds what it gets, from memory if nothing has changed."""
+"""Answers frontend SDKs: reads their context, and finds the result, from memory if nothing has changed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from random import random
 from typing import Any
 
 from flagadmin.core.errors import NotFound, Problem, ValidationError
-from flagadmin.core.http.etag_lists import is_listed
+from flagadmin.core.http.request_headers import is_listed
 from playground.context_body import read_context
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import Evaluation
 from playground.evaluation_metrics import EVALUATIONS
 from playground.response.frontend import render_toggle, render_toggles
-from sdk.evaluation.chance import Chance
-from sdk.evaluation.prepared import Answer, Prepared
-from sdk.evaluation.remembered import Remembered
+from sdk.evaluation.prepared import Answer, Chance, Prepared, Remembered
 
 POINTER = 8  # bytes
 
@@ -29,11 +27,10 @@ _PROPERTY = re.compile(r"properties\[(.+)\]")
 def answer_toggles(
     prepared: Prepared, context: Context, known: str, *, may_evaluate: bool = True
 ) -> Answer | None:
-    """Returns the flags for the context, which has its currentTime. ``known`` is the client's If-None-Match, or empty.
+    """The flags for the context, which has its currentTime. ``known`` is the client's If-None-Match, or empty.
 
-    The ETag is that of the flags and the context, so that nothing is evaluated for a client that has the answer. Where
-    chance decided it is that of the answer: the next one may be another. None if it would have to be evaluated, but may
-    not.
+    The ETag depends on the flags and the context, so that a client with the answer needs no evaluation. For a random
+    result it depends on the answer, because the next one may differ. None if an evaluation is needed but not allowed.
     """
     etag = f'W/"{prepared.digest(context)}"'
     if is_listed(known, etag):
@@ -62,7 +59,7 @@ def answer_toggle(prepared: Prepared, name: str, context: Context) -> Answer:
 
 
 def recall_toggles(etag: str) -> bytes | None:
-    """The answer with this ETag, if it is remembered."""
+    """The remembered answer with this ETag, if any."""
     toggles = remembered.get(etag)
     return None if toggles is None else render_toggles(toggles)
 
@@ -73,21 +70,22 @@ def _answer_drawn(body: bytes, known: str) -> Answer:
 
 
 def read_query_context(parameters: Mapping[str, str]) -> dict[str, Any]:
-    """``userId=7&properties[country]=NO``; any other parameter is a property too."""
+    """``userId=7&properties[country]=NO``. Any other parameter is a property too, and overrides ``properties[...]``."""
     context: dict[str, Any] = {}
     properties: dict[str, str] = {}
+    plain: dict[str, str] = {}
     for name, value in parameters.items():
         if name in TOP_LEVEL:
             context[name] = value
         elif match := _PROPERTY.fullmatch(name):
             properties[match[1]] = value
         else:
-            properties.setdefault(name, value)
-    return context | {"properties": properties}
+            plain[name] = value
+    return context | {"properties": properties | plain}
 
 
 def read_body_context(body: Any) -> dict[str, Any]:
-    """Raises ValidationError. No body and no context are an empty one."""
+    """Reads the context from a body. A missing body or context counts as empty. Raises ValidationError."""
     if not isinstance(body, dict):
         raise ValidationError("The body must be an object.")
     problems: list[Problem] = []

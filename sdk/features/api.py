@@ -8,19 +8,18 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.db import outages
-from flagadmin.core.db.replica import has_other_database, read_for_sdks
+from flagadmin.core.db.outages import has_other_database, read_for_sdks
 from flagadmin.core.errors import NotFound, ServiceUnavailable, ValidationError
-from flagadmin.core.http.compression import make_json_response
 from flagadmin.core.http.fields import Texts
-from flagadmin.core.http.not_modified import is_known, not_modified, read_known_etags
 from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.responses import is_known, make_json_response, not_modified, read_known_etags
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, get_token
 from sdk.features.assembly import FeaturesAnswer
 from sdk.features.cache import FeaturesQuery, cache, get_answer, is_older, make_key_and_etag
+from sdk.headers import HEADER, knows_segments
 from sdk.poll_shortcuts import Origin, features_answers, mark_origin
-from sdk.spec_header import HEADER, knows_segments
-from sdk.watcher.scopes import token_scope
+from sdk.watcher.watcher import token_scope
 
 EXAMPLE = {
     "version": 2,
@@ -181,7 +180,7 @@ class FeatureView(ClientView):
 
 
 def _answer_of_before(request: ApiRequest, key: bytes, etag: str) -> HttpResponse:
-    """During an outage: the latest answer that this worker has made, never after a later one of another worker."""
+    """During an outage: this worker's latest answer, unless another worker has given a later one."""
     answer = cache.get(key)
     latest = answer.etag if answer else etag
     for known in read_known_etags(request):
@@ -213,7 +212,7 @@ def read_query(request: ApiRequest) -> FeaturesQuery:
 def _is_behind(request: ApiRequest, etag: str) -> bool:
     """Whether the client has nothing or an older answer.
 
-    What another worker has answered from a newer state must not be followed by what is older, even if it is ready.
+    After another worker's answer from a newer state, an older one must not follow, even if it is ready.
     """
     known = request.headers.get("If-None-Match")
     return known is None or is_older(known, etag)
@@ -226,7 +225,7 @@ def _make_full_response(request: ApiRequest, answer: FeaturesAnswer) -> HttpResp
 
 
 def _add_caching_headers(response: HttpResponse) -> HttpResponse:
-    """Lets shared caches keep the answer of each token, if they ask every time whether it is still the same."""
+    """Lets shared caches keep the answer of each token, if they revalidate it every time."""
     response["Vary"] = features_answers.vary
     # Without "public", no shared cache may keep the answer to a request with Authorization (RFC 9111, 3.5).
     response["Cache-Control"] = "public, no-cache"

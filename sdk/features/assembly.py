@@ -1,10 +1,142 @@
-"""The answer of /api/client/features, put together from the pieces of its projects."""
+"""The answer of /api/client/features, assembled from the pieces of its projects."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
-from sdk.features.body import ChunkedBody
-from sdk.features.chunks import Chunk, cut_into_chunks, replace_texts
-from sdk.features.pieces import Piece, Place
+from flagadmin.core.server.memory import collector_paused, trim_after_long_work
+from projects.revision import read_changed_flags
+from sdk.features.chunks import Chunk, ChunkedBody, cut_into_chunks, replace_texts, write_text
+from sdk.features.documents import read_client_flags
+
+_OVERHEAD = 120  # bytes of memory for a flag or segment, besides its text
+
+
+class Place(NamedTuple):
+    """The common properties of an answer's pieces, except their projects."""
+
+    environment: str
+    inline_segments: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Piece:
+    """The active flags of a project at a revision, by name, and the segments they use, by id, each as JSON.
+
+    ``uses`` are the ids of the segments of each flag that has any. No flags but ``changed`` differ from those at the
+    ``earlier`` revision, if there is one.
+    """
+
+    revision: int
+    flags: Mapping[str, bytes]
+    segments: Mapping[int, bytes]
+    uses: Mapping[str, tuple[int, ...]]
+    nbytes: int
+    earlier: int | None = None
+    changed: Collection[str] = ()
+
+    def find_changed(self, before: "Piece") -> dict[str, bytes | None]:
+        """The flags that differ from an earlier piece; None for those that it had and this one has not."""
+        is_next = before.revision == self.earlier
+        names = self.changed if is_next else before.flags.keys() | self.flags.keys()
+        return {name: text for name in names if (text := self.flags.get(name)) != before.flags.get(name)}
+
+
+latest: WeakValueDictionary[tuple[str, Place], Piece] = WeakValueDictionary()
+"""The piece read last by project and place, while an answer or a history holds it."""
+
+
+def read_pieces(revisions: Mapping[str, int], place: Place, *, using: str) -> dict[str, Piece]:
+    """The pieces of projects at exactly these revisions, which the same transaction has read.
+
+    In the given order. Reads only projects without such a piece, and of these only the flags changed since their
+    latest piece, if the database still knows them.
+    """
+    known = {project: latest.get((project, place)) for project in revisions}
+    pieces = {project: piece for project, piece in known.items() if piece}
+    current = {project: piece for project, piece in pieces.items() if piece.revision == revisions[project]}
+    other = place._replace(inline_segments=not place.inline_segments)
+    texts = {
+        project: _Text(known[project], latest.get((project, other)))
+        for project in revisions
+        if project not in current
+    }
+    before = {project: pieces[project].revision for project in texts if project in pieces}
+    changed = read_changed_flags(before, revisions, using=using)
+    for project, names in changed.items():
+        texts[project].keep_all_but(pieces[project], names)
+    whole = texts.keys() - changed.keys()
+    if whole:
+        _read(texts, whole, place, using=using)
+    if names := set[str]().union(*changed.values()):
+        _read(texts, changed, place, flags=names, using=using)
+    for project, text in texts.items():
+        current[project] = latest[project, place] = text.piece(revisions[project])
+    return {project: current[project] for project in revisions}
+
+
+@dataclass
+class _Text:
+    """The flags and segments of a project, while they are read.
+
+    Unchanged flags share memory with the earlier ones, and flags without segments with the other place's.
+    """
+
+    before: Piece | None
+    other: Piece | None
+    flags: dict[str, bytes] = field(default_factory=dict)
+    segments: dict[int, bytes] = field(default_factory=dict)
+    uses: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    earlier: int | None = None
+    changed: Collection[str] = ()
+
+    def keep_all_but(self, piece: Piece, changed: Collection[str]) -> None:
+        """Takes over the flags of an earlier piece except the changed ones, and all segments."""
+        self.flags, self.uses, self.segments = dict(piece.flags), dict(piece.uses), dict(piece.segments)
+        self.earlier, self.changed = piece.revision, changed
+        for name in changed:
+            self.flags.pop(name, None)
+            self.uses.pop(name, None)
+
+    def add(self, name: str, text: bytes, segments: Mapping[int, bytes]) -> None:
+        known = (piece.flags.get(name) for piece in (self.before, self.other) if piece)
+        self.flags[name] = next((each for each in known if each == text), text)
+        if segments:
+            self.uses[name] = tuple(segments)
+            self.segments.update(segments)
+
+    def piece(self, revision: int) -> Piece:
+        used = set(chain.from_iterable(self.uses.values()))
+        segments = {segment: text for segment, text in self.segments.items() if segment in used}
+        held = sum(map(len, self.flags.values())) + sum(map(len, segments.values()))
+        entries = len(self.flags) + len(segments)
+        nbytes = held + _OVERHEAD * entries
+        return Piece(revision, self.flags, segments, self.uses, nbytes, self.earlier, self.changed)
+
+
+@trim_after_long_work()
+@collector_paused
+def _read(
+    texts: Mapping[str, _Text],
+    projects: Iterable[str],
+    place: Place,
+    *,
+    flags: Collection[str] | None = None,
+    using: str,
+) -> None:
+    segments: dict[int, bytes] = {}
+    for batch in read_client_flags(
+        projects, place.environment, inline_segments=place.inline_segments, flags=flags, using=using
+    ):
+        segments |= {segment["id"]: write_text(segment) for segment in batch.segments}
+        for flag in batch.flags:
+            its_segments = {segment: segments[segment] for segment in flag.segments}
+            texts[flag.document["project"]].add(
+                flag.document["name"], write_text(flag.document), its_segments
+            )
+
 
 _HEAD = Chunk((b'{"version":2,"features":[',))
 _REFERENCES = 16  # bytes of memory for a flag: its places among a chunk's names and texts
@@ -39,11 +171,11 @@ class FeaturesAnswer(ChunkedBody):
 
     @property
     def nbytes(self) -> int:
-        """The size without its pieces, which others share. Compressed chunks are about as large as ``gzipped``."""
+        """The size without its shared pieces. Compressed chunks are about as large as ``gzipped``."""
         return self._fixed + len(self._body) + 2 * len(self._gzipped)
 
     def _join(self) -> bytes:
-        # Joined at once: with a hundred thousand flags, copying them chunk by chunk doubles the time.
+        # Joined at once: with a hundred thousand flags, copying chunk by chunk doubles the time.
         texts = [text for chunk in self.flags for text in chunk.texts] or [b""]
         texts[0] = _HEAD.raw + texts[0]
         texts[-1] += b"".join(chunk.raw for chunk in self._ending)
@@ -51,7 +183,7 @@ class FeaturesAnswer(ChunkedBody):
 
 
 def _make_ending(segments: Chunk | None, query: bytes, meta: bytes) -> list[Chunk]:
-    """Makes the part behind the flags."""
+    """Makes the part after the flags."""
     if segments is None:
         return [Chunk((b'],"query":%b,"meta":%b}' % (query, meta),))]
     return [
@@ -86,12 +218,13 @@ def make_segments_chunk(pieces: Mapping[str, Piece], earlier: FeaturesAnswer | N
 
 
 def _find_changed_flags(before: Mapping[str, Piece], after: Mapping[str, Piece]) -> dict[str, bytes] | None:
-    """The flags that are not as before, by name. None if some are new or gone."""
+    """The changed flags by name. None if flags were added or removed."""
     changed: dict[str, bytes] = {}
     for project, piece in after.items():
         known_piece = before[project]
         if piece is not known_piece:
-            if piece.flags.keys() != known_piece.flags.keys():
-                return None
-            changed.update(flag for flag in piece.flags.items() if flag[1] != known_piece.flags[flag[0]])
+            for name, text in piece.find_changed(known_piece).items():
+                if text is None or name not in known_piece.flags:
+                    return None
+                changed[name] = text
     return changed

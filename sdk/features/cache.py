@@ -12,15 +12,20 @@ import orjson
 from django.conf import settings
 from prometheus_client import Histogram
 
-from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
+from flagadmin.core.caches import CACHE_BYTES, SharingCache
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import register_sampler
+from flagadmin.core.metrics import process_name, register_sampler
 from groups.models import ApiToken
 from projects.models import FlagTag
-from sdk.features.assembly import FeaturesAnswer, make_flag_chunks, make_segments_chunk
+from sdk.features.assembly import (
+    FeaturesAnswer,
+    Piece,
+    Place,
+    make_flag_chunks,
+    make_segments_chunk,
+    read_pieces,
+)
 from sdk.features.chunks import Chunk
-from sdk.features.pieces import Piece, Place, read_pieces
 from sdk.token_scope import TokenScope, read_token_scope
 
 
@@ -41,7 +46,7 @@ class FeaturesCache(SharingCache[bytes, FeaturesAnswer]):
         return answer if answer is not None and answer.etag == etag else None
 
     def recount(self, answer: FeaturesAnswer, *, limit: int) -> None:
-        """Call this when the answer may have made its bytes."""
+        """Call this after the answer may have created its bytes."""
         if self.get(answer.key) is answer:
             self.put(answer.key, answer, limit=limit)
 
@@ -71,7 +76,7 @@ def make_key_and_etag(scope: TokenScope, query: FeaturesQuery, *, using: str) ->
 def find_compressed_chunks(environment: str, pieces: Mapping[str, Piece]) -> list[Chunk]:
     """The flags of a cached answer for the same environment and projects, if there is one.
 
-    Some of its chunks may be compressed already. Answers with filters have fewer flags: the largest counts.
+    Some of its chunks may already be compressed. Answers with filters have fewer flags, so the largest is used.
     """
     chunk_lists = (
         answer.flags
@@ -82,7 +87,7 @@ def find_compressed_chunks(environment: str, pieces: Mapping[str, Piece]) -> lis
 
 
 def is_older(known: str, etag: str) -> bool:
-    """Whether ``known`` is the ETag of an earlier answer to the same query as that of ``etag``."""
+    """Whether ``known`` is the ETag of an earlier answer to the same query."""
     known_parts, parts = _ETAG.fullmatch(known), _ETAG.fullmatch(etag)
     return bool(known_parts and parts and known_parts[1] == parts[1] and int(known_parts[2]) < int(parts[2]))
 
@@ -142,9 +147,9 @@ def _filter(query: FeaturesQuery, *, using: str) -> Callable[[str], bool]:
 
 
 def _read_tagged_flags(query: FeaturesQuery, *, using: str) -> set[str] | None:
-    """The names of flags with one of the tags, None without tags.
+    """The names of flags with one of the tags; None without tags.
 
-    Part of the ETag, as tags do not change revisions.
+    They are part of the ETag, because tags do not change revisions.
     """
     if not query.tags:
         return None

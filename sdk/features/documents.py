@@ -3,7 +3,7 @@
 Strategies and variants have the same order as in the playground's engine, so that both give the same results.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,37 +21,42 @@ SELECT id, name, type, project_id, stale, description, impression_data FROM proj
 
 
 class ClientFlag(NamedTuple):
-    """An active flag as configured in an environment, and the ids of the segments it needs besides."""
+    """An active flag as configured in an environment, and the ids of further segments that it needs."""
 
     document: Document
     segments: tuple[int, ...]
 
 
 class ClientFlags(NamedTuple):
-    """Some flags in the order of their names, and those of their ``segments`` that no flags before them use."""
+    """Some flags by name, and the ``segments`` that no earlier flags use."""
 
     flags: list[ClientFlag]
     segments: list[SegmentDefinition]
 
 
 def read_client_flags(
-    projects: Iterable[str], environment: str, *, inline_segments: bool, using: str = "default"
+    projects: Iterable[str],
+    environment: str,
+    *,
+    inline_segments: bool,
+    flags: Collection[str] | None = None,
+    using: str = "default",
 ) -> Iterator[ClientFlags]:
     """Reads the projects' flags for SDKs, at most BATCH flags at once. Read them in one transaction.
 
-    ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment
-    support.
+    Only the given ``flags``, if any. ``inline_segments`` copies the constraints of segments into the strategies, for
+    SDKs without segment support.
     """
     segments: dict[int, SegmentDefinition] = {}
     with connections[using].cursor() as cursor:
-        for ids in read_id_batches(cursor, projects):
+        for ids in read_id_batches(cursor, projects, flags):
             parts = read_flag_parts(cursor, ids, environment)
             new = read_segments(cursor, parts.segments.difference(segments))
             segments |= new
             cursor.execute(_FLAGS, {"ids": ids})
             inlined = segments if inline_segments else None
-            flags = [_make_client_flag(row, parts, inlined) for row in cursor.fetchall()]
-            yield ClientFlags(flags, [] if inline_segments else list(new.values()))
+            read = [_make_client_flag(row, parts, inlined) for row in cursor.fetchall()]
+            yield ClientFlags(read, [] if inline_segments else list(new.values()))
 
 
 def _make_client_flag(

@@ -10,26 +10,23 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 
 from flagadmin.core.errors import AuthenticationRequired, ValidationError
-from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.request_bodies import StrictJSONParser
+from flagadmin.core.http.request_metrics import get_client_address
 from flagadmin.core.server.event_streams import CONTENT_TYPE, HEADERS
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
 from playground.snapshot_cache import load_snapshot_at
-from sdk.base import get_token
-from sdk.cors import CorsView
-from sdk.delta.known_versions import read_version
+from sdk.base import CorsView, get_token, respond
+from sdk.delta.history import read_version
 from sdk.delta.scope import read_scope
-from sdk.evaluation.context import make_context
-from sdk.evaluation.prepared import Answer, prepare
-from sdk.evaluation.responses import respond
+from sdk.evaluation.prepared import Answer, make_context, prepare
 from sdk.ofrep import openapi
 from sdk.ofrep.answers import answer_flag, answer_flags, event_streams
+from sdk.ofrep.change_events import TicketAuthentication, ticket_of
 from sdk.ofrep.request import read_body
-from sdk.ofrep.tickets import TicketAuthentication, ticket_of
 from sdk.poll_shortcuts import Origin, mark_origin
-from sdk.watcher.scopes import token_scope
 from sdk.watcher.token_streams import streams, subscription
+from sdk.watcher.watcher import token_scope
 
 Kind = ApiToken.Kind
 
@@ -48,7 +45,7 @@ class IsSdkCaller(IsCallerOfKind):
 
 
 class LenientJSONParser(StrictJSONParser):
-    """JSON whatever the Content-Type, also none."""
+    """Parses JSON regardless of the Content-Type, also without one."""
 
     media_type = "*/*"
 
@@ -60,7 +57,7 @@ class LenientJSONParser(StrictJSONParser):
 
 
 class OfrepView(CorsView):
-    """Answers other origins for frontend tokens only: a backend token belongs on no page."""
+    """Answers other origins only for frontend tokens: a backend token does not belong in a page."""
 
     tags = ("OpenFeature (OFREP)",)
     authentication_classes: tuple[type[BaseAuthentication], ...] = (ApiKeyHeaderAuthentication,)
@@ -83,7 +80,7 @@ class OfrepView(CorsView):
 
 
 class Question:
-    """A request that was read: the flags, the context, and who asks."""
+    """A parsed request: the flags, the context, and the caller."""
 
     def __init__(self, request: ApiRequest) -> None:
         if isinstance(request.data, ValidationError):
@@ -108,7 +105,7 @@ class Question:
 
 
 def is_browser(request: ApiRequest) -> bool:
-    """Whether anybody may read the token, which is part of a page or an app."""
+    """Whether the token is public, as part of a page or an app."""
     return get_token(request).kind == Kind.FRONTEND
 
 
@@ -116,7 +113,7 @@ class FlagView(OfrepView):
     @extend_schema(
         operation_id="evaluateOfrepFlag",
         summary="Evaluate one flag for an OpenFeature provider",
-        description=openapi.SINGLE,
+        description=openapi.SECTIONS["Evaluate one flag"],
         parameters=[openapi.KEY],
         request={"application/json": openapi.OfrepRequest},
         examples=[openapi.REQUEST],
@@ -156,7 +153,7 @@ class FlagsView(OfrepView):
     @extend_schema(
         operation_id="evaluateOfrepFlags",
         summary="Evaluate all flags for an OpenFeature provider",
-        description=openapi.BULK,
+        description=openapi.SECTIONS["Evaluate all flags"],
         parameters=[openapi.IF_NONE_MATCH, *openapi.REFETCH],
         request={"application/json": openapi.OfrepRequest},
         examples=[openapi.REQUEST],
@@ -195,7 +192,7 @@ class EventsView(OfrepView):
     @extend_schema(
         operation_id="getOfrepEvents",
         summary="Be told when to evaluate all flags again, as server-sent events",
-        description=openapi.EVENTS,
+        description=openapi.SECTIONS["Listen for changes"],
         parameters=[openapi.TICKET, openapi.LAST_EVENT_ID],
         responses={status: openapi.REFUSALS[status] for status in (401, 403, 429)}
         | {

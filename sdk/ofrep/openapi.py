@@ -7,33 +7,11 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import MapOf
+from flagadmin.core.http.prose import read_sections
 from playground.context_body import MAX_FIELDS, MAX_TEXT_LENGTH
 from sdk.ofrep.reasons import Reason
 
-SINGLE = """\
-Evaluates one flag for OpenFeature's server providers. The environment and the projects are the token's.
-
-`targetingKey` is the context field `userId`; `sessionId`, `remoteAddress`, `appName` and `currentTime` are the fields
-of these names, every other string, number or boolean is a field of its own. Objects and lists are ignored.
-
-`value` is the payload of the variant that the context gets, in its type, and without one whether the flag is on.
-`metadata.why` says in one sentence what decided; for frontend tokens without the flag's conditions.
-
-The body, its context and the targeting key may be missing: `TARGETING_KEY_MISSING` is answered only if nothing but a
-rollout by userId keeps the flag off.
-"""
-BULK = """\
-Evaluates every active flag of the token's projects, for OpenFeature's web and mobile providers. See the other operation
-for the context and the values. Send the `ETag` as `If-None-Match`: 304 means that nothing has changed.
-`eventStreams` is where to listen for changes instead of polling.
-"""
-EVENTS = """\
-Tells a provider when to evaluate all flags again, as server-sent events: when a flag of the token's projects
-changes, and when a date is reached that a condition compares with the current time. The first event comes at once,
-unless `Last-Event-ID` is the latest. The stream ends when the token is revoked, expires or gets other projects.
-
-The URL comes from `eventStreams` of an evaluation of all flags; its ticket is good for nothing else.
-"""
+SECTIONS = read_sections(__file__)
 
 
 @extend_schema_field(
@@ -46,7 +24,7 @@ The URL comes from `eventStreams` of an evaluation of all flags; its ticket is g
     }
 )
 class ContextField(s.JSONField):
-    """Any members; ``targetingKey`` is who it is about."""
+    """Any members; ``targetingKey`` identifies the user."""
 
 
 @extend_schema_field(
@@ -92,7 +70,7 @@ class OfrepFailure(s.Serializer[Any]):
     }
 )
 class ResultField(s.JSONField):
-    """An evaluation, or why there is none."""
+    """An evaluation, or an error."""
 
 
 class OfrepEndpoint(s.Serializer[Any]):

@@ -1,9 +1,16 @@
-"""OpenFeature's reasons: what kind of decision led to a flag's value."""
+"""The value of a flag for OpenFeature, and the reason: the kind of decision that led to it."""
 
-from collections.abc import Collection, Sequence
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
+from typing import Any, NamedTuple
 
+import orjson
+
+from flagadmin.core.errors import ValidationError
 from playground.engine.chance import find_state_over_calls
+from playground.engine.coercion import mapping_of, to_text
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import (
@@ -11,6 +18,8 @@ from playground.engine.outcomes import (
     BUCKET,
     ONLY_SDK,
     PARENT,
+    PICK,
+    PLACE,
     SWITCHED_OFF,
     UNREADABLE,
     FlagOutcome,
@@ -22,24 +31,108 @@ from playground.engine.outcomes import (
     find_deciding_parent,
 )
 from playground.engine.strategies import CompiledStrategy
-from playground.engine.variants import NONE
-from sdk.ofrep.values import Choice, find_choice
+from playground.engine.variants import NONE, CompiledVariants
+from playground.response.fragments import FlagFragments
+
+_JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+
+
+class Choice(NamedTuple):
+    """The variant of a flag: its index, and its place among the weights (0: an override decided)."""
+
+    variants: CompiledVariants
+    pick: int
+    place: int
+
+    @property
+    def name(self) -> str:
+        return self.variants.names[self.pick]
+
+    @property
+    def is_by_weight(self) -> bool:
+        return self.place > 0 and self.variants.divides
+
+
+def find_choice(flag: CompiledFlag, outcome: FlagOutcome) -> Choice | None:
+    """The variant that the context gets; None if it gets none."""
+    if not outcome.on:
+        return None
+    if outcome.decided != NONE:
+        variants, strategy_outcome = (
+            flag.strategies[outcome.decided].variants,
+            outcome.strategies[outcome.decided],
+        )
+        if variants is not None and strategy_outcome[PICK] != NONE:
+            return Choice(variants, strategy_outcome[PICK], strategy_outcome[PLACE])
+    if flag.variants is None or outcome.pick == NONE:
+        return None
+    return Choice(flag.variants, outcome.pick, outcome.place)
+
+
+def read_value(outcome: FlagOutcome, fragments: FlagFragments) -> Any:
+    """The payload, or without one whether the flag is on. Raises ValidationError for a payload of the wrong type."""
+    if not (outcome.on and fragments.has_payloads):
+        return outcome.on
+    if outcome.decided != NONE and (pick := outcome.strategies[outcome.decided][PICK]) != NONE:
+        variant = fragments.strategies[outcome.decided].variant(pick)
+    elif outcome.pick != NONE:
+        variant = fragments.picks[outcome.pick]
+    else:
+        return True
+    return _read_variant(variant)
+
+
+def _read_variant(variant: bytes) -> Any:
+    """The value of a variant, which is stored without its last brace."""
+    payload = orjson.loads(variant + b"}").get("payload")
+    return parse_payload(mapping_of(payload)) if payload else True
+
+
+def parse_payload(payload: Mapping[str, Any]) -> Any:
+    """The value of a payload ``{type, value}``. JSON and numbers keep their stored spelling: 10.0 has a decimal point
+    and 10 has none, and no digit is lost.
+
+    Raises ValidationError for a payload that does not match its type.
+    """
+    kind, text = payload.get("type"), to_text(payload.get("value"))
+    if kind == "json":
+        return _parse_json(text)
+    return _parse_number(text) if kind == "number" else text
+
+
+def _parse_json(text: str) -> orjson.Fragment:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ValidationError(f"The payload of the variant is not JSON: {error}.") from error
+    return orjson.Fragment(text)
+
+
+def _parse_number(text: str) -> Any:
+    text = text.strip()
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValidationError("The payload of the variant is not a number.")
+    return orjson.Fragment(text) if _JSON_NUMBER.fullmatch(text) else number
 
 
 class Reason(StrEnum):
     STATIC = "STATIC"
-    """Everybody gets the same, always."""
+    """Everyone always gets the same result."""
     TARGETING_MATCH = "TARGETING_MATCH"
-    """A condition decided, or another flag."""
+    """A condition or another flag decided."""
     SPLIT = "SPLIT"
     """A percentage or the weights of variants decided."""
     DISABLED = "DISABLED"
     """The flag is off in the environment."""
     UNKNOWN = "UNKNOWN"
-    """Only an SDK could tell, or SDKs cannot read the flag."""
+    """Only an SDK can tell, or SDKs cannot read the flag."""
 
 
-STATIC, TARGETING_MATCH, SPLIT, DISABLED, UNKNOWN = Reason  # as in `playground.engine.outcomes`
+STATIC, TARGETING_MATCH, SPLIT, DISABLED, UNKNOWN = Reason  # local names, as in `playground.engine.outcomes`
 
 
 def find_reason(
@@ -50,7 +143,7 @@ def find_reason(
     *,
     is_static: bool,
 ) -> Reason:
-    """`outside`: see below. `is_static`: whether everybody gets the same (`Snapshot.static`)."""
+    """`outside`: see below. `is_static`: whether everyone gets the same result (`Snapshot.static`)."""
     cause = find_cause(flag, outcome)
     if cause is SWITCHED_OFF:
         return DISABLED
@@ -76,7 +169,7 @@ def _is_split(flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None) -
 def find_outside(
     evaluation: Evaluation, flag: CompiledFlag, outcomes: Sequence[StrategyOutcome]
 ) -> list[int]:
-    """The positions of the strategies of a flag that only their rollout kept off."""
+    """The positions of the strategies that only their rollout kept off."""
     outside = []
     for position, strategy in enumerate(flag.strategies):
         rollout, its_outcome = strategy.rollout, outcomes[position]
@@ -102,7 +195,7 @@ def _conditions_hold(
 def find_bucket(
     evaluation: Evaluation, flag: CompiledFlag, outcome: PlainOutcome, outside: Collection[int]
 ) -> int | None:
-    """The bucket, from 1 to 100, that decided, or that the rollout did not reach; None if none was hashed."""
+    """The bucket, from 1 to 100, that decided or that the rollout did not reach; None if none was hashed."""
     _, _, decided, _, _, strategies, _ = outcome
     for position in outside if decided == NONE else (decided,):
         rollout, bucket = flag.strategies[position].rollout, strategies[position][BUCKET]
@@ -112,7 +205,7 @@ def find_bucket(
 
 
 def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, *, drawn: bool) -> bool:
-    """Whether the next request with the same context may get another result: there was nothing to hash.
+    """Whether the next request with the same context may get another result, because there was nothing to hash.
 
     `drawn`: a bucket of the flag or of a parent may have been drawn (`playground.engine.chance.find_drawn_flags`).
     """
@@ -123,7 +216,7 @@ def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, 
 
 
 def lacks_targeting_key(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> bool:
-    """Whether a flag is off only because a rollout, its own or a parent's, is by userId and the context has none."""
+    """Whether a flag is off only because its rollout, or a parent's, uses userId and the context has none."""
     if outcome.on or not flag.enabled or flag.fault is not None:
         return False
     if outcome.result is False:

@@ -1,6 +1,6 @@
-"""Tells OpenFeature's providers that flags may have changed, so that they ask again: ``refetchEvaluation``.
+"""Tells OpenFeature providers that flags may have changed, so that they refetch: ``refetchEvaluation``.
 
-Flags change with their definitions, and when a date is reached that a condition compares with the current time.
+Flags change with their definitions, and when time reaches a date in a condition on the current time.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import orjson
 from flagadmin.core.server.event_streams import make_event
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
-from sdk.evaluation.dates_reached import find_dates_reached
+from sdk.evaluation.prepared import find_dates_reached
 from sdk.streaming.scope_streams import Listener, ScopeStreams
 
 REFETCH = b'{"type":"refetchEvaluation"}'
@@ -22,16 +22,16 @@ CLOCK_SECONDS = 1.0
 
 
 class State(NamedTuple):
-    """The state on which the flags of a scope depend: their definitions, and the dates that have been reached."""
+    """The state that determines the flags of a scope: their definitions, and the dates that have been reached."""
 
     definitions: Any
-    """JSON that is another when they change, such as the revisions of projects."""
+    """JSON that changes with them, such as the revisions of projects."""
     snapshot: Snapshot
     reached: list[tuple[str, bool]]
 
     @property
     def version(self) -> int:
-        """A hash. Two workers have the same for the same state."""
+        """A hash, equal on all workers for the same state."""
         text = orjson.dumps([self.definitions, self.reached])
         return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "big")
 
@@ -46,12 +46,12 @@ def find_reached(snapshot: Snapshot) -> list[tuple[str, bool]]:
 
 
 class Refetches:
-    """All methods are called in the event loop. ``read_state`` reads that of a scope."""
+    """All methods are called in the event loop. ``read_state`` reads the state of a scope."""
 
     def __init__(self, read_state: Callable[[Any], Awaitable[State]]) -> None:
         self._read_state = read_state
         self._timed: dict[Any, State] = {}
-        """The known state of each scope with streams, if any condition compares the current time."""
+        """The known state of each scope that has streams and a condition on the current time."""
 
     async def update(self, scope: Any, listeners: Collection[Listener]) -> None:
         state = await self._read_state(scope)
@@ -67,7 +67,7 @@ class Refetches:
                 await listener.stream.send(message)
 
     async def watch_clock(self, streams: ScopeStreams) -> None:
-        """A task of the event loop: looks each second whether a date has been reached."""
+        """A task of the event loop that checks each second whether a date has been reached."""
         while True:
             await asyncio.sleep(CLOCK_SECONDS)
             for scope, state in list(self._timed.items()):

@@ -2,14 +2,15 @@
 
 A request is answered only after its report is committed, so an acknowledged report survives a crash. The
 thread that gets the lock writes all waiting reports in one transaction. The busier a worker, the larger its
-transactions, and rows that many reports update (the counts of a popular flag) are written only once. Under
-load the writer waits for BATCH_DELAY to collect more reports, which reduces the number of commits.
+transactions; rows updated by many reports (the counts of a popular flag) are written only once. Under load the writer
+waits for BATCH_DELAY to collect more reports, which reduces the number of commits.
 
 Batches do not wait for imports: a report about a locked flag is taken out of the batch and waits for that
-flag in its own thread. Only some of a worker's threads may wait, and only briefly. Other requests are
-answered 503; most SDKs then add the report to their next one.
+flag in its own thread. Only some of a worker's threads may wait, and only briefly. Other requests get 503; most SDKs
+then add the report to their next one.
 """
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +19,17 @@ from threading import BoundedSemaphore, Lock
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
 from prometheus_client import Counter, Gauge
 
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
+from flagadmin.core.db.standby import standby
+from flagadmin.core.db.statements import execute
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, transactional
 from flagadmin.core.errors import NotFound, ServiceUnavailable
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import register_sampler
+from flagadmin.core.metrics import process_name, register_sampler
 from projects.applications.store_report import FlagsLocked, store_report
 from projects.applications.usage_report import UsageReport
+from projects.models import CountedReport
 
 BATCH_DELAY = 0.01  # seconds
 TRIES = 5
@@ -62,7 +66,7 @@ class ReportBatcher:
         self._crowded = False
 
     def submit(self, report: UsageReport, *, token: int = 0) -> None:
-        """Returns once the report is committed; ``token`` is the id of the token it came with.
+        """Returns once the report is committed; ``token`` is the id of the report's token.
 
         Raises only errors of this report, not of others in the same batch.
         """
@@ -125,7 +129,8 @@ def _locked(report: UsageReport) -> str:
     flags = sorted({use.flag for use in report.used})
     names = f"{', '.join(flags[:5])}{' and others' if len(flags) > 5 else ''}"
     what = f"one of its flags ({names})" if flags else "its data"
-    return f"The report was not stored because {what} is being changed. Send it again."
+    cause = ", or an earlier report waits for the standby of the database" if standby.is_required else ""
+    return f"The report was not stored because {what} is being changed{cause}. Send it again."
 
 
 def _release_connection() -> None:
@@ -197,3 +202,23 @@ report_batcher = ReportBatcher()
 @register_sampler
 def _sample() -> None:
     WAITING.labels(process_name()).set(report_batcher.waiting)
+
+
+ID_HEADER = "Flagadmin-Report-Id"
+KEPT = timedelta(days=30)
+
+_NOTE = "INSERT INTO projects_countedreport (digest) VALUES (%s) ON CONFLICT DO NOTHING"
+
+
+@transactional
+def count_once(report: UsageReport, identifier: str, *, token: int) -> None:
+    """Stores the report unless one with this id and token id has been stored."""
+    digest = hashlib.sha256(f"{token} {identifier}".encode()).hexdigest()
+    is_new = execute(_NOTE, [digest]) == 1
+    if is_new:
+        store_report(report.with_token(token), lock_wait=ALONE)
+        REPORTS.labels("accepted").inc()
+
+
+def forget_reports() -> None:
+    CountedReport.objects.filter(counted_at__lt=timezone.now() - KEPT).delete()

@@ -1,6 +1,6 @@
-"""GET /api/client/streaming: tells SDKs what changed as soon as it does, over a response that stays open.
+"""GET /api/client/streaming: sends SDKs changes at once, over a response that stays open.
 
-This is the beginning of it. The event loop keeps the response open (``flagadmin/core/server/event_streams.py``);
+This module makes its beginning. The event loop keeps the response open (``flagadmin/core/server/event_streams.py``);
 without one, as under another server, it ends, and the client connects again.
 """
 
@@ -8,12 +8,12 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 
-from flagadmin.core.db.replica import read_for_sdks
+from flagadmin.core.db.outages import read_for_sdks
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.server.event_streams import CONTENT_TYPE, HEADERS, make_event_parts
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, get_token
-from sdk.delta.known_versions import read_version
+from sdk.delta.history import read_version
 from sdk.delta.scope import read_scope
 from sdk.delta.states import states
 from sdk.streaming.scope_streams import CONNECTED, NOTHING

@@ -1,4 +1,4 @@
-"""Streams that are told the same, by the scope of their tokens: of this worker, or of a relay. Knows no framework."""
+"""Streams with the same events, by the scope of their tokens, of a worker or a relay. Knows no framework."""
 
 import asyncio
 import logging
@@ -10,18 +10,18 @@ from flagadmin.core.server.event_streams import EventStream
 
 log = logging.getLogger("flagadmin.streams")
 
-TRY_AGAIN = 1.0  # seconds after an update that failed
+TRY_AGAIN = 1.0  # seconds after a failed update
 CONNECTED, UPDATED = "unleash-connected", "unleash-updated"
 NOTHING = b'{"events":[]}'
 
-# The version a stream has next, and the parts of the event that takes it there, if it needs one.
+# The next version of a stream, and the parts of the event that leads to it, if it needs one.
 Step = tuple[int, tuple[bytes, ...]]
 
 
 class Listener:
-    """An open stream, and the version that it has been told.
+    """An open stream, and its current version.
 
-    Its subscription has the ``scope`` that it is about, and the ``version`` that its client had.
+    Its subscription has its ``scope``, and the client's initial ``version``.
     """
 
     __slots__ = ("stream", "subscription", "version")
@@ -36,11 +36,11 @@ Update = Callable[[Any, Collection[Listener]], Awaitable[None]]
 
 
 class ScopeStreams:
-    """``update`` tells listeners of a scope what they lack.
+    """``update`` sends listeners of a scope the changes that they lack.
 
-    It is called for a stream that is opened, for all when something has changed, and for one that was busy then, when
-    its client has read enough; not twice at once for a scope, and again after a second if it fails. All methods are
-    called in the event loop.
+    It is called for a new stream, for all streams after a change, and for a stream that was busy then, once its
+    client has read enough. It does not run twice at once for a scope, and runs again after a second if it fails. All
+    methods are called in the event loop.
     """
 
     def __init__(self, update: Update) -> None:
@@ -77,7 +77,7 @@ class ScopeStreams:
             self.bring_up_to_date(scope)
 
     def end_invalid(self, is_valid: Callable[[Any], bool]) -> None:
-        """Ends the streams whose token no longer is what it was."""
+        """Ends the streams whose token has changed."""
         for listeners in self._listeners.values():
             subscriptions = {listener.subscription for listener in listeners}
             invalid = {subscription for subscription in subscriptions if not is_valid(subscription)}
@@ -112,9 +112,9 @@ class ScopeStreams:
 def tell_changes(
     find_steps: Callable[[Any, Collection[int | None]], Awaitable[Mapping[int | None, Step]]],
 ) -> Update:
-    """Returns an update that sends SDKs what changed in their flags.
+    """An update that sends SDKs the changes in their flags.
 
-    ``find_steps`` makes that once for each version that streams have, unless it is the latest.
+    ``find_steps`` computes them once for each outdated version of the streams.
     """
 
     async def update(scope: Any, listeners: Collection[Listener]) -> None:

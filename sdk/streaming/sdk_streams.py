@@ -1,4 +1,4 @@
-"""Sends SDKs what changed in their flags, as the events of a delta."""
+"""Sends SDKs the changes in their flags, as the events of a delta."""
 
 import asyncio
 from collections.abc import Collection
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.db import connections
 
-from flagadmin.core.db.replica import read_for_sdks
+from flagadmin.core.db.outages import read_for_sdks
 from flagadmin.core.server.event_streams import make_event_parts
 from sdk.delta.scope import Scope
 from sdk.delta.states import states

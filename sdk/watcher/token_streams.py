@@ -1,4 +1,4 @@
-"""Open streams of SDK tokens: told when their projects change, ended when their token no longer is what it was."""
+"""Open streams of SDK tokens: get events when their projects change, and end when their token changes."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,8 +10,7 @@ from django.utils import timezone
 from prometheus_client import Gauge
 
 from flagadmin.core.db.outages import reach
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import register_sampler
+from flagadmin.core.metrics import process_name, register_sampler
 from flagadmin.core.server.event_streams import EventStream, EventStreams, retry
 from flagadmin.core.server.loop_routes import StreamRequest
 from groups.models import ApiToken
@@ -21,13 +20,13 @@ from sdk.watcher.state import State, find_changed_projects
 from sdk.watcher.watcher import Watcher
 
 OPEN = Gauge("flagadmin_streams_open", "Streams that a process keeps open.", ["process"])
-USE_TOKENS = 60.0  # seconds between telling the watcher which tokens are in use
-TOO_MANY_TOKENS = 30_000  # milliseconds until a client of a token that cannot be watched connects again
+USE_TOKENS = 60.0  # seconds between reports of the tokens in use to the watcher
+TOO_MANY_TOKENS = 30_000  # milliseconds before a client reconnects whose token cannot be watched
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """The request of a stream: the token, as it was, and the version that the client has."""
+    """The request of a stream: the token at that time, and the client's version."""
 
     token: int
     kind: str
@@ -36,10 +35,10 @@ class Subscription:
     scope: Scope
     version: int | None = field(default=None, compare=False)
     holds: object = field(default=None, compare=False)
-    """Kept for as long as the stream is open."""
+    """Kept while the stream is open."""
 
     def is_valid(self, state: State) -> bool:
-        """Whether the token still is what it was. Otherwise the client connects again, and gets what is right."""
+        """Whether the token is unchanged. Otherwise the client reconnects and gets the right flags."""
         token = state.tokens[self.token]
         if token is None or (token.kind, token.secret_hash) != (self.kind, self.secret_hash):
             return False
@@ -61,7 +60,7 @@ def _sample() -> None:
 
 
 class TokenStreams(ScopeStreams):
-    """The streams of this worker that are told the same way, of tokens that the watcher reads."""
+    """The streams of this worker with the same kind of events, for tokens that the watcher reads."""
 
     def __init__(self, watcher: Watcher, update: Update) -> None:
         super().__init__(update)
@@ -109,7 +108,7 @@ class TokenStreams(ScopeStreams):
             super().note_failure(error)
 
     async def use_tokens(self) -> None:
-        """A task of the event loop: keeps the tokens of open streams among those that the watcher reads."""
+        """A task of the event loop that keeps the tokens of open streams among those that the watcher reads."""
         while True:
             await asyncio.sleep(USE_TOKENS)
             for listeners in self._listeners.values():
@@ -118,5 +117,5 @@ class TokenStreams(ScopeStreams):
 
 
 def _may_stay(subscription: Subscription, state: State) -> bool:
-    """Whether the token is what it was, or has not been read yet."""
+    """Whether the token is unchanged, or has not been read yet."""
     return subscription.token not in state.tokens or subscription.is_valid(state)

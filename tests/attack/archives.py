@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from flagadmin.core.db.backups.contents import MARK
+from flagadmin.core.db.backups.backup import MARK
 from tests.attack.calls import Call, Verdict
 from tests.attack.installation import Installation, installation
 from tests.attack.result import Result

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flagadmin.core.db.bundled import binaries
-from flagadmin.core.db.bundled.account import Account, find_server_account
+from flagadmin.core.db.bundled import programs
+from flagadmin.core.db.bundled.programs import Account, find_server_account
 from tests.attack.installation import Installation, installation
 from tests.attack.kills import interrupted_imports
 from tests.attack.result import Result
@@ -23,7 +23,7 @@ class Server:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self.port = folder, port
         self.account: Account | None = find_server_account(folder)
-        self.root = binaries.find_runnable_root(self.account)
+        self.root = programs.find_runnable_root(self.account)
         self.process: subprocess.Popen | None = None
 
     @property

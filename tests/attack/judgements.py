@@ -11,6 +11,8 @@ from tests.attack.result import Result
 
 ADMIN = "/api/admin"
 COMPARE, CHECK = f"{ADMIN}/playground/compare", f"{ADMIN}/playground/check-expectations"
+ASSIGNED = f"{ADMIN}/playground/assignments?environment=production&flag=dark-theme"
+INCIDENTS = f"{ADMIN}/playground/incidents"
 PLANNED, USERS = f"{ADMIN}/features-batch/compare", f"{ADMIN}/playground/users"
 SAVED = f"{ADMIN}/playground/contexts"
 PATIENCE = 25.0  # seconds: a comparison gives up after 20
@@ -46,10 +48,11 @@ CONTEXTS: tuple[Any, ...] = (
     {"synthetic": 10**9}, {"synthetic": 1, "seed": 2**70}, {"saved": ["Sealed"]}, {"saved": ["\0"] * 900},
     {"csv": "\0"}, {"csv": "a" * 400_000}, {"csv": '"'}, {"generated": "x"}, {"synthetic": 5, "fixed": {"properties": 7}},
 )  # fmt: skip
+GZIP = b"\x1f\x8b"
 TABLES = (
     b"", b"\0", b"\xff\xfe", b"userId", b"userId\n", b'userId\n"', b"userId,userId\n1,2\n", b",\n,\n", b"\n" * 90_000,
     b"userId\n" + b"x" * 400_000, b",".join(b"c%d" % n for n in range(3_000)) + b"\n", b"userId\n=cmd|' /C calc'!A0\n",
-    b"PK\x03\x04" + b"\0" * 500, b"\x1f\x8b" + b"\0" * 500,
+    b"PK\x03\x04" + b"\0" * 500, GZIP + b"\0" * 500,
 )  # fmt: skip
 
 
@@ -88,6 +91,20 @@ COSTLY: dict[str, tuple[str, str, Any]] = {
 }  # fmt: skip
 
 
+def odd_tables() -> Iterator[Call]:
+    for table in TABLES:
+        yield Call("viewer", "POST", f"{USERS}?environment=production", table, {"Content-Type": "text/csv"})
+        if not table.startswith(
+            GZIP
+        ):  # those are read in a process that gives way to everybody else: costs.py
+            for kind in ("text/csv", "application/x-ndjson", "application/gzip"):
+                yield Call("viewer", "POST", ASSIGNED, table, {"Content-Type": kind})
+        for at in MOMENTS:
+            affected = table.decode(errors="replace")[:2_000]
+            asked = {"from": at, "to": "2026-11-21T00:00:00Z", "affected": affected}
+            yield Call("viewer", "POST", INCIDENTS, HERE | asked)
+
+
 def odd() -> Iterator[Call]:
     for at in MOMENTS:
         yield Call(
@@ -106,8 +123,7 @@ def odd() -> Iterator[Call]:
             yield Call(key, "POST", COMPARE, {"from": HERE, "to": HERE, "contexts": contexts})
         yield Call("editor", "POST", PLANNED, imported(2, contexts=contexts))
         yield Call("editor", "POST", SAVED, {"name": "odd", "context": contexts, "expectations": contexts})
-    for table in TABLES:
-        yield Call("viewer", "POST", f"{USERS}?environment=production", table, {"Content-Type": "text/csv"})
+    yield from odd_tables()
     for body in (b"", b"[]", b"null", b"7", b'"x"', b"{}", b'{"from":1e999}', b"[" * 5_000):
         for path in (COMPARE, CHECK, PLANNED, SAVED):
             yield Call("viewer", "POST", path, body)
@@ -135,6 +151,13 @@ def of_others() -> Iterator[Call]:
         "outsider", "POST", f"{USERS}?environment=production&project=sealed", b"userId\n1\n", csv, refused
     )
     yield Call("outsider", "POST", f"{USERS}?environment=production", b"userId\n1\n", csv)
+    for query in ("flag=sealed-flag", "flag=dark-theme&flag=sealed-flag", "flag=sealed-flag&summary=true"):
+        path = f"{ADMIN}/playground/assignments?environment=production&{query}"
+        yield Call("outsider", "POST", path, b"userId,time\n1,2026-11-21\n", csv, refused)
+    window = {"from": "2020-01-01T00:00:00Z", "to": past["at"]}
+    yield Call(
+        "outsider", "POST", INCIDENTS, HERE | window | {"affected": "userId\n1\n", "others": "userId\n2\n"}
+    )
     yield Call("outsider", "GET", USERS)
     yield Call("outsider", "GET", f"{ADMIN}/events?project=sealed")
     yield Call(

@@ -100,6 +100,7 @@ class Attacked:
     slowest: float = 0.0  # seconds
     largest: int = 0  # bytes
     told: str = ""
+    fell: str = ""  # the reason why the attack alone has succeeded
 
     def saw(self, status: int, seconds: float, size: int) -> None:
         self.statuses[status] += 1
@@ -108,7 +109,7 @@ class Attacked:
     def __str__(self) -> str:
         counts = ", ".join(f"{count} × {status}" for status, count in sorted(self.statuses.items()))
         answers = f"slowest {self.slowest:.2f} s, largest answer {self.largest / 1000:.0f} kB"
-        return ", ".join(part for part in (counts, answers if counts else "", self.told) if part)
+        return ", ".join(part for part in (counts, answers if counts else "", self.told, self.fell) if part)
 
 
 def beside(
@@ -124,6 +125,7 @@ def beside(
         and not bystander.failures
         and bool(found.statuses or found.told)  # else nothing was attacked
         and found.slowest < patience
+        and not found.fell
         and not any(status >= 500 and status != 503 for status in found.statuses)
     )
     figures = f"p99 {bystander.p99:.0f} ms of {allowed:.0f}, {bystander.megabytes:.0f} MB, {found}"

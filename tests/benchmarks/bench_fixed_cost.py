@@ -169,7 +169,7 @@ def version(code: Path) -> Iterator[Version]:
     with one_server() as database, tempfile.TemporaryDirectory() as data, reserved_port() as port:
         variables = {
             "DATABASE_URL": f"postgresql://flagadmin@127.0.0.1:{database.port}/flagadmin",
-            "SECRET_KEY": "the same on all machines",
+            "SECRET_KEY": "the same on all machines, and long",
             "INIT_ADMIN_API_TOKENS": ADMIN,
             "FLAGADMIN_LOG_LEVEL": "ERROR",
         }

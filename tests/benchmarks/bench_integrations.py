@@ -107,7 +107,7 @@ def measure_deliveries(url: str, integrations: int, events: int) -> None:
 
     from integrations.deliveries import sender
     from integrations.deliveries.connections import Connection
-    from integrations.deliveries.outbox import relay
+    from integrations.deliveries.sender import relay
     from integrations.models import Delivery
     from tests.support.receiver import LOOPBACK, make_integration
 

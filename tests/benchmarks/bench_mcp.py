@@ -40,8 +40,8 @@ def load(flags: int) -> None:
 def main(flags: int) -> int:
     with data_directory():
         from groups.access import Caller
+        from integrations.mcp.api import TOOLS, call_tool
         from integrations.mcp.tool import Call
-        from integrations.mcp.tools import TOOLS, call_tool
         from tests.support.cast import make_token, make_user
 
         load(flags)

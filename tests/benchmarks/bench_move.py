@@ -48,7 +48,7 @@ def serve(flags: int, pipe: Connection) -> None:
     from tests.support.generated_unleash import make_recording
     from tests.support.recorded_unleash import replayed
 
-    with replayed(make_recording(flags, PROJECTS, TOKENS - 15)) as replay:
+    with replayed(make_recording(flags, PROJECTS, TOKENS - 15, people=60)) as replay:
         pipe.send(replay.address)
         pipe.poll(None)
 
@@ -58,9 +58,8 @@ def evaluate(users: int) -> None:
     from django.utils import timezone
 
     from importer.moving.proving.answers import Client, read_flags
-    from importer.moving.proving.proof import TokenProof
-    from importer.moving.proving.proof_people import People
-    from importer.moving.proving.unlike_flags import compare
+    from importer.moving.proving.proof import People, TokenProof
+    from importer.moving.proving.prove import compare
     from tests.support.generated_unleash import make_recording
 
     recording = make_recording(PROJECTS * (EVALUATED + 1), PROJECTS)

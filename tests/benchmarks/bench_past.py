@@ -1,7 +1,6 @@
-"""The flags at a moment 10,000 events ago, beside reading these events from the database and nothing else.
+"""The flags at a moment 10,000 changes ago, beside reading the present; and a flag's history of 500 changes.
 
-``python -m tests.benchmarks.bench_past [FLAGS] [EVENTS]`` (default: 5000 10000). 100,000 events are older than the moment,
-and as many of another project are younger.
+``python -m tests.benchmarks.bench_past [FLAGS] [CHANGES]`` (default: 5000 10000).
 """
 
 import sys
@@ -12,59 +11,18 @@ from typing import Any
 from tests.benchmarks.bench_playground import load
 from tests.support.live_server import data_directory
 
-OTHERS = """
-INSERT INTO audit_auditevent (type, created_at, actor_name, project, environment, feature, before, after, request_id)
-SELECT 'feature-strategy-update', {when}, 'ada', %s, 'production', 'of-another-' || n, '{{}}', '{{}}', ''
-  FROM generate_series(1, 100000) AS n
+_EDIT = """
+UPDATE projects_strategy SET parameters = parameters || jsonb_build_object('rollout', %s::text) WHERE sort_order = 0
 """
-
-
-def record_changes(count: int) -> None:
-    """Events that change the rollout of one flag after the other."""
-    from django.db import transaction
-
-    from flagadmin.core.audit.events import EventType
-    from flagadmin.core.audit.record import Event, copy_all
-    from groups.access import Caller
-    from projects.definitions import read_definitions
-
-    flags = read_definitions(["shop"], "production").flags
-
-    def events() -> Any:
-        for number in range(count):
-            flag = flags[number % len(flags)]
-            after = flag["strategies"][0]
-            before = after | {"parameters": after["parameters"] | {"rollout": str((number * 7) % 101)}}
-            yield Event(
-                type=EventType.FEATURE_STRATEGY_UPDATE,
-                project="shop",
-                environment="production",
-                feature=flag["name"],
-                before=before,
-                after=after,
-            )
-
-    with transaction.atomic():
-        copy_all(events(), actor=Caller.system())
-
-
-def record_switches() -> None:
-    """An event for each flag, which turned it to what it is."""
-    from django.db import transaction
-
-    from flagadmin.core.audit.events import EventType
-    from flagadmin.core.audit.record import Event, copy_all
-    from groups.access import Caller
-    from projects.definitions import read_definitions
-
-    turned = {True: EventType.FEATURE_ENVIRONMENT_ENABLED, False: EventType.FEATURE_ENVIRONMENT_DISABLED}
-    flags = read_definitions(["shop"], "production").flags
-    events = [
-        Event(type=turned[flag["enabled"]], project="shop", environment="production", feature=flag["name"])
-        for flag in flags
-    ]
-    with transaction.atomic():
-        copy_all(events, actor=Caller.system())
+_EDIT_ONE = """
+UPDATE projects_strategy SET parameters = parameters || jsonb_build_object('rollout', %s::text)
+ WHERE sort_order = 0 AND flag_id = (SELECT id FROM projects_flag WHERE name = %s)
+"""
+_MOMENTS = """
+SELECT DISTINCT valid_from FROM projects_strategyversion
+ WHERE flag_id = (SELECT id FROM projects_flag WHERE name = %s) ORDER BY 1 DESC LIMIT 500
+"""
+_SWITCH = "UPDATE projects_flagenvironment SET enabled = NOT enabled WHERE environment_id = 'production'"
 
 
 def run(statement: str, *parameters: Any) -> list[Any]:
@@ -97,19 +55,28 @@ def one_flag(moment: Any, name: str) -> None:
     compile_snapshot(read.flags, read.segments, environment="production")
 
 
-def main(flags: int = 5000, events: int = 10_000) -> None:
+def whole_history(name: str, moments: list[Any]) -> None:
+    from projects.history.timeline import read_timeline
+
+    timeline = read_timeline([name])
+    for moment in moments:
+        assert timeline.read_definitions([name], "production", moment).by_name()[name]
+        assert timeline.read_state(name, moment)
+
+
+def main(flags: int = 5000, changes: int = 10_000) -> None:
     from django.utils import timezone
 
     from playground.comparison import past
     from playground.snapshot_cache import cache, load_snapshot_at
+    from projects.definitions import read_definitions
     from projects.history.definitions_at import read_changed_since
     from projects.revision import read_revisions
 
     load("shop", flags)
-    run(OTHERS.format(when="now() - interval '2 days' + n * interval '1 second'"), "shop")
     moment = timezone.now()
-    record_changes(events)
-    run(OTHERS.format(when="clock_timestamp()"), "other")
+    for number in range(changes // flags):
+        run(_EDIT, str(number))
     run("ANALYZE")
     current = read_revisions(["shop"])
 
@@ -123,24 +90,24 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
         past.compile_past_state(current, "production", past.Moment(moment, frozenset(["shop"])))
 
     load_snapshot_at(current, "production")
-    measure(f"{flags:,} flags, {events:,} events ago", lambda: first_answer(present=True))
+    measure(f"{flags:,} flags, {changes:,} changes ago", lambda: first_answer(present=True))
     measure("  to compare, without the parts of an answer", state)
     measure("  in a worker that has not compiled the present", lambda: first_answer(present=False), 3)
-    before = timezone.now()
-    record_switches()
-    run("ANALYZE")
-    measure("  before a switch of all of them", lambda: first_answer(present=True, at=before))
     name = first_flag()
     there = past.Moment(moment, frozenset(["shop"]))
     measure("  one flag and its parents, in such a worker", lambda: one_flag(there, name))
     measure("  the documents only", lambda: read_changed_since(["shop"], "production", moment))
-    measure(
-        "  floor: reading the events",
-        lambda: run(
-            "SELECT before::text, after::text FROM audit_auditevent WHERE created_at > %s AND project = 'shop'",
-            moment,
-        ),
-    )
+    measure("  all documents", lambda: read_definitions(["shop"], "production", at=moment))
+    measure("  those of the present", lambda: read_definitions(["shop"], "production"))
+    for number in range(500):
+        run(_EDIT_ONE, str(number), name)
+    moments = [at for (at,) in run(_MOMENTS, name)]
+    measure("  a flag's history of 500 changes: all its states", lambda: whole_history(name, moments))
+    before = timezone.now()
+    run(_SWITCH)
+    run("ANALYZE")
+    current = read_revisions(["shop"])
+    measure("  before a switch of all of them", lambda: first_answer(present=True, at=before))
 
 
 if __name__ == "__main__":

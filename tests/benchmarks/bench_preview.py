@@ -89,7 +89,8 @@ def held_by_processes() -> list[int]:
                     held[pid] = int(lines["VmRSS"].split()[0]) // 1024
         except OSError:
             continue  # gone meanwhile
-    return [mb for pid, mb in held.items() if pid != os.getpid() and descends(pid, parents)] or [0]
+    main = os.getpid()
+    return [mb for pid, mb in held.items() if pid != main and descends(pid, parents, main)] or [0]
 
 
 def session_of_admin() -> str:

@@ -45,7 +45,7 @@ def bare() -> None:
 
 def main(projects: int, grants: int) -> None:
     with data_directory():
-        from projects.members.role_usage import read_role_usage
+        from projects.members.queries import read_role_usage
         from tests.support.cast import make_token
 
         load(projects, grants)

@@ -70,7 +70,7 @@ def main(users: int) -> int:
     with data_directory():
         from groups.access import Caller
         from groups.models import GroupMembership, User
-        from groups.scim.settings_actions import make_token, set_enabled
+        from groups.scim.actions import make_token, set_enabled
 
         set_enabled(True, caller=Caller.system())
         secret = make_token(caller=Caller.system())

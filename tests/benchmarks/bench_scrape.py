@@ -35,7 +35,7 @@ def count_as_worker(folder: str, routes: int, meeting: Barrier) -> None:
     """In a process of its own, which meets the others when it has counted, and before it ends."""
     os.environ |= {"PROMETHEUS_MULTIPROC_DIR": folder, "FLAGADMIN_METRICS_TOKEN": "t" * 20}
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
-    from flagadmin.core.metrics.processes import attach, process_name
+    from flagadmin.core.metrics import attach, process_name
 
     attach("worker")
     from flagadmin.core.http.request_metrics import count_request
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def scrape(folder: Path) -> None:
-    from flagadmin.core.metrics.collector import AllProcesses
+    from flagadmin.core.metrics import AllProcesses
 
     ours = AllProcesses(folder)
     librarys = CollectorRegistry()

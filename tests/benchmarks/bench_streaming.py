@@ -76,7 +76,7 @@ class Streams:
 
 
 def workers(group: int) -> list[int]:
-    return [pid for pid, parent in descendants(b"spawn_main").items() if parent == group]
+    return list(descendants(b"spawn_main", group))
 
 
 def megabytes(pids: list[int]) -> float:

@@ -60,9 +60,8 @@ def measured(what: str, work: Callable[[], str]) -> None:
 def main() -> None:
     django.setup()
     settle()
-    from playground.user_runs.evaluate import UserEvaluation
+    from playground.user_runs.evaluate import UserEvaluation, estimate_bytes
     from playground.user_runs.file import UserFile
-    from playground.user_runs.space import estimate_bytes
 
     users, flags = (*map(int, sys.argv[1:]), *(100_000, 50)[len(sys.argv) - 1 :])
     snapshot = compile_snapshot([make_flag(index) for index in range(flags)], {}, environment="production")

@@ -4,12 +4,15 @@ Without Chromium these tests are skipped and say so; FLAGADMIN_BROWSER_TESTS=req
 """
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
+from weakref import WeakSet
 
 import pytest
 from django.conf import settings
@@ -20,6 +23,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, P
 
 from groups.models import User
 from groups.permissions import BuiltIn
+from tests.browser.accessibility import find_violations
 from tests.browser.chromium import CHROMIUM, QUIET
 from tests.support.cast import make_user
 from tests.support.emptying import keep_rows
@@ -34,25 +38,18 @@ expect.set_options(timeout=PATIENCE)
 
 # A refused page (403, 404) is logged as a failed resource; a request that a new page cuts short, by htmx as aborted.
 NO_FAULTS = ("Failed to load resource", "htmx:sendAbort", "htmx:afterRequest")
-# Contrast is measured on the colors a page comes to rest in, not on those half way to another theme.
-SETTLED = (
-    "Promise.all(document.getAnimations().map((each) => each.finished.catch(() => null))).then(() => null)"
-)
-# Without preloading: it writes styles into the page, which the policy refuses, and no rule here needs it.
-# Only violations are described: describing what passed takes longer than finding it.
-AXE_RULES = {
-    "preload": False,
-    "resultTypes": ["violations"],
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-}
-# What is behind a modal dialog is inert, and an open menu or a message may cover a part of what it lies on: axe would call
-# that small. What a message covers can be scrolled out from below it (test_messages.py).
-RUN_AXE = """async (rules) => {
-  const {violations, url} = await axe.run(document.querySelector("dialog:modal") ?? document, rules);
-  const isCovered = (node) => document.querySelector("details.more[open], .toast") && node.failureSummary.includes("partially obscured");
-  for (const violation of violations) violation.nodes = violation.nodes.filter((node) => !isCovered(node));
-  return {violations: violations.filter(({nodes}) => nodes.length), url};
-}"""
+# An observer's records are gone once it has been called: takeRecords() alone would lose all but the last.
+_SHIFTS = """() => new Promise((done) => {
+    const found = [];
+    const note = (records) => found.push(...records.map((each) => [each.value, ...each.sources.map(({node}) =>
+        node?.outerHTML?.slice(0, 120) ?? node?.parentElement?.outerHTML?.slice(0, 120))]));
+    const seen = new PerformanceObserver((list) => note(list.getEntries()));
+    seen.observe({type: "layout-shift", buffered: true});
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
+        note(seen.takeRecords());
+        done(found);
+    }, 100)));
+})"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -105,14 +102,12 @@ class Watch:
         self.origin = origin
         self.faults: list[str] = []
         self.requests: list[Request] = []
-
-    def on(self, context: BrowserContext) -> None:
-        context.on("request", self._request)
-        context.on("console", self._console)
-        context.on("weberror", lambda error: self.faults.append(f"script error: {error.error}"))
-        context.on(
-            "response", lambda r: self.faults.append(f"{r.status} {r.url}") if r.status >= 500 else None
-        )
+        self.handlers: dict[Any, Callable[[Any], None]] = {
+            "request": self._request,
+            "console": self._console,
+            "weberror": lambda error: self.faults.append(f"script error: {error.error}"),
+            "response": lambda r: self.faults.append(f"{r.status} {r.url}") if r.status >= 500 else None,
+        }
 
     def _request(self, request: Request) -> None:
         self.requests.append(request)
@@ -132,38 +127,94 @@ def watch(live_server) -> Iterator[Watch]:
     assert not watch.faults, "\n".join(watch.faults)
 
 
+# A context whose clock was stopped keeps that clock: no other test gets it.
+_with_own_clock: WeakSet[BrowserContext] = WeakSet()
+
+
+class Contexts:
+    """Contexts of one browser, which one test takes after the other: a new one would load all files again."""
+
+    def __init__(self, browser: Browser, origin: str) -> None:
+        self.browser, self.origin = browser, origin
+        self.idle: list[BrowserContext] = []
+
+    def take(self, watch: Watch, **options: Any) -> BrowserContext:
+        is_new = options or not self.idle
+        context = self._make(**options) if is_new else self.idle.pop()
+        for event, handler in watch.handlers.items():
+            context.on(event, handler)
+        return context
+
+    def _make(self, **options: Any) -> BrowserContext:
+        context = self.browser.new_context(
+            base_url=self.origin, reduced_motion="reduce", permissions=["clipboard-read", "clipboard-write"], **options
+        )  # fmt: skip
+        context.set_default_timeout(PATIENCE)
+        return context
+
+    def give_back(self, context: BrowserContext, watch: Watch, *, closing: bool) -> None:
+        for event, handler in watch.handlers.items():
+            context.remove_listener(event, handler)
+        if closing or context in _with_own_clock:
+            context.close()
+            return
+        stored = {"origin": self.origin, "storageTypes": "local_storage"}
+        context.new_cdp_session(context.pages[0]).send("Storage.clearDataForOrigin", stored)
+        for page in context.pages:
+            page.close()
+        context.clear_cookies()
+        self.idle.append(context)
+
+
+# What the server has accepted: the browser keeps a connection of an idle context open.
+_connections: WeakSet[socket.socket] = WeakSet()
+
+
+@pytest.fixture(scope="session")
+def contexts(browser: Browser, live_server: Any, _connections_of_the_loop: None) -> Contexts:
+    server = live_server.thread.httpd
+    process = server.process_request
+
+    def note(connection: socket.socket, address: Any) -> None:
+        _connections.add(connection)
+        process(connection, address)
+
+    server.process_request = note
+    return Contexts(browser, live_server.url)
+
+
 @pytest.fixture
-def visit(
-    browser: Browser, live_server, watch: Watch, _connections_of_the_loop: None
-) -> Iterator[Callable[..., Page]]:
+def visit(contexts: Contexts, watch: Watch) -> Iterator[Callable[..., Page]]:
     """``visit("admin", "/projects/", theme="dark", width=360, script=False)``: a page as that person sees it."""
-    opened: list[BrowserContext] = []
+    opened: dict[BrowserContext, bool] = {}
 
     def open_page(
         who: str | None, address: str, *, theme: Any = "light", width: int = 1440, script: bool = True
     ) -> Page:
-        context = browser.new_context(
-            base_url=live_server.url, color_scheme=theme, java_script_enabled=script, reduced_motion="reduce",
-            viewport={"width": width, "height": 900}, permissions=["clipboard-read", "clipboard-write"],
-        )  # fmt: skip
-        context.set_default_timeout(PATIENCE)
-        opened.append(context)
-        watch.on(context)
+        context = contexts.take(watch, **({} if script else {"java_script_enabled": False}))
+        opened[context] = not script
         if who is not None:
-            log_in(context, person(who), live_server.url)
+            log_in(context, person(who), contexts.origin)
         page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=theme)
         page.goto(address)
         return page
 
     yield open_page
-    for context in opened:
-        context.close()
-    answer_all(live_server.url)
+    for context, closing in opened.items():
+        contexts.give_back(context, watch, closing=closing)
+    answer_all(contexts.origin)
 
 
 def answer_all(origin: str) -> None:
     """Waits for the answers that closed pages no longer wait for: the database is emptied when nobody reads it."""
     urlopen(f"{origin}/healthz").close()  # what was asked before it has a thread by now
+    for connection in list(_connections):
+        with suppress(OSError):  # it is closed already
+            connection.shutdown(
+                socket.SHUT_RD
+            )  # its thread ends after the answer, and waits for no other request
     for thread in threading.enumerate():
         if thread.name.endswith("(process_request_thread)"):
             thread.join(PATIENCE / 1000)
@@ -193,6 +244,7 @@ def make_narrow(page: Page, width: int = 360) -> None:
 
 def stop_clock(page: Page) -> None:
     """Time stands still on the page: what is there for a moment stays until ``page.clock.run_for`` passes it."""
+    _with_own_clock.add(page.context)
     page.clock.install(time=0)
     page.clock.pause_at(
         3600
@@ -202,15 +254,24 @@ def stop_clock(page: Page) -> None:
 @pytest.fixture
 def check_accessible() -> Callable[[Page], None]:
     """Fails on any violation that axe finds on the page as it stands."""
-    from axe_playwright_python.base import AXE_SCRIPT, AxeResults
 
     def check(page: Page) -> None:
-        page.wait_for_load_state()
-        page.evaluate(SETTLED)
-        if not page.evaluate("'axe' in window"):
-            page.evaluate(AXE_SCRIPT)
-        results = AxeResults(page.evaluate(RUN_AXE, AXE_RULES))
-        assert results.violations_count == 0, results.generate_report()
+        found = find_violations(page)
+        assert not found, f"{page.url}: {found}"
+
+    return check
+
+
+@pytest.fixture
+def check_in_both_themes(check_accessible: Callable[[Page], None]) -> Callable[[Page], None]:
+    """Fails on any violation in the light or the dark theme."""
+
+    def check(page: Page) -> None:
+        check_accessible(page)
+        page.emulate_media(color_scheme="dark")
+        found = find_violations(page, again=True)
+        assert not found, f"{page.url}: {found}"
+        page.emulate_media(color_scheme="light")
 
     return check
 
@@ -218,3 +279,12 @@ def check_accessible() -> Callable[[Page], None]:
 def fits(page, width=360):
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= width, f"{page.url} is {wide} px wide"
+
+
+def find_shifts(page: Page) -> list[Any]:
+    """What moved on the page since it was opened: the score and elements of each layout shift.
+
+    Empty up to a sum of 0.1, which users are said not to notice.
+    """
+    found: list[Any] = page.evaluate(_SHIFTS)
+    return found if sum(score for score, *_ in found) >= 0.1 else []

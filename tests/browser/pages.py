@@ -1,12 +1,15 @@
 """Every page of the console, checked in both themes by ``test_every_page.py``. A new page gets a line here.
 
 An address fits the tests' scenery and the demo's data alike: ``screenshots.py`` visits the same pages there. What is
-numbered stands in braces, see ``filled``. Every page of Data fixes is visited by ``test_data_fixes.py``.
+numbered stands in braces, see ``filled``. ``test_every_page.py`` finds the pages of Data fixes itself.
 """
 
 from typing import Any
 
 ADA = "environment=production&context.userId=42&context.plan=pro&context.appVersion=4.5.1&context.country=NO"
+
+# Flags whose only strategy in production is of another kind each.
+STRATEGIES = ("apple-pay", "search-v2", "winter-sale", "image-cdn-switch")
 
 PAGES = [
     "/",
@@ -50,6 +53,8 @@ PAGES = [
     "/playground/contexts/{saved}/",
     "/playground/contexts/{saved}/delete",
     "/playground/users/",
+    "/playground/assignments/?flag=dark-theme",
+    "/playground/incidents/",
     "/search/",
     "/search/?q=check",
     "/search/?q=check&kind=flags",
@@ -163,6 +168,10 @@ PAGES = [
     "/projects/legacy-portal/features/portal-login/",
     "/projects/checkout/features/checkout-redesign/strategies/new?environmentId=production",
     "/projects/checkout/features/gift-cards/strategies/edit?environmentId=production&strategyId={strategy}",
+    *(
+        f"/projects/checkout/features/{flag}/strategies/edit?environmentId=production&strategyId={{{flag}}}"
+        for flag in STRATEGIES
+    ),
     "/projects/checkout/features/gift-cards/variants?environmentId=production",
     "/projects/legacy-portal/settings/",
     "/projects/checkout/environments/production/strategy",
@@ -237,7 +246,7 @@ def filled(address: str) -> str:
         "change": AuditEvent.objects.filter(type="feature-environment-enabled"),
         "version": AuditEvent.objects.filter(feature="checkout-redesign"),
         "strategy": Strategy.objects.filter(flag__name="gift-cards", environment="production"),
-    }
+    } | {flag: Strategy.objects.filter(flag__name=flag, environment="production") for flag in STRATEGIES}
     name = address[address.index("{") + 1 : address.index("}")]
     return filled(
         address.replace(f"{{{name}}}", str(rows[name].order_by("pk").values_list("pk", flat=True)[0]))

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("scenery")
 KEPT = """() => [...Object.values(localStorage), ...Object.values(sessionStorage), document.cookie].join()"""
 
 
-def test_a_search_leads_to_an_operation_and_its_request(visit, check_accessible):
+def test_a_search_leads_to_an_operation_and_the_session_sends_its_request(visit, check_accessible):
     page = visit("admin", "/api/docs/")
     page.get_by_role("searchbox", name="Search operations").fill("projects sorted")
     page.get_by_role("link", name="List the projects that the caller can read, sorted by id").click()
@@ -20,6 +20,14 @@ def test_a_search_leads_to_an_operation_and_its_request(visit, check_accessible)
     expect(answer).to_contain_text('"id": "checkout"')
     expect(page.locator("#answer")).to_contain_text("200 OK in")
     check_accessible(page)
+
+    page.goto("/api/docs/deleteTagType/")
+    TagType.objects.create(name="spare")
+    page.get_by_label("name path").fill("spare")
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_role("button", name="Send DELETE").click()
+    expect(page.locator("#answer")).to_contain_text("200 OK")
+    assert not TagType.objects.filter(name="spare").exists()
 
 
 def test_a_write_asks_first_and_keeps_no_token(visit, check_accessible):
@@ -41,20 +49,3 @@ def test_a_write_asks_first_and_keeps_no_token(visit, check_accessible):
     assert secret not in page.evaluate(KEPT)
     page.reload()
     expect(page.get_by_label("Token")).to_have_value("")
-
-
-def test_a_write_with_the_session(visit):
-    page = visit("admin", "/api/docs/deleteTagType/")
-    TagType.objects.create(name="spare")
-    page.get_by_label("name path").fill("spare")
-    page.get_by_role("button", name="Send", exact=True).click()
-    page.get_by_role("button", name="Send DELETE").click()
-    expect(page.locator("#answer")).to_contain_text("200 OK")
-    assert not TagType.objects.filter(name="spare").exists()
-
-
-def test_without_the_script_all_but_the_form_is_there(visit):
-    page = visit("admin", "/api/docs/createTagType/", script=False)
-    expect(page.get_by_role("heading", name="Create a tag type")).to_be_visible()
-    expect(page.get_by_label("curl", exact=True)).to_be_visible()
-    expect(page.get_by_role("heading", name="Try it")).to_be_hidden()

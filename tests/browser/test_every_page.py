@@ -2,18 +2,22 @@
 
 import gzip
 import re
+from functools import cache
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
-from django.test import Client
+from django.contrib import admin
+from django.urls import reverse
 from playwright.sync_api import expect
 
-from tests.browser.conftest import fits, make_narrow, person
+from tests.browser.conftest import fits, make_narrow
+from tests.browser.looks import Window, tell
 from tests.browser.pages import PAGES, filled, meant_status
-from tests.support.second_factor import just_logged_in
 
 pytestmark = pytest.mark.usefixtures("scenery")
+admin.autodiscover()
 
-PARTS = 12  # so that several workers share the pages
 MAX_REQUESTS, MAX_BYTES = 7, 70_000
 HEADERS = 600  # bytes of one answer, at most
 MANY_FILES = "/admin/"  # Django's admin site has 25 files of its own
@@ -21,72 +25,98 @@ COLORS = """() => [...document.querySelectorAll("body, body *")].map((element) =
     const style = getComputedStyle(element);
     return [element.tagName, style.color, style.backgroundColor, style.borderTopColor].join(" ");
 })"""
+KINDS = """() => [...document.querySelectorAll("body *")].map((each) => [
+    each.parentElement, each].map(({localName, className}) => `${localName}.${className}`).join(" > ")
+    + each.getAttributeNames() + each.getAttribute("type") + each.getAttribute("role"))"""
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_they_are_small_accessible_in_both_themes_and_fit_every_width(visit, watch, check_accessible, part):
-    """Colors depend on the theme and structure on the width: two looks with both different find what all four would."""
-    page = visit("admin", "/account/")
-    browser = page.context.new_cdp_session(page)
-    for address in PAGES[part::PARTS]:
-        page.goto("about:blank")  # ends what the page before still asks for
-        browser.send("Network.clearBrowserCache")
+@pytest.fixture
+def window(visit):
+    return Window(visit("admin", "/account/"))
+
+
+def test_pages_are_small_accessible_in_both_themes_and_fit_every_width(window, watch):
+    faults = {}
+    for address in PAGES:
+        before = window.page.url
         watch.requests.clear()
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size({"width": 1440, "height": 900})
-        page.goto(filled(address))
-        page.wait_for_load_state()
-        if not address.startswith(MANY_FILES):
-            check_cold_visit(watch.requests)
-        check_accessible(page)
-        fits(page, 1440)
-        make_narrow(page, 1024)
-        fits(page, 1024)
-        make_narrow(page, 820)
-        fits(page, 820)
-
-        page.emulate_media(color_scheme="dark")
-        make_narrow(page)
-        check_accessible(page)
-        fits(page)
+        answer = window.page.goto(filled(address))
+        window.page.wait_for_load_state()
+        # Those of the page before may come until this one is there.
+        requests = [each for each in watch.requests if each.headers.get("referer") != before]
+        faults[address] = check_answer(address, answer, requests) | window.look()
+    tell(faults)
 
 
-def check_cold_visit(requests):
-    sizes = {request.url: sent_bytes(request) for request in requests}
-    assert len(requests) <= MAX_REQUESTS, "\n".join(sizes)
-    assert sum(sizes.values()) <= MAX_BYTES, sizes
+def check_answer(address, answer, requests):
+    found = {}
+    if answer.status != meant_status(address):  # an error page is accessible too
+        found["status"] = answer.status
+    if forms := forms_without_button(answer.text()):
+        found["forms without a button"] = forms
+    if not address.startswith(MANY_FILES):
+        sizes = {each.url: sent_bytes(each) for each in requests}
+        if len(requests) > MAX_REQUESTS or sum(sizes.values()) > MAX_BYTES:
+            found["size"] = sizes
+    return found
 
 
 def sent_bytes(request):
     """What goes over the wire when it is compressed; tests serve static files as they lie on the disk."""
-    body = request.response().body()
-    return HEADERS + len(gzip.compress(body))
+    if "/static/" in request.url:
+        return sent_bytes_of_file(request.url)
+    return HEADERS + len(gzip.compress(request.response().body()))
 
 
-@pytest.mark.parametrize("address", ["/playground/", "/projects/checkout/", "/admin/projects/flag/"])
-def test_a_chosen_theme_looks_as_that_of_the_system(visit, address):
+@cache
+def sent_bytes_of_file(url):
+    with urlopen(url) as answer:
+        return HEADERS + len(gzip.compress(answer.read()))
+
+
+def pages_of_data_fixes():
+    """The list, one row and its deletion of every model, an app's page, the form of the most fields, and a history."""
+    registered: dict[Any, Any] = dict(admin.site._registry)
+    for model, page in registered.items():
+        name, row = f"admin:{model._meta.app_label}_{model._meta.model_name}", model._base_manager.first()
+        yield reverse(f"{name}_changelist")
+        if row is not None:
+            yield reverse(f"{name}_change", args=[row.pk])
+            if page.remove:
+                yield reverse(f"{name}_delete", args=[row.pk])
+    yield from ("/admin/projects/", "/admin/projects/flag/add/", "/admin/projects/project/checkout/history/")
+
+
+def test_pages_of_data_fixes_fit_a_phone_and_each_kind_of_element_is_accessible(window):
+    """Django's templates make them: a page whose elements are all known from others needs no other look."""
+    faults, known = {}, set()
+    for address in pages_of_data_fixes():
+        window.page.goto(address)
+        wide = window.narrow()
+        faults[address] = {"width": wide} if wide > 360 else {}
+        kinds = set(window.page.evaluate(KINDS))
+        if not kinds <= known:
+            faults[address] |= window.look()
+        known |= kinds
+    tell(faults)
+
+
+def test_a_chosen_theme_looks_as_that_of_the_system(visit):
     """Accessible in one, accessible in the other."""
-    for theme, other in (("dark", "light"), ("light", "dark")):
-        of_system, chosen = visit("admin", address, theme=theme), visit("admin", "/", theme=other)
-        chosen.context.add_cookies([{"name": "theme", "value": theme, "url": chosen.url}])
-        chosen.goto(address)
-        assert chosen.evaluate(COLORS) == of_system.evaluate(COLORS)
-
-
-def test_every_address_leads_to_its_page():
-    """An error page is accessible too: what is checked above has to be the page that is meant."""
-    browser = Client()
-    browser.force_login(person("admin"))
-    session = browser.session
-    just_logged_in(session, person("admin"))
-    session.save()
-    answers = {address: browser.get(filled(address)) for address in PAGES}
-    assert {address: each.status_code for address, each in answers.items()} == {
-        address: meant_status(address) for address in PAGES
-    }
-    assert {address: forms_without_button(each.content.decode()) for address, each in answers.items()} == {
-        address: [] for address in PAGES
-    }
+    page = visit("admin", "/")
+    for address in ("/playground/", "/projects/checkout/", "/admin/projects/flag/"):
+        page.context.clear_cookies(name="theme")
+        page.goto(address)
+        for theme, other in (("dark", "light"), ("light", "dark")):
+            page.emulate_media(color_scheme=theme)
+            of_system = page.evaluate(COLORS)
+            page.emulate_media(color_scheme=other)
+            assert page.evaluate(COLORS) != of_system
+            page.context.add_cookies([{"name": "theme", "value": theme, "url": page.url}])
+            page.reload()
+            assert page.evaluate(COLORS) == of_system
+            page.context.clear_cookies(name="theme")
+            page.reload()
 
 
 def forms_without_button(page):

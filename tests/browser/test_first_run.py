@@ -1,35 +1,12 @@
-"""Browser tests from an empty installation, or the demo's login link, to an evaluated playground."""
+"""Browser tests of the first account and of logging in."""
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
-from flagadmin.demo.flags import VISITOR
-from flagadmin.demo.load import load_demo
-from groups.login.links import create_login_link, create_setup_link
+from groups.login.links import create_setup_link
 
 PASSWORD = "a long enough passphrase"
-
-
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_the_demos_link_opens_the_evaluated_playground(visit, transactional_db, script):
-    address = "/playground/?environment=production&" + "&".join(
-        f"context.{k}={v}" for k, v in VISITOR.items()
-    )
-    page = visit(None, create_login_link(load_demo(), address), script=script)
-
-    expect(page.get_by_role("heading", level=1)).to_have_text("Playground")
-    results = page.locator("table.results")
-    for reason in (
-        "userId 42 is in bucket 53 and the rollout stops at 50 %",
-        "Not in segment beta-testers",
-        "Depends on checkout-redesign, which is off here",
-        "only your SDK can evaluate it",
-        "Switched off in production",
-    ):
-        expect(results).to_contain_text(reason)
-    expect(page.locator("tr", has_text="search-v2").locator(".pill.variant")).to_have_text("ranker-b")
 
 
 def test_the_first_account_is_made_by_the_link_of_the_start(visit, transactional_db):
@@ -60,12 +37,3 @@ def test_one_logs_in_and_lands_where_one_wanted_to_go(visit, scenery, people):
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Activity")
     assert page.url.endswith("/activity/?kind=flags")
-
-
-def test_a_viewer_is_offered_nothing_and_refused_in_words(visit, scenery):
-    page = visit("viewer", "/playground/")
-    expect(page.get_by_role("link", name="Settings")).to_have_count(0)
-    expect(page.get_by_role("link", name="edit", exact=False)).to_have_count(0)
-
-    page.goto("/admin/")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Admin")

@@ -3,18 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import fits, make_narrow
-from tests.browser.pages import filled
+from tests.browser.conftest import find_shifts, fits, make_narrow
 
 pytestmark = pytest.mark.usefixtures("scenery")
 LIST = "/projects/checkout/"
-SHIFTS = """() => new Promise((done) => {
-    const seen = new PerformanceObserver(() => {});
-    seen.observe({type: "layout-shift", buffered: true});
-    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(
-        seen.takeRecords().map((each) => [each.value, ...each.sources.map(({node}) =>
-            node?.outerHTML?.slice(0, 120) ?? node?.parentElement?.outerHTML?.slice(0, 120))])), 100)));
-})"""
 PLACES = (
     "() => [...document.querySelectorAll('main [role=switch]')].map((each) => each.getBoundingClientRect().y)"
 )
@@ -34,7 +26,7 @@ def switch_in_development(page):
 
 
 @pytest.mark.parametrize("width", [1440, 360])
-def test_a_message_moves_nothing(visit, width):
+def test_a_message_moves_nothing(visit, width, check_accessible):
     page = visit("admin", LIST, width=width)
     page.get_by_role("switch", name="gift-cards in development").scroll_into_view_if_needed()
     before = page.evaluate(PLACES)
@@ -42,7 +34,7 @@ def test_a_message_moves_nothing(visit, width):
     switch_in_development(page)
 
     assert page.evaluate(PLACES) == before
-    shifts = page.evaluate(SHIFTS)
+    shifts = find_shifts(page)
     assert not shifts
     message = page.locator("#messages .toast").bounding_box()
     assert message
@@ -50,19 +42,26 @@ def test_a_message_moves_nothing(visit, width):
     assert message["y"] + message["height"] <= 900
     assert message["x"] < 25
     fits(page, width)
+    page.emulate_media(color_scheme="dark")
+    check_accessible(page)
 
 
-def test_pages_with_a_message_do_not_shift(visit):
+def test_pages_with_a_message_do_not_shift_and_it_goes_when_it_is_dismissed(visit):
     page = visit("admin", "/tag-types/new")
     page.get_by_label("Name").fill("team")
     page.locator("main form button").last.click()
-    expect(page.locator("#messages .toast")).to_be_visible()
-    assert not page.evaluate(SHIFTS)
+    message = page.locator("#messages .toast")
+    expect(message).to_have_count(1)
+    expect(message).to_be_visible()
+    assert not find_shifts(page)
+    message.get_by_role("button", name="Dismiss").click()
+    expect(message).to_have_count(0)
+    expect(page.locator("#main")).to_be_focused()
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_pages_do_not_shift_while_they_load(visit):
+    page, shifts = visit("admin", "/"), {}
+    for address in (
         "/",
         "/activity/",
         LIST,
@@ -72,11 +71,26 @@ def test_pages_with_a_message_do_not_shift(visit):
         "/projects/",
         "/imports/",
         "/access/roles/",
-    ],
-)
-def test_pages_do_not_shift_while_they_load(visit, address):
-    page = visit("admin", filled(address))
-    assert not page.evaluate(SHIFTS)
+    ):
+        page.goto(address)
+        shifts[address] = find_shifts(page)
+    assert {address: found for address, found in shifts.items() if found} == {}
+
+
+def test_the_page_of_a_flag_does_not_shift_when_its_expectations_are_checked(visit):
+    page = visit("admin", "/account/")
+    place = "document.querySelector('[aria-label=Expectations]').getBoundingClientRect().height"
+    answers: list[float] = []
+
+    def hold_back(route):
+        answers.append(page.evaluate(place))
+        route.continue_()
+
+    page.route("**/expectations", hold_back)
+    page.goto("/projects/checkout/features/checkout-redesign/")
+    page.get_by_label("Expectations").scroll_into_view_if_needed()
+    expect(page.get_by_label("Expectations").get_by_role("link", name="Why")).to_be_visible()
+    assert answers == [page.evaluate(place)]
 
 
 def test_what_has_the_focus_is_not_hidden_by_a_message(visit):
@@ -88,7 +102,7 @@ def test_what_has_the_focus_is_not_hidden_by_a_message(visit):
         assert not page.evaluate(HIDDEN_FOCUS)
 
 
-def test_a_message_is_announced_and_read_without_script(visit, check_accessible):
+def test_a_message_is_announced_and_read_without_script(visit):
     page = visit("admin", LIST, script=False)
     page.get_by_role("switch", name="gift-cards in development").click()
     status = page.get_by_role("status")
@@ -101,14 +115,17 @@ def test_a_message_is_announced_and_read_without_script(visit, check_accessible)
     assert message
     assert foot["y"] + 30 < message["y"]  # what the page ends with can be scrolled out from below it
 
-    page = visit("admin", LIST, width=360, theme="dark")
-    switch_in_development(page)
-    check_accessible(page)
+
+def test_a_menu_at_the_bottom_opens_inside_the_window(visit):
+    page = visit("admin", "/projects/checkout/features/checkout-redesign/")
+    check_menus(page, 1440)
+    make_narrow(page)
+    check_menus(page, 360)
+    fits(page)
 
 
-@pytest.mark.parametrize("width", [1440, 360])
-def test_a_menu_at_the_bottom_opens_inside_the_window(visit, width):
-    page = visit("admin", "/projects/checkout/features/checkout-redesign/", width=width)
+def check_menus(page, width):
+    height = page.viewport_size["height"]
     menus = page.locator("main details.more:has(> summary:visible)")
     assert menus.count() > 2
     for menu in menus.all():
@@ -117,9 +134,7 @@ def test_a_menu_at_the_bottom_opens_inside_the_window(visit, width):
         box = menu.locator("> .menu, > .popup").bounding_box()
         assert box
         assert box["y"] >= 0
-        assert box["y"] + box["height"] <= 900, menu.inner_text()
+        assert box["y"] + box["height"] <= height, menu.inner_text()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
         page.keyboard.press("Escape")
-    make_narrow(page)
-    fits(page)

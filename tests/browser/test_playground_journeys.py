@@ -16,20 +16,6 @@ from tests.browser.pages import ADA, row
 pytestmark = pytest.mark.usefixtures("scenery")
 
 
-def test_why_a_flag_is_off_for_user_42_in_at_most_three_clicks(visit):
-    page = visit("viewer", "/projects/")
-    clicks = Clicks(page)
-    clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Playground"))
-    page.get_by_label("userId").fill("42")
-
-    off = row(page, "checkout-redesign")
-    expect(off).to_contain_text("userId 42 is in bucket 92 and the rollout stops at 10 %")
-    assert clicks.count == 1  # the reason stands in the row
-    clicks.on(off.locator("summary"))
-    expect(off.locator("svg text.here")).to_have_text("bucket 92")
-    assert clicks.count <= 3
-
-
 def test_production_and_development_for_three_users_in_at_most_three_clicks(visit):
     page = visit("viewer", "/projects/")
     clicks = Clicks(page)
@@ -46,7 +32,7 @@ def test_production_and_development_for_three_users_in_at_most_three_clicks(visi
     assert clicks.count <= 3
 
 
-def test_results_follow_the_form_and_the_form_stays(visit):
+def test_results_follow_the_form_which_stays_even_with_a_problem(visit):
     page = visit("viewer", f"/playground/?{ADA}&result=off")
     user = page.get_by_label("userId")
     row(page, "dark-theme").locator("summary").click()
@@ -58,10 +44,7 @@ def test_results_follow_the_form_and_the_form_stays(visit):
     expect(user).to_be_focused()
     expect(user).to_have_value("420")
 
-
-def test_a_problem_while_typing_leaves_the_form_and_its_focus(visit):
-    page = visit("viewer", f"/playground/?{ADA}")
-    user = page.get_by_label("userId")
+    page.goto(f"/playground/?{ADA}")
     user.fill(",".join(map(str, range(13))))
 
     expect(page.locator("#results")).to_contain_text("There are 13 combinations; the page shows at most 12")
@@ -86,15 +69,6 @@ def test_a_wide_matrix_says_how_much_is_out_of_sight(visit):
     assert pinned.bounding_box()["x"] == page.locator(".sideways").bounding_box()["x"] + 1
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_a_part_of_a_matrix_is_left_out(visit, script):
-    page = visit("viewer", "/playground/?environment=production&context.userId=42,7", script=script)
-    page.get_by_role("link", name="Leave out userId 7").click()
-
-    page.wait_for_url("**/playground/?environment=production&context.userId=42")
-    expect(page.locator("table.results tbody tr")).to_have_count(13)
-
-
 def test_a_saved_context_by_its_name_in_one_choice(visit):
     page = visit("viewer", "/playground/")
     clicks = Clicks(page)
@@ -111,29 +85,25 @@ def test_a_saved_context_by_its_name_in_one_choice(visit):
     assert clicks.count <= 1
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_what_user_42_got_yesterday_at_14_03_in_at_most_three_clicks(visit, script, monkeypatch):
+def test_what_user_42_got_yesterday_at_14_03_in_at_most_three_clicks(visit, monkeypatch):
     now, place = timezone.now(), ("checkout", "pay-later", "production")
     with monkeypatch.context() as clock:
         clock.setattr(timezone, "now", lambda: now - timedelta(days=2))
         create_flag("checkout", NewFlag(name="pay-later"), caller=Caller.system())
         environments.enable_flag(*place, caller=Caller.system())
     environments.disable_flag(*place, caller=Caller.system())
-    page = visit("viewer", "/projects/", script=script)
+    page = visit("viewer", "/projects/")
     clicks = Clicks(page)
     clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Playground"))
     page.get_by_label("userId").fill("42")
     yesterday = (now - timedelta(days=1)).strftime("%Y-%m-%dT14:03:00")
     page.get_by_label("Flags as of").fill(yesterday)
-    if not script:
-        clicks.on(page.get_by_role("button", name="Evaluate").last)
-
     note = page.get_by_role("note")
     expect(note).to_contain_text("Flags as they were on")
     expect(note).to_contain_text("14:03:00")
     expect(row(page, "pay-later")).to_contain_text("On")
     page.wait_for_url(re.compile(r"at=20\d\d-\d\d-\d\dT14%3A03%3A00Z"))
-    assert clicks.count == (1 if script else 2)
+    assert clicks.count == 1
     clicks.on(note.get_by_role("link", name="Show now"))
     expect(row(page, "pay-later")).to_contain_text("Off")
     assert clicks.count <= 3

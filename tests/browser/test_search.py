@@ -5,11 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from groups.models import Grant
-from groups.permissions import BuiltIn
 from projects.models import Segment
-from tests.browser.conftest import fits, make_narrow, person
-from tests.support.flags import make_flag
+from tests.browser.conftest import fits, make_narrow
+from tests.support.live_server import wait_until
 
 pytestmark = pytest.mark.usefixtures("scenery")
 LONG = "segment with " + "a-very-long-name" * 6
@@ -21,6 +19,10 @@ def palette(page):
 
 def query(page):
     return page.get_by_role("combobox", name="Search or jump to")
+
+
+def found(page):
+    return palette(page).get_by_role("region", name="Search results")
 
 
 def current(page):
@@ -48,7 +50,7 @@ def test_a_flag_is_found_from_any_page_with_three_letters(visit):
         expect(page.get_by_role("heading", level=1)).to_have_text("dark-theme")
 
 
-def test_the_keys_of_a_combobox(visit):
+def test_the_keys_of_a_combobox_and_escape_returns_to_where_one_was(visit):
     page = visit("admin", "/activity/")
     page.keyboard.press("Control+k")
     expect(query(page)).to_be_focused()
@@ -70,9 +72,7 @@ def test_the_keys_of_a_combobox(visit):
     expect(current(page)).to_have_count(1)
     expect(query(page)).to_be_focused()
 
-
-def test_escape_returns_to_where_one_was(visit):
-    page = visit("admin", "/activity/")
+    page.keyboard.press("Escape")
     search = page.get_by_label("Flag, name or comment")
     search.focus()
 
@@ -85,8 +85,8 @@ def test_escape_returns_to_where_one_was(visit):
     expect(search).to_have_value("")
 
 
-def test_a_click_on_the_header_opens_it_and_ctrl_enter_opens_a_tab(visit):
-    page = visit("admin", "/activity/")
+def test_a_click_on_the_header_opens_it_ctrl_enter_opens_a_tab_and_the_theme_is_switched(visit):
+    page = visit("admin", "/activity/?kind=flags")
     page.get_by_role("link", name="Search or jump to").click()
     expect(palette(page)).to_be_visible()
     page.keyboard.type("audit")
@@ -97,6 +97,12 @@ def test_a_click_on_the_header_opens_it_and_ctrl_enter_opens_a_tab(visit):
 
     opened.value.wait_for_url("**/activity/")
     expect(palette(page)).to_be_visible()
+
+    query(page).fill("switch dark")
+    expect(current(page)).to_have_text(re.compile("Switch to dark theme"))
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.url.endswith("/activity/?kind=flags")
 
 
 def test_an_answer_that_was_overtaken_is_not_shown(visit):
@@ -116,28 +122,50 @@ def test_an_answer_that_was_overtaken_is_not_shown(visit):
     expect(current(page)).to_have_text(re.compile("dark-theme"))
 
 
-def test_the_theme_is_switched_and_the_page_stays(visit):
-    page = visit("admin", "/activity/?kind=flags")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("switch dark")
-    expect(current(page)).to_have_text(re.compile("Switch to dark theme"))
-    page.keyboard.press("Enter")
-
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert page.url.endswith("/activity/?kind=flags")
-
-
-def test_a_viewer_of_one_project_finds_only_what_is_theirs(visit):
-    Grant.objects.create(role_id=BuiltIn.READER, project_id="legacy-portal", user=person("guest"))
-    make_flag("portal-check", "legacy-portal")
-    page = visit("guest", "/activity/")
-
+@pytest.fixture
+def held(visit):
+    """A page whose dialog shows the hits of "check", and the first request for those of "dark", which waits."""
+    page = visit("admin", "/activity/")
     page.keyboard.press("Control+k")
     page.keyboard.type("check")
+    expect(current(page)).to_have_text(re.compile("checkout-redesign"))
+    requests = []
+    page.route("**/search/?q=dark", lambda route: route.continue_() if requests else requests.append(route))
+    query(page).fill("dark")
+    wait_until(lambda: page.evaluate("true") and requests)
+    [request] = requests
+    return page, request
 
-    expect(page.get_by_role("group", name="Flags").get_by_role("option")).to_have_count(1)
-    expect(current(page)).to_have_text(re.compile("portal-check"))
-    expect(page.get_by_role("group", name="Projects")).to_have_count(0)
+
+def test_enter_waits_for_the_hits_of_what_was_typed(held):
+    page, request = held
+    expect(found(page)).to_have_attribute("aria-busy", "true")
+    page.keyboard.press("Enter")
+    expect(palette(page)).to_be_visible()
+
+    request.continue_()
+    page.wait_for_url("**/features/dark-theme/")
+
+
+def test_a_hit_that_was_moved_to_is_opened_at_once(held):
+    page, request = held
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    expect(current(page)).to_have_text(re.compile("checkout-redesign"))
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/features/checkout-redesign/")
+    request.abort()
+
+
+def test_enter_opens_the_page_of_hits_if_the_dialog_gets_no_answer(held, watch):
+    page, request = held
+    page.keyboard.press("Enter")
+
+    request.abort()
+    page.wait_for_url("**/search/?q=dark")
+    expect(page.get_by_role("main").get_by_role("link", name=re.compile("^dark-theme"))).to_be_visible()
+    watch.faults[:] = [fault for fault in watch.faults if "htmx:sendError" not in fault]
 
 
 def test_odd_names_are_shown_as_they_are(visit):
@@ -155,26 +183,6 @@ def test_odd_names_are_shown_as_they_are(visit):
         page.wait_for_url("**/segments/*/")
 
 
-def test_nothing_found_is_said(visit):
-    page = visit("admin", "/")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("no such thing anywhere")
-
-    expect(palette(page).get_by_text("No results for")).to_be_visible()
-    page.keyboard.press("Enter")
-    expect(palette(page)).to_be_visible()
-
-
-def test_without_javascript_it_is_a_page(visit):
-    page = visit("admin", "/activity/", script=False)
-    page.get_by_role("link", name="Search or jump to").click()
-    page.get_by_role("searchbox", name="Search or jump to").fill("redesign check")
-    page.get_by_role("button", name="Search", exact=True).click()
-    page.get_by_role("link", name="checkout-redesign").first.click()
-
-    expect(page.get_by_role("heading", level=1)).to_have_text("checkout-redesign")
-
-
 def test_dialog_and_page_are_accessible(visit, check_accessible):
     page = visit("admin", "/search/?q=check")
     check_accessible(page)
@@ -187,6 +195,8 @@ def test_dialog_and_page_are_accessible(visit, check_accessible):
     query(page).fill("no such thing")
     expect(palette(page).get_by_text("No results for")).to_be_visible()
     check_accessible(page)
+    page.keyboard.press("Enter")
+    expect(palette(page)).to_be_visible()
 
     make_narrow(page)
     fits(page)

@@ -1,6 +1,5 @@
-"""Setting up second factors and logging in with them, in a browser with a virtual authenticator and without script."""
+"""Setting up passkeys and logging in with them, with a virtual authenticator."""
 
-import re
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
@@ -11,7 +10,6 @@ from playwright.sync_api import expect
 from flagadmin.core.audit.models import AuditEvent
 from tests.browser.conftest import fits, make_narrow, person
 from tests.browser.journeys import Clicks
-from tests.support.second_factor import code_of, set_up_app
 
 PASSWORD = "correct horse battery"
 DEVICE = {
@@ -50,53 +48,6 @@ def log_out(page):
     page.goto("/login/")
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_an_app_is_set_up_in_five_clicks_and_used_in_two(visit, ada, check_accessible, script):
-    page = visit(None, "/login/?next=/account/", script=script)
-    clicks = Clicks(page)
-    log_in(page, clicks)
-    clicks.on(page.get_by_role("link", name="Set up two-step verification"))
-    clicks.on(page.get_by_role("link", name="Set up", exact=True))
-    shown = page.get_by_text("If the app cannot scan").inner_text()
-    secret = re.search(r"key: ([A-Z2-7 ]{39})", shown)[1].replace(" ", "")
-    page.get_by_label("Code").fill(code_of(secret))
-    clicks.on(page.get_by_role("button", name="Turn on"))
-    expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
-    if script:
-        check_accessible(page)
-    clicks.on(page.get_by_role("link", name="Done"))
-    expect(page.get_by_text("10 left")).to_be_visible()
-    assert clicks.count == 5
-
-    log_out(page)
-    clicks = Clicks(page)
-    log_in(page, clicks)
-    if script:
-        check_accessible(page)
-        make_narrow(page)
-        fits(page)
-    page.get_by_label("Code").fill(code_of(secret, later=1))
-    clicks.on(page.get_by_role("button", name="Log in", exact=True))
-    expect(page.get_by_label("admin: account")).to_be_visible()
-    assert clicks.count == 2
-
-
-def test_recovery_codes_are_a_file(visit, ada):
-    page = visit("admin", "/account/two-step/")
-    codes = set_up_app(ada)
-    page.goto("/account/confirm/?next=/account/two-step/recovery-codes/")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Create recovery codes").click()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download").click()
-    lines = download.value.path().read_text().splitlines()
-
-    assert download.value.suggested_filename == "flagadmin-recovery-codes.txt"
-    assert len(lines) == 10
-    assert not set(lines) & set(codes)
-
-
 def test_a_passkey_is_added_and_logs_in_with_and_without_password(visit, ada, check_accessible):
     page = visit(None, "/login/?next=/account/two-step/")
     give_device(page)
@@ -107,6 +58,7 @@ def test_a_passkey_is_added_and_logs_in_with_and_without_password(visit, ada, ch
     page.get_by_label("Name").fill("Laptop")
     clicks.on(page.get_by_role("button", name="Add passkey"))
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+    check_accessible(page)
     clicks.on(page.get_by_role("link", name="Done"))
     expect(page.get_by_role("rowheader", name="Laptop")).to_be_visible()
     check_accessible(page)
@@ -117,6 +69,8 @@ def test_a_passkey_is_added_and_logs_in_with_and_without_password(visit, ada, ch
     log_in(page, clicks)
     expect(page.get_by_text("Use your passkey, or enter a recovery code.")).to_be_visible()
     check_accessible(page)
+    make_narrow(page)
+    fits(page)
     clicks.on(page.get_by_role("button", name="Use a passkey"))
     expect(page.get_by_label("admin: account")).to_be_visible()
     assert clicks.count == 2

@@ -29,14 +29,11 @@ def oidc(provider, settings, watch) -> Iterator[None]:
     watch.faults[:] = [fault for fault in watch.faults if provider.issuer not in fault]
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_linked_once_one_logs_in_with_the_button(
-    visit, scenery, people, oidc, provider, check_accessible, script
-):
+def test_linked_once_one_logs_in_with_the_button(visit, scenery, people, oidc, provider, check_accessible):
     provider.know("ada", preferred_username="ada@example.org")
     people["viewer"].set_unusable_password()  # nothing to confirm the old session with
     people["viewer"].save()
-    page = visit("viewer", "/account/", script=script)
+    page = visit("viewer", "/account/")
     clicks = Clicks(page)
     card = page.locator("section", has=page.get_by_role("heading", name="Single sign-on"))
     clicks.on(card.get_by_role("link", name="Link single sign-on"))
@@ -47,8 +44,7 @@ def test_linked_once_one_logs_in_with_the_button(
     page.context.clear_cookies()
 
     page.goto("/activity/?kind=flags")
-    if script:
-        check_accessible(page)
+    check_accessible(page)
     clicks = Clicks(page)
     clicks.on(page.get_by_role("link", name="Log in with Example"))
     page.get_by_label("Name").fill("ada")
@@ -59,14 +55,13 @@ def test_linked_once_one_logs_in_with_the_button(
     assert clicks.count == 2
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_login_page_of_somebody_who_was_refused(
-    visit, scenery, oidc, provider, settings, check_accessible, theme
+    visit, scenery, oidc, provider, settings, check_in_both_themes
 ):
     settings.PASSWORD_LOGIN = False
     provider.know("eve", preferred_username="eve")
-    page = visit(None, "/login/", theme=theme)
-    check_accessible(page)
+    page = visit(None, "/login/")
+    check_in_both_themes(page)
     page.get_by_role("link", name="Log in with Example").click()
     page.get_by_label("Name").fill("eve")
     page.get_by_role("button", name="Continue").click()
@@ -76,6 +71,6 @@ def test_the_login_page_of_somebody_who_was_refused(
     )
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_label("Password")).to_have_count(0)
-    check_accessible(page)
+    check_in_both_themes(page)
     make_narrow(page)
     fits(page)

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from projects.models import FlagEnvironment, Strategy
+from projects.models import Strategy
 from tests.browser.journeys import Clicks
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -54,6 +54,9 @@ def test_what_is_pressed_is_not_replaced_before_it_is_released(visit):
     narrow_to_berlin(page, Clicks(page))
     keep = page.get_by_role("checkbox", name="Keep the present rule for everybody else")
     expect(keep).to_be_visible()
+    page.wait_for_load_state(
+        "networkidle"
+    )  # an answer that redraws the field while it is filled would keep what it had
     held: list[Route] = []
     page.route("**/strategies/edit?*", lambda route: held.append(route))
     page.get_by_label("Rollout percentage").fill("50")
@@ -107,31 +110,13 @@ def test_four_variants_with_payloads_get_the_shares_that_were_typed_in_seven_cli
     assert clicks.count == 7
 
 
-def test_a_new_strategy_is_not_called_saved(visit):
+def test_a_new_strategy_is_not_called_saved_and_all_errors_stand_at_their_inputs_in_red(
+    visit, check_accessible
+):
     page = visit("admin", NEW)
     expect(page.get_by_text("Not saved")).to_be_visible()
     expect(page.locator(".slider svg")).not_to_contain_text("saved")
     expect(page.get_by_text("Raising the percentage keeps everyone")).to_have_count(0)
-
-
-def test_raising_keeps_everyone_is_said_only_when_it_is_true(visit):
-    page = visit("admin", address())
-    hint = page.get_by_text("Raising the percentage keeps everyone already included.")
-    expect(hint).to_have_count(0)
-
-    page.get_by_label("Rollout percentage").fill("50")
-    expect(hint).to_be_visible()
-    page.get_by_label("Rollout percentage").fill("5")
-    expect(hint).to_have_count(0)
-    page.get_by_label("Rollout percentage").fill("50")
-    page.get_by_label("Group", exact=True).fill("other")
-    page.keyboard.press("Tab")
-    expect(page.locator("#changes")).to_have_text("2 unsaved changes")
-    expect(hint).to_have_count(0)
-
-
-def test_all_errors_stand_at_their_inputs_in_red(visit, check_accessible):
-    page = visit("admin", NEW)
     page.get_by_label("Rollout percentage").fill("150")
     page.get_by_role("button", name="Add condition").click()
     field = page.get_by_label("Context field of condition 1")
@@ -151,17 +136,3 @@ def test_all_errors_stand_at_their_inputs_in_red(visit, check_accessible):
 
     rollout.fill("50")
     expect(rollout).not_to_have_attribute("aria-invalid", "true")
-
-
-def test_variants_without_a_name_have_a_share_each(visit):
-    page = visit("admin", f"{FLAG}variants?environmentId=development")
-    for number in (1, 2):
-        page.get_by_role("button", name="Add variant").click()
-        expect(page.get_by_label(f"Name of variant {number}")).to_be_focused()
-    expect(page.locator("#split")).to_contain_text("variant 1 50 %")
-    expect(page.locator("#split")).to_contain_text("variant 2 50 %")
-    page.get_by_role("button", name="Remove variant 2").click()
-    expect(page.get_by_role("button", name="Add variant")).to_be_focused()
-    assert (
-        FlagEnvironment.objects.get(flag__name="checkout-redesign", environment="development").variants == []
-    )

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,18 +18,22 @@ from tests.support.paths import ROOT
 from tests.support.programs import program
 from tests.support.shown_answers import contains
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 # The server's, as the pages have it.
 ADDRESS = re.compile(r"http://127\.0\.0\.1:8000|https://flags\.example\.(?:org|com)")
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def served(
+    tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]
+) -> Iterator[dict[str, str]]:
     """The variables that a reader has after `make demo`."""
+    folder = tmp_path_factory.mktemp("demo")
+    install(folder)
     data = {
         "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
-        "FLAGADMIN_DATA_DIR": str(tmp_path_factory.mktemp("demo")),
+        "FLAGADMIN_DATA_DIR": str(folder),
         "FLAGADMIN_DATABASE_DURABLE": "0",
         "FLAGADMIN_LOG_LEVEL": "WARNING",
     }

@@ -3,7 +3,7 @@
 import pytest
 
 from flagadmin.core.errors import NoAccess
-from groups.access import Caller, read_rights_of_user
+from groups.access import NOTHING, Caller, read_rights_of_user
 from groups.authentication import authenticate_secret
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission
 from groups.permissions import BuiltIn, Permission
@@ -46,6 +46,19 @@ def test_project_roles_end_at_their_project(callers):
 def test_outsider_sees_nothing(callers):
     assert callers("outsider").readable_projects == frozenset()
     assert not callers("outsider").can_read("default")
+
+
+def test_a_refusal_names_a_project_only_to_those_who_read_it(callers):
+    for name, named in {"reader": True, "outsider": False}.items():
+        with pytest.raises(NoAccess) as refused:
+            callers(name).check(P.UPDATE_FEATURE, project="shop")
+        assert ("in Shop" in refused.value.message) is named
+
+
+@pytest.mark.parametrize("kind", ["backend", "frontend"])
+def test_the_token_of_an_sdk_has_no_rights(shop, kind):
+    caller, _ = authenticate_secret(make_token(kind, projects=["shop"], environment="production"))
+    assert caller.rights is NOTHING
 
 
 def test_a_group_gives_what_its_members_lack(callers, people, shop):

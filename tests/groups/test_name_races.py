@@ -14,6 +14,8 @@ from groups.roles.actions import create_role
 from tests.support.cast import make_user
 from tests.support.racing import together
 
+pytestmark = pytest.mark.exhaustive
+
 SYSTEM = Caller.system()
 AT_ONCE = 6
 

@@ -6,7 +6,7 @@ import pytest
 
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.report.document import make_flag_reports
+from importer.report import make_flag_reports
 from projects.history.diff import diff, summary
 from tests.support.import_bodies import body, strategy, switch
 

@@ -4,7 +4,7 @@ import pytest
 
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.plan.exclude import exclude_flags
+from importer.plan.entries import exclude_flags
 from projects.models import Segment
 from tests.support.import_bodies import body, strategy, switch
 

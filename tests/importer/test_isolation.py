@@ -5,63 +5,36 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from flagadmin.core.db.bundled.server import ensure_running, release
 from tests.support.import_bodies import body as body_of
 from tests.support.import_bodies import strategy, switch
-from tests.support.live_server import PATIENCE, Client, descendants, is_ready, running, wait_until
+from tests.support.live_server import PATIENCE, Client, descendants, has_ended, wait_until
+from tests.support.served import ADMIN, Served
 
 pytestmark = pytest.mark.processes
 
 IMPORT = "/api/admin/features-batch/import"
-KEY = "*:*." + "5ec2e7" * 9 + "00"
 WAITS = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'audit_auditevent'::regclass AND NOT granted"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]) -> Path:
-    folder = tmp_path_factory.mktemp("isolation")
-    install(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def port(folder: Path) -> Iterator[int]:
-    """A server that imports everything apart."""
-    with running(
-        workers=1,
-        FLAGADMIN_DATA_DIR=str(folder),
-        FLAGADMIN_DATABASE_DURABLE="0",
-        FLAGADMIN_LOG_LEVEL="CRITICAL",
-        FLAGADMIN_IMPORT_PROCESS_BYTES="0",
-        INIT_ADMIN_API_TOKENS=KEY,
-        DJANGO_SETTINGS_MODULE="flagadmin.settings",
-    ) as port:
-        yield port
-
-
 @pytest.fixture
-def client(port: int) -> Iterator[Client]:
-    with closing(Client(port, KEY)) as client:
+def client(served: Served) -> Iterator[Client]:
+    with closing(Client(served.port, ADMIN)) as client:
         yield client
 
 
 @pytest.fixture
-def held(folder: Path, port: int) -> Iterator[psycopg.Connection]:
+def held(served: Served) -> Iterator[psycopg.Connection]:
     """Until this connection rolls back, an import waits with its flags written and its history not."""
-    try:
-        with psycopg.connect(**ensure_running(folder, durable=False)) as connection:
-            connection.execute("LOCK TABLE audit_auditevent IN SHARE MODE")
-            yield connection
-    finally:
-        release(folder)
+    with served.connect() as connection:
+        connection.execute("LOCK TABLE audit_auditevent IN SHARE MODE")
+        yield connection
 
 
 def body(*names: str, **data: Any) -> dict[str, Any]:
@@ -84,11 +57,11 @@ def test_what_came_in_is_there_and_told_with_the_id_of_the_request(client: Clien
     assert {event["requestId"] for event in json.loads(events)["events"]} == {"import-of-apart"}
 
 
-def test_it_is_gone_before_the_answer(client: Client) -> None:
+def test_it_is_gone_before_the_answer(client: Client, served: Served) -> None:
     """A server told to stop ends after its last answer, and would wait in vain for one that is still there."""
     for number in range(5):
         assert client.call("POST", IMPORT, body(f"gone-{number}"))[0] == 200
-        assert not importing()
+        assert not importing(served)
 
 
 def test_without_a_report_the_answer_is_empty(client: Client) -> None:
@@ -131,37 +104,31 @@ def test_who_may_skip_change_requests_skips_them_in_the_process(client: Client) 
     )
     assert client.call("POST", IMPORT, on)[0] == 200
     assert client.call("PUT", config, {"changeRequestsEnabled": True, "requiredApprovals": 1})[0] == 200
-    try:
-        assert client.call("POST", IMPORT, off) == (200, b"")
-        _, answer = client.call("GET", "/api/admin/events/skipping")
-        assert "change-request-skipped" in {event["type"] for event in json.loads(answer)["events"]}
-    finally:
-        client.call("PUT", config, {"changeRequestsEnabled": False})
+    assert client.call("POST", IMPORT, off) == (200, b"")
+    _, answer = client.call("GET", "/api/admin/events/skipping")
+    assert "change-request-skipped" in {event["type"] for event in json.loads(answer)["events"]}
 
 
 def test_the_comment_and_what_requires_one_reach_the_process(client: Client) -> None:
     setting = "/api/admin/projects/default/environments/development/settings"
     sent = body("commented")
     assert client.call("PUT", setting, {"commentRequired": True})[0] == 200
-    try:
-        status, answer = client.call("POST", IMPORT, sent)
-        assert (status, json.loads(answer)["details"][0]["path"]) == (400, "comment")
-        status, answer = client.call("POST", IMPORT.replace("import", "validate"), sent)
-        assert (status, len(json.loads(answer)["errors"])) == (200, 1)
-        assert client.call("POST", IMPORT, sent, **{"X-Comment": "PAY-1182"})[0] == 200
-        assert client.call("POST", IMPORT, body("in-body") | {"comment": "PAY-1183"})[0] == 200
-        for flag, comment in (("commented", "PAY-1182"), ("in-body", "PAY-1183")):
-            _, answer = client.call("GET", f"/api/admin/events/{flag}")
-            assert {event["comment"] for event in json.loads(answer)["events"]} == {comment}
-    finally:
-        client.call("PUT", setting, {"commentRequired": False, "comment": "The end"})
+    status, answer = client.call("POST", IMPORT, sent)
+    assert (status, json.loads(answer)["details"][0]["path"]) == (400, "comment")
+    status, answer = client.call("POST", IMPORT.replace("import", "validate"), sent)
+    assert (status, len(json.loads(answer)["errors"])) == (200, 1)
+    assert client.call("POST", IMPORT, sent, **{"X-Comment": "PAY-1182"})[0] == 200
+    assert client.call("POST", IMPORT, body("in-body") | {"comment": "PAY-1183"})[0] == 200
+    for flag, comment in (("commented", "PAY-1182"), ("in-body", "PAY-1183")):
+        _, answer = client.call("GET", f"/api/admin/events/{flag}")
+        assert {event["comment"] for event in json.loads(answer)["events"]} == {comment}
 
 
 def test_a_killed_process_leaves_nothing_and_is_told(
-    port: int, held: psycopg.Connection, client: Client
+    served: Served, held: psycopg.Connection, client: Client
 ) -> None:
     sent = body("never-1", "never-2")
-    posting = Posting(port, sent)
+    posting = Posting(served, sent)
     os.kill(posting.importing(held), signal.SIGKILL)
     status, answer = posting.answered()
     assert (status, json.loads(answer)["name"]) == (503, "ServiceUnavailableError")
@@ -170,39 +137,38 @@ def test_a_killed_process_leaves_nothing_and_is_told(
     assert client.call("POST", IMPORT, sent)[0] == 200
 
 
-def test_told_to_stop_it_finishes_first(port: int, held: psycopg.Connection) -> None:
-    posting = Posting(port, body("told"))
+def test_told_to_stop_it_finishes_first(served: Served, held: psycopg.Connection) -> None:
+    posting = Posting(served, body("told"))
     posting.importing(held)
-    for pid in descendants(b"multiprocessing.forkserver"):
+    for pid in loaded(served):
         os.kill(pid, signal.SIGTERM)
     held.rollback()
     assert posting.answered() == (200, b"")
 
 
-def test_it_ends_with_the_worker_that_started_it(port: int, held: psycopg.Connection) -> None:
-    posting = Posting(port, body("orphan"))
+def test_it_ends_with_the_worker_that_started_it(served: Served, held: psycopg.Connection) -> None:
+    posting = Posting(served, body("orphan"))
     apart = posting.importing(held)
-    [worker] = descendants(b"spawn_main")
-    os.kill(worker, signal.SIGKILL)
+    parents = loaded(served)
+    served.kill(parents[parents[apart]])  # and there is another worker
     with pytest.raises((OSError, http.client.HTTPException)):
         posting.answered()
     wait_until(lambda: has_ended(apart))
-    wait_until(lambda: is_ready(port))  # there is another worker
 
 
 class Posting(threading.Thread):
     """An import on its way."""
 
-    def __init__(self, port: int, sent: dict[str, Any]) -> None:
+    def __init__(self, served: Served, sent: dict[str, Any]) -> None:
         super().__init__()
-        self.port, self.sent = port, sent
+        self.served, self.sent = served, sent
         self.answer: tuple[int, bytes] | None = None
         self.error: OSError | http.client.HTTPException | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            with closing(Client(self.port, KEY)) as client:
+            with closing(Client(self.served.port, ADMIN)) as client:
                 self.answer = client.call("POST", IMPORT, self.sent)
         except (OSError, http.client.HTTPException) as error:
             self.error = error
@@ -211,7 +177,7 @@ class Posting(threading.Thread):
         """The process that is at it, once it waits."""
         wait_until(lambda: not self.is_alive() or held.execute(WAITS).fetchone() == (True,))
         assert self.is_alive(), "it did not wait"
-        [apart] = importing()
+        [apart] = importing(self.served)
         return apart
 
     def answered(self) -> tuple[int, bytes]:
@@ -222,15 +188,12 @@ class Posting(threading.Thread):
         return self.answer
 
 
-def importing() -> set[int]:
+def loaded(served: Served) -> dict[int, int]:
+    """The processes that have the application loaded to import, and those that they forked, with their parents."""
+    return descendants(b"multiprocessing.forkserver", served.pid)
+
+
+def importing(served: Served) -> set[int]:
     """What was forked to import: a child of the process that has the application loaded and is like it."""
-    alike = descendants(b"multiprocessing.forkserver")
+    alike = loaded(served)
     return {pid for pid, parent in alike.items() if parent in alike}
-
-
-def has_ended(pid: int) -> bool:
-    """Also when nobody has asked yet how."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except OSError:
-        return True

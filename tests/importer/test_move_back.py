@@ -7,24 +7,27 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from importer.moving.reading import source
-from projects.models import Flag, Project, Segment
+from projects.models import Flag, Project, Segment, Strategy
+from tests.support.demo import made_once
 from tests.support.paths import ROOT
-from tests.support.recorded_unleash import ADMIN, path_of, replayed, send
+from tests.support.recorded_unleash import ADMIN, PERSON, path_of, replayed, send
 
 pytestmark = pytest.mark.django_db
 RECORDING = json.loads(gzip.decompress((ROOT / "tests" / "vectors" / "moving.json.gz").read_bytes()))
 IMPORT = "/api/admin/features-batch/import"
 
 
-@pytest.fixture
-def unleash(monkeypatch):
-    monkeypatch.setattr(source, "WAIT", 0)
-    with replayed(RECORDING) as replay:
+@pytest.fixture(scope="module")
+def moved(django_db_setup, django_db_blocker):
+    with replayed(RECORDING) as replay, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "WAIT", 0)
 
         def take(handler):
             is_write = handler.command == "PUT" or (
                 handler.command == "POST" and not path_of(handler).endswith("/export")
             )
+            if path_of(handler) == IMPORT and handler.headers["Authorization"] != PERSON:
+                return send(handler, 403, b'{"name": "NoAccessError"}')
             if is_write:
                 replay.written.append((handler.command, path_of(handler), json.loads(handler.body)))
                 # The connection is closed after it: asked again there, the client would write twice.
@@ -32,16 +35,25 @@ def unleash(monkeypatch):
             return is_write
 
         replay.lie = take
-        call_command("move", "apply", "--from", replay.address, "--token", ADMIN)
-        yield replay
+        with made_once(
+            lambda: call_command("move", "apply", "--from", replay.address, "--token", ADMIN),
+            django_db_blocker,
+        ):
+            yield replay
+
+
+@pytest.fixture
+def unleash(moved):
+    moved.written.clear()
+    return moved
 
 
 @pytest.fixture
 def back(unleash, capsys):
-    def back(*options, to=True):
+    def back(*options, to=True, token=PERSON):
         capsys.readouterr()
         target = ["--to", unleash.address] if to else []
-        call_command("move", "back", *target, "--token", ADMIN, *options)
+        call_command("move", "back", *target, "--token", token, *options)
         return capsys.readouterr().out
 
     return back
@@ -95,6 +107,27 @@ def test_what_is_missing_there_is_created_before_the_flags(back, unleash):
     assert {path for _, path in written[2:]} == {IMPORT}
 
 
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_an_admin_token_is_refused_before_anything_is_written(back, unleash, capsys, options):
+    Segment.objects.create(name="ours", constraints=[])
+    with pytest.raises(CommandError, match="Nothing was written there") as refused:
+        back(*options, token=ADMIN)
+    text = capsys.readouterr().out
+    assert (refused.value.returncode, unleash.written) == (2, [])
+    assert f"refuse   imports into {unleash.address}: Unleash refuses them with an admin token" in text
+    assert ("create   segment ours" in text) == bool(options)
+
+
+def test_strategies_that_imports_there_complete_are_named(back):
+    here = Strategy.objects.filter(flag__name="base-export-a", environment="production")
+    variants = [{"name": "a", "weight": 1, "weightType": "variable", "stickiness": "default"}]
+    assert here.update(parameters={"groupId": "", "stickiness": "default"}, variants=variants)
+    text = back("--check", "--project", "default")
+    subject = "cannot   a strategy of base-export-a in production: imports there complete its "
+    assert f"{subject}rollout and groupId and weights of variants, so users get other results" in text
+    assert text.count("a strategy of ") == here.count()
+
+
 def test_a_check_writes_nothing(back, unleash):
     assert "to be imported" in back("--check")
     assert unleash.written == []
@@ -104,7 +137,7 @@ def test_projects_that_are_not_there_are_named(back, unleash):
     project = Project.objects.create(id="ours", name="ours")
     project.environments.add("production")
     Flag.objects.create(name="our-flag", project=project, created_at="2026-01-01T00:00:00Z")
-    assert "1 flags of ours / production: there is no such project" in back()
+    assert "1 flag of ours / production: there is no such project" in back()
 
 
 def test_files_are_import_bodies(back, unleash, tmp_path):
@@ -130,8 +163,9 @@ def test_a_project_that_is_not_here_is_named(back, unleash, tmp_path, to):
     assert unleash.written == []
 
 
-def test_a_refusal_there_is_said(back, unleash):
-    unleash.lie = lambda h: path_of(h) == IMPORT and send(h, 400, b'{"message": "no such strategy"}')
+def test_a_refusal_there_is_said(back, unleash, monkeypatch):
+    answer = b'{"message": "no such strategy"}'
+    monkeypatch.setattr(unleash, "lie", lambda h: path_of(h) == IMPORT and send(h, 400, answer))
     with pytest.raises(CommandError, match=r"status 400: .*no such strategy"):
         back()
 

@@ -1,12 +1,17 @@
 """`manage.py move`: what another Unleash may have that the recorded one has not."""
 
 import json
+from copy import deepcopy
 from functools import partial
+from typing import Any
 
 import pytest
 
+from flagadmin.core.installation.models import Installation
 from groups.access import Caller
+from groups.models import ApiToken
 from importer.moving.reading import source
+from projects.installation.actions import set_frontend_origins
 from projects.models import (
     ContextField,
     Flag,
@@ -21,7 +26,8 @@ from releases.models import ReleasePlan, ReleaseTemplate
 from releases.plans.access import FlagPath
 from releases.plans.actions import resume_plan
 from tests.support.generated_unleash import make_recording
-from tests.support.moving import add, run_changed
+from tests.support.moving import add, run_changed, run_step
+from tests.support.recorded_unleash import replayed
 
 pytestmark = pytest.mark.django_db
 
@@ -236,8 +242,10 @@ def test_release_plans_that_the_log_names_come_once_and_wait(move):
         [stored] = [
             each for each in answers["production p0"]["featureStrategies"] if each["featureName"] == flag
         ]
+        stored["parameters"] = stored["parameters"] | {"groupId": ""}
         first = stored | {"strategyName": stored["name"], "sortOrder": 0, "title": None}
-        then = first | {"parameters": stored["parameters"] | {"rollout": "90"}, "id": "then"}
+        named = stored["parameters"] | {"rollout": "90", "groupId": "{{featureName}}"}
+        then = first | {"parameters": named, "id": "then"}
         plan = {
             "id": "01KC6TD3HASJWRPMKT1ACY8M3B",
             "name": "Careful",
@@ -278,6 +286,8 @@ def test_release_plans_that_the_log_names_come_once_and_wait(move):
     assert f"create   release plan Careful of {flag} in production: Moved here, where its next" in text
     plan = ReleasePlan.objects.get()
     assert (plan.state, plan.active.name, plan.look_at) == ("paused", "Few", None)
+    groups = [each.strategies[0]["parameters"]["groupId"] for each in plan.milestones.all()]
+    assert groups == ["", flag]
     assert plan.strategy_ids == [str(Strategy.objects.get(flag__name=flag, environment="production").pk)]
     resume_plan(FlagPath("p0", flag, "production"), plan.pk, caller=Caller.system())
     assert ReleasePlan.objects.get().look_at is not None
@@ -312,3 +322,125 @@ def test_json_of_reports_has_all_of_this(move):
     status, text = move(lambda answers, recording: None, "--json", steps=("plan",))
     assert status == 2
     assert {line["kind"] for line in json.loads(text)["lines"]} >= {"create", "cannot"}
+
+
+def test_a_flag_that_is_on_without_an_active_strategy_stays_on_for_everybody(move):
+    def change(answers, recording):
+        overview = answers["/api/admin/projects/p0/overview"]
+        for used in overview["environments"]:
+            used["defaultStrategy"] = {"name": "flexibleRollout", "parameters": {"rollout": "25"}}
+        export = answers["production p0"]
+        name = export["features"][0]["name"]
+        switch = next(each for each in export["featureEnvironments"] if each["featureName"] == name)
+        switch["enabled"] = True
+        for strategy in export["featureStrategies"]:
+            strategy["disabled"] = strategy.get("disabled", False) or strategy["featureName"] == name
+        names.append(name)
+
+    names = []
+    (status, text), (_, again) = move(change, steps=("apply", "plan"))
+    assert status == 0, text
+    [name] = names
+    [strategy] = Strategy.objects.filter(flag__name=name, environment="production", disabled=False)
+    assert (strategy.name, strategy.constraints, strategy.parameters) == ("default", [], {})
+    assert f"flag {name} in production: is on without an active strategy" in text
+    assert f"flag {name} in production: strateg" not in again
+
+
+UNEQUAL: list[dict[str, Any]] = [
+    {"name": "z", "weight": 300, "weightType": "fix", "stickiness": "userId"},
+    {"name": "a", "weight": 100},
+]
+"""Variants whose weights do not add up to 1000, in another order than that of their names."""
+ODD: dict[str, dict[str, Any]] = {
+    "p0.flag-00000": {"parameters": {"rollout": "50", "groupId": "", "stickiness": "userId"}},
+    "p0.flag-00002": {"parameters": {"rollout": "50"}},
+    "p0.flag-00004": {"parameters": {"rollout": "100", "stickiness": "userId"}, "variants": UNEQUAL},
+    "p1.flag-00001": {"parameters": {"rollout": "50", "groupId": "g", "stickiness": ""}},
+    "p1.flag-00003": {"parameters": {"groupId": "g", "stickiness": "userId"}},
+}
+"""What people wrote into strategies before they were checked there."""
+
+
+def test_users_keep_what_strategies_without_group_stickiness_or_whole_weights_give_them(move):
+    def make_odd(first, name):
+        if name in ODD:
+            first |= {"constraints": [], "variants": [], **ODD[name]}
+
+    def change(answers, recording):
+        for project in ("p0", "p1"):
+            export = answers[f"production {project}"]
+            for strategy in export["featureStrategies"]:
+                if strategy["id"].endswith("/0"):
+                    make_odd(strategy, strategy["featureName"])
+            for entry in export["featureEnvironments"]:
+                entry["variants"] = UNEQUAL if entry["featureName"] == "p1.flag-00005" else []
+        for request in recording["requests"]:
+            of_production = request["token"] in ("p0-production", "p1-production", "all", "several")
+            for flag in request["answer"]["features"] if of_production else ():
+                make_odd(flag["strategies"][0], flag["name"])
+                flag["variants"] = UNEQUAL if flag["name"] == "p1.flag-00005" else []
+
+    results = move(change, "--users", "500", steps=("apply", "plan", "prove"))
+    assert [status for status, _ in results] == [0, 0, 0], results[2][1]
+    assert "note     p1 / production: p1.flag-00003: SDKs read the percentage" in results[0][1]
+    stored = {
+        each.flag.name: each
+        for each in Strategy.objects.filter(
+            flag__in=Flag.objects.filter(name__in=ODD), environment="production"
+        )
+    }
+    assert stored["p0.flag-00002"].parameters["stickiness"] == "default"  # not the project's
+    assert [each["weight"] for each in stored["p0.flag-00004"].variants] == [300, 100]
+
+
+def test_origins_of_the_frontend_api_come_unless_they_were_edited_here(made_up, capsys):
+    recording = deepcopy(made_up)
+    [settings] = [each for each in recording["requests"] if each["path"] == "/api/admin/ui-config"]
+    settings["answer"]["frontendApiOrigins"] = ["https://app.example.com"]
+    subject = "origins that may call the frontend API"
+    with replayed(recording) as replay:
+        status, text = run_step("apply", replay.address, capsys)
+        assert (status, f"change   {subject}: * → https://app.example.com" in text) == (0, True), text
+        assert Installation.objects.get().frontend_origins == ["https://app.example.com"]
+        assert run_step("plan", replay.address, capsys)[0] == 0
+        set_frontend_origins(["https://other.example.com"], caller=Caller.system())
+        status, text = run_step("apply", replay.address, capsys)
+    assert (status, f"conflict {subject}: was edited here" in text) == (2, True), text
+    assert Installation.objects.get().frontend_origins == ["https://other.example.com"]
+
+
+def test_banners_are_named(move):
+    def change(answers, recording):
+        add(recording, "/api/admin/banners", {"banners": [{"id": 1, "message": "Freeze on Friday"}]})
+
+    assert "cannot   banner 'Freeze on Friday': flagadmin's console has none" in move(change)[1]
+
+
+def test_aliases_and_secrets_without_their_scope_work_as_before(move, client):
+    alias, old = "an-old-proxy-secret", "0123456789abcdef" * 4
+
+    def change(answers, recording):
+        for token in answers["/api/admin/api-tokens"]["tokens"]:
+            if token["tokenName"] == "browser":
+                token["alias"] = alias
+            elif token["tokenName"] == "all":
+                token["alias"] = "short"
+            elif token["tokenName"] == "p1-staging":
+                token["secret"] = recording["tokens"][token["tokenName"]] = old
+            elif token["tokenName"] == "p1-development":
+                token |= {"secret": f"{old}0", "environment": "*"}
+
+    results = move(change, "--users", "100", steps=("apply", "plan", "prove"))
+    assert [status for status, _ in results] == [0, 0, 0], results
+    text, proof = results[0][1], results[2][1]
+    assert "token alias of all (production): is not here: applications that use it" in proof
+    assert "alias of browser" not in proof
+    assert "create   alias of token browser: frontend, production, with its secret" in text
+    assert "cannot   alias of token all: has fewer than 16 characters" in text
+    assert "create   token p1-staging: backend, staging, with its secret" in text
+    assert "cannot   token p1-development: is for all environments" in text
+    for path, secret in (("/api/frontend", alias), ("/api/client/features", old)):
+        assert client.get(path, headers={"Authorization": secret}).status_code == 200, path
+    assert {*ApiToken.objects.values_list("alias", flat=True)} == {None}
+    assert not ApiToken.objects.filter(prefix__contains=alias).exists()

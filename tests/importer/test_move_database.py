@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 from base64 import urlsafe_b64encode
+from copy import deepcopy
 from typing import Any
 
 import psycopg
@@ -16,18 +17,20 @@ from psycopg import sql
 import flagadmin.settings
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from groups.login.hashers import CuttingBcryptHasher
+from groups.login.passwords import CuttingBcryptHasher
 from groups.models import ApiToken, Grant, Group, Role, User
 from groups.permissions import BuiltIn
 from importer.apply.undo import undo_import
 from importer.models import ImportRun, SourceEvent
 from importer.moving.reading import source
-from importer.moving.reading.left import STAYS
+from importer.moving.reading.read import STAYS
+from integrations.models import Integration
 from projects.members.actions import Holders, add_roles, remove_role
 from projects.models import (
     Application,
     FavoriteFlag,
     Flag,
+    FlagEnvironment,
     FlagLastSeen,
     LifecycleStage,
     Project,
@@ -50,6 +53,8 @@ QUICK = "django.contrib.auth.hashers.MD5PasswordHasher"
 PASSWORD = RECORDING["password of people"]
 IDENTIFIER = "web:production.v2_AbCdEfGhIjKlMnOpQrStUv"
 SECRET = f"{IDENTIFIER}_{'s' * 43}"
+SELECTOR = "Zy9-wVuTsRqPoNmLkJiHg1"
+NEW_KIND = f"[]:production.v2_{SELECTOR}_{'t' * 43}"
 MORE = """
 INSERT INTO roles (id, name, description, type) VALUES
     (7, 'Releaser', 'switches', 'custom'), (8, 'Auditor', '', 'root-custom');
@@ -71,6 +76,7 @@ INSERT INTO client_metrics_env_variants_daily VALUES
 INSERT INTO events (id, created_at, type, created_by, project, feature_name, data, announced) VALUES
     (900, now(), 'feature-updated', 'ann', 'web', 'web.banner-a', '{"a": "\\u0000 \\\\u0000"}', true);
 CREATE TABLE login_history (id int);
+CREATE TABLE api_tokens_v2 (selector text, verifier text);
 INSERT INTO login_history VALUES (1);
 INSERT INTO release_plan_definitions
     (id, discriminator, name, feature_name, environment, created_by_user_id, created_at, active_milestone_id,
@@ -93,11 +99,18 @@ INSERT INTO last_seen_at_metrics VALUES ('base-export-a', 'production', now() - 
 """
 
 
+def make_verifier(secret: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(secret.encode()).digest()).decode().rstrip("=")
+
+
 @pytest.fixture(scope="module")
 def database(django_db_setup):
     with loaded(RECORDING["tables"]) as (url, connection):
         connection.execute(MORE)
-        verifier = urlsafe_b64encode(hashlib.sha256(SECRET.encode()).digest()).decode().rstrip("=")
+        verifier = make_verifier(SECRET)
+        connection.execute(
+            "INSERT INTO api_tokens_v2 VALUES (%s, %s), ('gone', 'x')", [SELECTOR, make_verifier(NEW_KIND)]
+        )
         connection.execute(
             "INSERT INTO api_tokens (secret, verifier, username, token_name, type, environment) "
             "VALUES (%s, %s, 'safe', 'safe', 'client', 'production')",
@@ -120,7 +133,8 @@ def unleash(monkeypatch):
                 "projects": ["web"],
                 "secure": True,
             }
-            request["answer"] = {"tokens": [*request["answer"]["tokens"], safe]}
+            new = safe | {"secret": NEW_KIND[:-44], "tokenName": "new", "projects": ["web", "mobile"]}
+            request["answer"] = {"tokens": [*request["answer"]["tokens"], safe, new]}
     with replayed(recording) as replay:
         yield replay
 
@@ -247,6 +261,66 @@ def test_dates_usage_and_history_come_too(run, database):
     undo_import(
         ImportRun.objects.filter(project="old-portal").latest("created_at").id, caller=Caller.system()
     )
+
+
+def test_variants_that_exports_leave_out_come_from_the_database(run, database, unleash):
+    name = "base-export-a"
+    unleash._exports, unleash._answers = deepcopy((unleash._exports, unleash._answers))
+    for export in unleash._exports["development"]:
+        kept = [each for each in export["featureEnvironments"] if each["featureName"] != name]
+        export["featureEnvironments"] = kept
+    for (_, path), (_, answer) in unleash._answers.items():
+        if path == "/api/admin/projects/default/features":
+            [flag] = [each for each in answer["features"] if each["name"] == name]
+            [used] = [each for each in flag["environments"] if each["name"] == "development"]
+            used["variantCount"] = 2
+    subject = f"variants of flag {name} in development"
+    variants = [
+        {"name": name, "weight": 500, "weightType": "variable", "stickiness": "userId", "payload": None}
+        for name in ("a", "b")
+    ]
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "UPDATE feature_environments SET variants = %s WHERE feature_name = %s AND environment = 'development'",
+            [json.dumps(variants), name],
+        )
+    assert f"cannot   {subject}: its export leaves them out: move with --database" in run("plan")[1]
+    status, text = run("apply", "--database", database)
+    assert (status, subject in text) == (0, False), text
+    stored = FlagEnvironment.objects.get(flag__name=name, environment="development").variants
+    assert [(each["name"], each["weight"], each["stickiness"]) for each in stored] == [
+        ("a", 500, "userId"),
+        ("b", 500, "userId"),
+    ]
+
+
+def test_tokens_of_the_new_kind_work_as_before(run, database, client):
+    subject = "cannot   token new: its secret is not readable there"
+    assert subject in run("plan")[1]
+    status, text = run("apply", "--database", database)
+    assert (status, subject in text, "create   token new: " in text) == (0, False, True), text
+    assert "cannot   1 token of the new kind: in its database alone" in text
+    token = ApiToken.objects.get(name="new")
+    assert (token.prefix, token.projects.count()) == (NEW_KIND[:-44], 2)
+    assert client.get("/api/client/features", headers={"Authorization": NEW_KIND}).status_code == 200
+
+
+def test_integrations_come_switched_off_and_once(run, database):
+    subject = "integration 1 (webhook, to chat)"
+    status, text = run("apply")
+    assert f"cannot   {subject}: its secrets are not readable: move with --database" in text
+    status, text = run("apply", "--database", database)
+    assert (status, f"create   {subject}: comes switched off" in text) == (0, True), text
+    [integration] = Integration.objects.all()
+    assert (integration.enabled, integration.provider, integration.projects) == (False, "webhook", ["web"])
+    assert integration.environments == ["production"]
+    assert integration.secrets()["parameters"] == {
+        "url": "https://hooks.example.com/x",
+        "authorization": "s3cret",
+    }
+    assert "s3cret" not in text
+    integration.delete()
+    assert run("plan", "--database", database)[0] == 0
 
 
 def test_a_flag_that_is_left_out_leaves_no_traces_in_another_of_its_name(run, database):

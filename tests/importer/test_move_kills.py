@@ -14,11 +14,11 @@ from importer.models import ImportRun
 from importer.moving.reading import source
 from projects.models import Environment, Flag, Project, Segment
 from tests.support.generated_unleash import make_recording
-from tests.support.live_server import wait_until
+from tests.support.live_server import PATIENCE, wait_until
 from tests.support.moving import apply_in, run_step
 from tests.support.recorded_unleash import replayed
 
-pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 WRITTEN = ("projects_segment", "projects_flag", "groups_apitoken")
 """In the order in which a move writes these tables."""
 
@@ -46,7 +46,7 @@ def kill_while_it_writes(table: str, address: str) -> None:
             wait_until(lambda: is_waited_for(table))
         finally:
             os.kill(process.pid or 0, signal.SIGKILL)
-            process.join(10)
+            process.join(PATIENCE)
 
 
 def test_a_move_that_is_killed_leaves_nothing(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,8 @@ def test_the_plan_names_each_flag_that_cannot_come_and_what_leaves_it_out(move):
     )
     assert "refuse   flag p1.flag-00003 in p1 / development: " in text
     assert "refuse   flag p0.flag-00004 in p0 / development: data.featureStrategies[" in text
+    assert "needs project" not in text
+    assert "create   token p1-production: backend, production, with its secret" in text
     options = "--leave-out p0.flag-00004 --leave-out p1.flag-00001 --leave-out p1.flag-00003"
     assert f"To move everything else: {options}" in text
     assert move(refuse_names, *options.split(), steps=("apply",))[0] == 0

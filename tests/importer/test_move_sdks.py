@@ -2,35 +2,40 @@
 
 import gzip
 import json
-import os
 import random
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from django.core.management import call_command
 from yggdrasil_engine.engine import UnleashEngine
 
 from importer.moving.reading import source
-from tests.support.live_server import PATIENT, started
 from tests.support.node_packages import installed
 from tests.support.paths import ROOT
 from tests.support.real_sdks import node_sdk, python_sdk
 from tests.support.recorded_unleash import ADMIN, replayed
+from tests.support.serve import environment
+from tests.support.served import Served
 from tests.support.yggdrasil import sdk_results
 
-RECORDING = json.loads(gzip.decompress((ROOT / "tests" / "vectors" / "moving.json.gz").read_bytes()))
 USERS = 60
+
+
+@cache
+def recording():
+    return json.loads(gzip.decompress((ROOT / "tests" / "vectors" / "moving.json.gz").read_bytes()))
 
 
 @pytest.fixture
 def answers(monkeypatch, client):
     """By token: what an SDK gets before and after the move."""
     monkeypatch.setattr(source, "WAIT", 0)
-    with replayed(RECORDING) as replay:
+    with replayed(recording()) as replay:
         call_command("move", "apply", "--from", replay.address, "--token", ADMIN)
         pairs = {}
-        for name, secret in RECORDING["tokens"].items():
+        for name, secret in recording()["tokens"].items():
             status, before = replay.answer("GET", "/api/client/features", secret, b"")
             if status == 200:
                 headers = {"Authorization": secret, "Unleash-Client-Spec": "5.2.0"}
@@ -102,42 +107,36 @@ def check_node(answers):
             assert [each[name] for each in there] == [each[name] for each in here], name
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory, install):
-    """The ports of the recorded server and of ours, which has been moved to."""
-    folder = tmp_path_factory.mktemp("moved")
-    install(folder)
-    variables = {
-        "FLAGADMIN_DATA_DIR": str(folder),
-        "FLAGADMIN_DATABASE_DURABLE": "0",
-        "FLAGADMIN_LOG_LEVEL": "ERROR",
-        "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
-    }
-    with replayed(RECORDING) as replay:
-        command = [sys.executable, "manage.py", "move", "apply", "--from", replay.address, "--token", ADMIN]
-        subprocess.run(
-            command, cwd=ROOT, env=os.environ | PATIENT | variables, capture_output=True, check=True
-        )
-        with started(workers=1, **variables) as (port, _):
-            yield replay.server.server_port, port
+CONNECT = {
+    "Python": python_sdk,
+    "Node": lambda port, secret: node_sdk(port, secret, {"type": "polling"}),
+}
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(
-    "connect", [python_sdk, lambda port, secret: node_sdk(port, secret, {"type": "polling"})]
-)
-@pytest.mark.parametrize("token", ["be-dev", "be-prod"])
-def test_real_sdks_evaluate_the_same_from_both_servers(connect, token, both):
-    secret = RECORDING["tokens"][token]
+def test_real_sdks_evaluate_the_same_from_both_servers(served: Served) -> None:
+    variables = environment(served.data_dir, DJANGO_SETTINGS_MODULE="flagadmin.settings")
+    with replayed(recording()) as replay:
+        command = [sys.executable, "manage.py", "move", "apply", "--from", replay.address, "--token", ADMIN]
+        subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, check=True)
+        for name, connect in CONNECT.items():
+            for token in ("be-dev", "be-prod"):
+                check_sdk(name, connect, token, replay.server.server_port, served.port)
+
+
+def check_sdk(name, connect, token, there_port, here_port):
+    secret = recording()["tokens"][token]
     [answer] = [
         each["answer"]
-        for each in RECORDING["requests"]
+        for each in recording()["requests"]
         if each["path"] == "/api/client/features" and each["token"] == token and each["headers"]
     ]
     names, on = certain(answer), 0
-    with connect(both[0], secret) as before, connect(both[1], secret) as after:
-        for context in make_contexts():
-            there, here = (sdk.evaluate(names, context) for sdk in (before, after))
-            assert there == here, context
+    with connect(there_port, secret) as before, connect(here_port, secret) as after:
+        contexts = list(make_contexts())
+        for context, there, here in zip(
+            contexts, before.evaluate(names, contexts), after.evaluate(names, contexts), strict=True
+        ):
+            assert there == here, (name, token, context)
             on += sum(enabled for enabled, _ in there.values())
-    assert 0 < on < USERS * len(names)
+    assert 0 < on < USERS * len(names), (name, token)

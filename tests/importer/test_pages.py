@@ -12,7 +12,7 @@ from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from projects.models import Flag, FlagEnvironment
-from projects.projects.favorites import set_flag_favorite
+from projects.projects.actions import set_flag_favorite
 from tests.importer.console import bring, confirm, export, preview
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
@@ -69,18 +69,6 @@ def test_undoing_says_which_flags_it_deletes_archives_and_restores(browse):
     assert "Restored a. Deleted b. Archived, because it was already in use: c." in text
 
 
-def test_the_undo_button_of_the_page_of_1_2_leads_to_the_question(browse):
-    browser = browse("member")
-    address, _ = preview(browser, export("a"))
-    confirm(browser, address)
-    assert browser.post(address, {"do": "undo"}).url == f"{address}undo"
-    assert (
-        browser.post(address, {"do": "undo"}, headers={"HX-Request": "true"})["HX-Redirect"]
-        == f"{address}undo"
-    )
-    assert Flag.objects.exists()
-
-
 def test_an_unknown_action_is_named_with_the_choices(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
@@ -89,7 +77,7 @@ def test_an_unknown_action_is_named_with_the_choices(browse):
 
 
 def test_undoing_many_flags_is_asked_only_of_those_who_may_while_it_is_possible(browse, monkeypatch):
-    monkeypatch.setattr("importer.pages.undo.MAX_PLANNED", 0)
+    monkeypatch.setattr("importer.pages.run.MAX_PLANNED", 0)
     browser = browse("member")
     address, _ = preview(browser, export("a"))
     pending = page_text(browser.get(f"{address}undo"))

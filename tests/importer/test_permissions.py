@@ -164,5 +164,21 @@ def test_undoing_turns_a_revived_flag_on_only_where_that_is_allowed(limited: Any
     assert FlagEnvironment.objects.get(environment="production").enabled
 
 
+def test_undoing_needs_the_permissions_of_its_own_changes(limited: Any, api: Any) -> None:
+    """Here to remove one strategy: none is added and none is edited."""
+    live_flag("one")
+    sent = body(environment="production", featureStrategies=[strategy("one", parameters={"rollout": "10"})])
+    assert api["admin"].post(IMPORT, sent).status_code == 200
+    run, user = ImportRun.objects.get(), User.objects.get(username="limited")
+    with pytest.raises(NoAccess, match='"Delete strategies"'), transaction.atomic():
+        undo_import(run.pk, caller=Caller(user=user))
+    role = Role.objects.get(name="Limited")
+    RolePermission.objects.create(
+        role=role, permission="DELETE_FEATURE_STRATEGY", environment_id="production"
+    )
+    undo_import(run.pk, caller=Caller(user=user))
+    assert ImportRun.objects.get().state == ImportRun.State.UNDONE
+
+
 def test_new_flags_may_have_parents(limited: Any) -> None:
     assert limited.post(IMPORT, body("one", "two", dependencies=PARENTS)).status_code == 200

@@ -60,7 +60,7 @@ def test_previews_confirms_and_undoes(flags: Any, browse: Any) -> None:
 def test_undoing_many_flags_needs_a_permission_that_it_may_use(
     flags: Any, browse: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("importer.pages.undo.MAX_PLANNED", 0)
+    monkeypatch.setattr("importer.pages.run.MAX_PLANNED", 0)
     browser = browse("member")
     address = promote(browser, "cart")["Location"]
     confirm(browser, address)

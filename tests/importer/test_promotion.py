@@ -19,7 +19,7 @@ from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
 from importer.plan.stored import read_flags
 from importer.promotion import ENABLED, PARTS, STRATEGIES, VARIANTS, Promotion, read_promotion
-from importer.report.document import make_promotion_document
+from importer.report import make_promotion_document
 from importer.runs import access_run, confirm_run, create_promotion, load_body
 from projects.flags.archive.actions import archive_flags
 from projects.flags.environments.actions import disable_flag, enable_flag

@@ -15,7 +15,7 @@ from projects.strategies.actions import add_strategy, edit_strategy
 from tests.support.flags import make_flag
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 WHO = Caller.system()
 CART = Promotion("shop", "development", "production", ("cart",))
 

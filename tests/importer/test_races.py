@@ -25,7 +25,7 @@ from tests.support.cast import make_project
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.racing import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 CALLER = Caller.system()
 ROUNDS = 6
 

@@ -63,7 +63,7 @@ def test_flags_there_are_compared_with_those_here(compare, unleash):
         for flag in answer["flags"]
     }
     assert changed == {"cart": {"offToOn": 1}, "new": {"onToOff": 2}, "only-here": {"offToOn": 2}}
-    assert answer["notes"] == ["1 flags there are of projects that are not compared, or not here."]
+    assert answer["notes"] == ["1 flag there of projects that are not compared, or not here."]
     assert unleash.asked == [("GET", "/api/client/features")]
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from importer.apply.execute import import_body
 from importer.body.schemas import read_body
-from importer.openapi import COMPARE_EXAMPLE, IMPORT_EXAMPLE
+from importer.effects import compare_plan
+from importer.openapi import SECTIONS
 from importer.plan.build import plan_import
 from importer.states import plan_states
-from importer.who_changes import compare_plan
 from playground.comparison.compare import Change, Comparison
 from playground.comparison.who_changes import MAX_USERS
 from playground.snapshot_cache import load_snapshot
@@ -279,8 +279,8 @@ def test_only_who_reads_the_project(api: Any, shop: Any) -> None:
 
 def test_the_example_in_the_api_description(api: Any) -> None:
     make_project("checkout")
-    answer = api["admin"].post(f"{COMPARE}?limit=1", IMPORT_EXAMPLE).json()
-    assert answer == COMPARE_EXAMPLE
+    answer = api["admin"].post(f"{COMPARE}?limit=1", SECTIONS["Example of an import"]).json()
+    assert answer == SECTIONS["Example of a comparison"]
 
 
 def test_flags_that_only_depend_on_those_of_the_file_are_counted(browse: Any) -> None:

@@ -17,12 +17,11 @@ from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
-from integrations.audit_log import write
-from integrations.audit_log.retention import REMOVABLE, prune
-from integrations.audit_log.write import write_batch
-from integrations.deliveries.outbox import read_settled_id, relay
+from integrations import audit_log
+from integrations.audit_log import REMOVABLE, prune, write_batch
+from integrations.deliveries.sender import read_settled_id, relay
 from integrations.models import Delivery, WrittenLog
-from projects.history.rewind import TYPES
+from projects.history.moments import TYPES
 from tests.support.live_server import wait_until
 from tests.support.receiver import make_integration
 
@@ -40,7 +39,7 @@ def make_handler():
     made = []
 
     def make(target):
-        made.append(write.make_handler(str(target)))
+        made.append(audit_log.make_handler(str(target)))
         return made[-1]
 
     yield make
@@ -82,7 +81,7 @@ def test_each_event_is_a_line_of_the_file_also_after_it_was_rotated(make_handler
 
 
 def test_many_events_are_written_in_batches(make_handler, tmp_path, monkeypatch):
-    monkeypatch.setattr(write, "BATCH", 2)
+    monkeypatch.setattr(audit_log, "BATCH", 2)
     handler = make_handler(tmp_path / "log")
     happen("a", "b", "c")
     settle()

@@ -171,3 +171,17 @@ def test_the_api_has_the_filters(api):
     }
     refused = api["editor"].post("/api/admin/addons", body | {"tags": ["checkout"]}, format="json")
     assert "is no tag" in json.dumps(refused.json())
+
+
+def test_what_generated_users_do_not_tell_is_sent(receiver, cart, callers):
+    """Nobody of the generated users has such an id, but all real ones may."""
+    make_integration(f"{receiver.url}/hook", only_if_users_change=True, events=[ON])
+    pattern = {"contextName": "userId", "operator": "REGEX", "value": "^[a-f0-9]{32}$"}
+    add_strategy(
+        "shop", "cart", "production", {"name": "default", "constraints": [pattern]}, caller=callers("admin")
+    )
+    enable_flag("shop", "cart", "production", caller=callers("admin"))
+    deliver()
+    [request] = receiver.at("/hook")
+    [place] = request.json()["whoChanges"]
+    assert place["unmeasured"][0].startswith("cart has the condition userId matching ^[a-f0-9]{32}$")

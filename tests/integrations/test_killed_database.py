@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -12,25 +12,28 @@ import pytest
 from tests.support.live_server import Client, reserved_port, wait_until
 from tests.support.load import ADMIN, TOKENS
 from tests.support.receiver import Receiver, receiving
-from tests.support.replication import Server, one_server
+from tests.support.replication import Server, migrated_server
 from tests.support.serve import serve, wait_until_it_answers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 KILLS, EVENTS_BETWEEN = 2, 5
 FLAGS = "/api/admin/projects/default/features"
 
 
 @pytest.fixture
-def database() -> Iterator[Server]:
-    with one_server() as server:
+def database(install: Callable[[Path], None]) -> Iterator[Server]:
+    with migrated_server(install) as server:
         yield server
 
 
-def test_no_event_is_lost_and_the_order_stays(tmp_path: Path, database: Server) -> None:
+def test_no_event_is_lost_and_the_order_stays(
+    tmp_path: Path, database: Server, install: Callable[[Path], None]
+) -> None:
+    install(tmp_path)
     with receiving() as receiver, reserved_port() as port:
         variables = TOKENS | {
             "DATABASE_URL": f"postgresql://flagadmin@127.0.0.1:{database.port}/flagadmin",
-            "SECRET_KEY": "the same after all",
+            "SECRET_KEY": "the same long secret key after all",
             "FLAGADMIN_DATABASE_SECONDS": "1",
             "FLAGADMIN_INTEGRATION_NETWORKS": "127.0.0.0/8",
             "FLAGADMIN_LOG_LEVEL": "CRITICAL",

@@ -12,10 +12,11 @@ from django.db import connection
 from flagadmin.core.audit.models import AuditEvent
 from integrations.models import Delivery, Integration
 from tests.support.delivering import send, write
+from tests.support.live_server import PATIENCE
 from tests.support.receiver import Receiver, deliver, later, make_integration, receiver
 
 __all__ = ["receiver"]
-pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 ROUNDS, REQUESTS_IN_A_ROUND = 3, 30
 
 
@@ -27,7 +28,7 @@ def start(task: Any) -> Any:
 
 def kill(process: Any) -> None:
     os.kill(process.pid, signal.SIGKILL)
-    process.join(10)
+    process.join(PATIENCE)
     assert process.exitcode == -signal.SIGKILL
 
 
@@ -52,7 +53,7 @@ def test_events_survive_kills(receiver: Receiver) -> None:
     writer, sender = start(write), start(send)
     for number in range(ROUNDS):
         for _ in range(REQUESTS_IN_A_ROUND):
-            assert arrived.acquire(timeout=60)
+            assert arrived.acquire(timeout=PATIENCE)
         if number % 2:
             kill(writer)
             end_connections()

@@ -5,8 +5,7 @@ from itertools import chain
 
 import pytest
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.kinds import group_types
+from flagadmin.core.audit.events import EventType, group_types
 from flagadmin.core.audit.sentences import make_label
 from integrations.addons.forms import list_offered_events
 from integrations.models import Delivery, Integration

@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from integrations.messages.builders import make_request
-from integrations.messages.message import Message
-from integrations.messages.mustache import TemplateError, render
-from integrations.messages.wordings import markdown
+from integrations.messages.chat import make_request
+from integrations.messages.message import Message, markdown
+from integrations.messages.outgoing import TemplateError, render
 from integrations.providers import PROVIDERS
 
 PAGE = "https://flags.example.com/projects/default"
@@ -55,7 +54,7 @@ def test_bodies(db):
     assert headers["DD-API-KEY"] == "dd"
     assert body == {
         "text": f"%%% \n {CREATED} \n %%% ",
-        "title": "Unleash notification update",
+        "title": "flagadmin notification update",
         "tags": ["team:x"],
         "source_type_name": "unleash",
     }

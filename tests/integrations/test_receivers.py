@@ -12,6 +12,7 @@ from integrations.deliveries import connections, sender
 from integrations.deliveries.connections import Connection, overdue
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag
+from tests.support.live_server import PATIENCE
 from tests.support.receiver import deliver, make_integration, receiver
 
 __all__ = ["receiver"]
@@ -83,7 +84,7 @@ def test_one_byte_a_second_is_ended_in_time(raw, allowed, beginning):
         connection.close()
 
     def end_overdue():
-        assert slow.wait(10)
+        assert slow.wait(PATIENCE)
         overdue.end(time.monotonic() + connections.TIMEOUT)
 
     ending = threading.Thread(target=end_overdue)

@@ -30,8 +30,9 @@ IDS = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 @pytest.mark.django_db(transaction=True)
 def test_a_life_differs_in_nothing_but_what_is_listed(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
+    settings.INTEGRATION_NAME = "Unleash"
     monkeypatch.setattr("flagadmin.core.server.background_tasks.public_url", UNLEASH)
     monkeypatch.setattr("integrations.deliveries.attempts.FIRST_DELAY", 0.0)
     _restart_numbering()

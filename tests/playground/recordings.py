@@ -37,10 +37,13 @@ class Compared(NamedTuple):
     ours: dict[str, Any]
 
 
-def recordings() -> list[Recording]:
+def recorded_names() -> list[str]:
     """The generated states, recorded in ``tests/vectors/playground``."""
-    names = sorted(path.stem for path in (FOLDER / "playground").glob("*.jsonl"))
-    return [generated_recording(load(f"playground/{name}")) for name in names]
+    return sorted(path.stem for path in (FOLDER / "playground").glob("*.jsonl"))
+
+
+def recorded(name: str) -> Recording:
+    return generated_recording(load(f"playground/{name}"))
 
 
 def generated_recording(rows: list[dict[str, Any]]) -> Recording:

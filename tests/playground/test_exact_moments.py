@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.environments.actions import disable_flag, enable_flag

@@ -10,7 +10,8 @@ from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.archive import actions as archive
 from projects.flags.environments import actions as environments
-from projects.models import Flag, OutsideChange
+from projects.models import Flag, OutsideChange, VersionsSince
+from projects.models.versions import BEGINNING
 from projects.strategies import actions as strategies
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
@@ -63,12 +64,28 @@ def test_one_environment(api: Any, then: datetime) -> None:
 
 def test_several_environments(api: Any, then: datetime) -> None:
     OutsideChange.objects.create(project_id="shop", noticed_at=timezone.now())
+    VersionsSince.objects.create(since=BEGINNING, kept_since=timezone.now())
     body = {"environments": ["production"], "context": {"userId": "42,7"}, "at": iso(then)}
     answer = api["viewer"].post("/api/admin/playground/advanced", body, format="json").json()
     [flag] = answer["features"]
     found = [each["isEnabled"] for each in flag["environments"]["production"]]
     assert (flag["name"], found) == ("f", [True, False])
     assert len(answer["notes"]) == 1
+
+
+def test_a_moment_before_versions_is_unknown(api: Any, browse: Any, then: datetime) -> None:
+    VersionsSince.objects.create(since=timezone.now(), kept_since=timezone.now())
+    sides = {"environment": "production", "context": {}, "at": iso(then)}
+    states = {place: {"environment": "production", "at": iso(then)} for place in ("from", "to")}
+    for path, body, at in (
+        ("playground", sides, ["at"]),
+        ("playground/compare", states | {"contexts": {"explicit": [{}]}}, ["from.at", "to.at"]),
+    ):
+        found = api["viewer"].post(f"/api/admin/{path}", body, format="json")
+        assert (found.status_code, [each["path"] for each in found.json()["details"]]) == (400, at)
+        assert "are unknown: their versions are stored from" in found.json()["details"][0]["message"]
+    url = f"/playground/?environment=production&context.userId=42&at={then:%Y-%m-%dT%H:%M:%S}"
+    assert "are unknown: their versions are stored from" in page_text(browse("viewer").get(url))
 
 
 @pytest.mark.parametrize("at", [5, "yesterday", "2026-13-01T00:00:00Z", "9999-12-31T23:59:59-23:00"])

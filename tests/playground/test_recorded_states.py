@@ -6,12 +6,12 @@ path to the engine: rows, definitions, snapshot, HTTP.
 
 import pytest
 
-from tests.playground.recordings import recordings
+from tests.playground.recordings import recorded, recorded_names
 from tests.playground.stored_recordings import check_the_api_answers_as_the_engine
 
 pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 
 
-@pytest.mark.parametrize("found", recordings(), ids=lambda found: found.name)
-def test_the_api_answers_as_the_engine(api, found, monkeypatch):
-    check_the_api_answers_as_the_engine(found, api["viewer"], monkeypatch)
+@pytest.mark.parametrize("name", recorded_names())
+def test_the_api_answers_as_the_engine(api, name, monkeypatch):
+    check_the_api_answers_as_the_engine(recorded(name), api["viewer"], monkeypatch)

@@ -13,9 +13,11 @@ from playground.compile_ahead import pause_between, prepare
 from playground.snapshot_cache import cache, compile_ahead
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from projects.revision import read_revisions
-from projects.used_by import counts
+from projects.used_by import queries
 from tests.support.cast import make_project
+from tests.support.examples import first_every_day
 from tests.support.playground import ask, live_flag
+from tests.support.random_changes import RandomChanges
 
 COUNTRY = {"contextName": "country", "operator": "IN", "values": ["NO"]}
 
@@ -35,13 +37,13 @@ def filled(shop):
 
 @pytest.fixture
 def read(monkeypatch):
-    """The projects that were read, one list for each time."""
+    """The projects that were read, one list for each time, or the flags if only these were."""
     asked = []
     original = playground.snapshot_cache.read_definition_batches
 
-    def noted(projects, environment):
-        asked.append(list(projects))
-        return original(asked[-1], environment)
+    def noted(projects, environment, flags=None):
+        asked.append(list(projects) if flags is None else set(flags))
+        return original(projects, environment, flags)
 
     monkeypatch.setattr(playground.snapshot_cache, "read_definition_batches", noted)
     return asked
@@ -58,7 +60,7 @@ def test_only_what_changed_is_read(api, filled, read):
     switch("three")
     switch("two")
     ask(api)
-    assert read == [["default", "docs", "shop"], ["shop"], ["docs", "shop"]]
+    assert [each for each in read if each] == [["default", "docs", "shop"], {"one"}, {"two", "three"}]
 
 
 def test_a_new_project_takes_over_the_others(api, filled, read):
@@ -108,9 +110,10 @@ def test_of_two_as_good_the_smaller_is_taken(api, filled):
     ask(api, projects=["shop"])
     switch("one")
     [(environment, _), *_] = [key for key, _ in cache.entries()]
-    best, unchanged = cache.find_nearest((environment, tuple(read_revisions(["shop"]).items())))
+    now = read_revisions(["shop"])
+    best, revisions = cache.find_nearest((environment, tuple(now.items())))
     assert {flag.name for flag in best.snapshot.flags} == {"one", "two"}
-    assert unchanged == set()
+    assert revisions["shop"] < now["shop"]
 
 
 def test_a_project_is_not_taken_from_a_whole_of_many_segments(api, filled, read, monkeypatch):
@@ -146,6 +149,20 @@ def test_after_every_change_it_answers_as_a_fresh_worker(api, filled):
         assert taken_over == fresh, what
 
 
+@pytest.mark.parametrize("seed", first_every_day(range(4)))
+def test_after_random_changes_it_answers_as_a_fresh_worker(api, filled, seed):
+    changes = RandomChanges(seed)
+    for _ in range(25):
+        changes.step()
+        taken_over = ask(api).content
+        kept = cache.entries()
+        cache.clear()
+        assert ask(api).content == taken_over
+        cache.clear()
+        for key, snapshot in kept:
+            cache.put(key, snapshot, limit=100_000_000)
+
+
 def test_compiled_ahead(api, filled, read):
     compile_ahead("production", pause_between)
     assert read == [["default", "docs", "shop"]]
@@ -163,13 +180,13 @@ def test_compiled_ahead(api, filled, read):
     ids=["many flags", "more than fit", "few flags"],
 )
 def test_what_a_worker_prepares(filled, read, monkeypatch, settings, least, limit, compiled, counted):
-    counts.cache.clear()
+    queries.cache.clear()
     settings.SNAPSHOT_CACHE_BYTES = limit
     monkeypatch.setattr(playground.compile_ahead, "MIN_COUNT", least)
     prepare()
     assert len(cache.entries()) == len(read) == compiled
-    assert len(counts.cache.entries()) == counted
-    counts.cache.clear()
+    assert len(queries.cache.entries()) == counted
+    queries.cache.clear()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -63,7 +63,14 @@ NO_EDIT = {
     *("charts", "flag-charts", "flag-safeguards"),  # they add one, beside a list of those that there are
     "import-run",  # compares the plan
     "promote",  # plans, and then it is an import-run
-    *("playground", "playground-compare", "if-saved", "who-changes"),  # only evaluate
+    *(
+        "playground",
+        "playground-compare",
+        "if-saved",
+        "who-changes",
+        "assignments",
+        "incidents",
+    ),  # only evaluate
     "users",  # creates a run
     "application",  # shows what was reported
     *("invite-link-new", "connect"),  # create one

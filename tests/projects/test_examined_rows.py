@@ -121,8 +121,13 @@ STATES = (
 
 
 @pytest.mark.parametrize("make_state", STATES, ids=lambda state: state.__name__)
-def test_rows_examined_for_sdks_and_the_playground(make_state: Callable[[], None]) -> None:
+def test_rows_examined(make_state: Callable[[], None]) -> None:
     make_state()
+    check_sdks_and_the_playground()
+    check_definitions_and_exports()
+
+
+def check_sdks_and_the_playground() -> None:
     backend = client(make_token("backend", environment="production"))
     some = client(make_token("backend", environment="production", projects=["large", "small"]))
     frontend = client(make_token("frontend", environment="production", projects=["large"]))
@@ -139,9 +144,7 @@ def test_rows_examined_for_sdks_and_the_playground(make_state: Callable[[], None
     check_no_more_than_a_pass(counted)
 
 
-@pytest.mark.parametrize("make_state", STATES, ids=lambda state: state.__name__)
-def test_rows_examined_for_definitions_and_exports(make_state: Callable[[], None]) -> None:
-    make_state()
+def check_definitions_and_exports() -> None:
     with count_examined_rows() as counted:
         assert len(read_definitions(["large"], "production").flags) == FLAGS
         assert len(read_definitions(["large"], "production", flags=["large-7", "large-8"]).flags) == 2

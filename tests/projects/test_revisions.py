@@ -4,17 +4,20 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
+import projects.revision
 from projects.models import (
+    ChangedFlags,
     Dependency,
     Flag,
     FlagEnvironment,
     FlagLastSeen,
     Project,
+    ProjectRevision,
     Segment,
     Strategy,
     StrategySegment,
 )
-from projects.revision import read_revisions
+from projects.revision import forget_changed_flags, read_changed_flags, read_revisions
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
 
@@ -22,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Watch:
-    """Which projects' revisions have grown since the last look?"""
+    """Which projects' revisions have grown since the last look, and which flags have changed?"""
 
     def __init__(self):
         self.seen = read_revisions()
@@ -30,6 +33,10 @@ class Watch:
     def touched(self):
         before, self.seen = self.seen, read_revisions()
         return {project for project, number in self.seen.items() if number > before.get(project, 0)}
+
+    def changed(self):
+        before, self.seen = self.seen, read_revisions()
+        return {project: names for project, names in read_changed_flags(before, self.seen).items() if names}
 
 
 @pytest.fixture
@@ -137,11 +144,60 @@ def test_what_no_evaluation_reads(watch):
     assert watch.touched() == set()
 
 
+def test_the_changed_flags_of_each_project(watch):
+    flag, parent, segment = make_flag("a"), make_flag("parent"), Segment.objects.create(name="seg")
+    assert watch.changed() == {"shop": {"a", "parent"}}
+    strategy = Strategy.objects.create(flag=flag, environment_id="production", name="default")
+    assert watch.changed() == {"shop": {"a"}}
+    StrategySegment.objects.create(strategy=strategy, segment=segment)
+    watch.changed()
+    Segment.objects.update(constraints=[{"contextName": "userId", "operator": "IN", "values": ["1"]}])
+    assert watch.changed() == {"shop": {"a"}}
+    Flag.objects.filter(name="a").update(project_id="docs")
+    assert watch.changed() == {"shop": {"a"}, "docs": {"a"}}
+    Dependency.objects.create(flag=flag, parent=parent)
+    assert watch.changed() == {"docs": {"a"}}
+    Flag.objects.filter(name="a").update(project_id="shop")
+    watch.changed()
+    Flag.objects.filter(name="parent").update(name="renamed")
+    assert watch.changed() == {"shop": {"a", "parent", "renamed"}}
+    Flag.objects.filter(name="a").delete()
+    assert watch.changed() == {"shop": {"a"}}
+
+
+def test_changed_flags_are_unknown_once_one_revision_is(watch):
+    before = read_revisions()
+    make_flag("a")
+    make_flag("b", "docs")
+    now = read_revisions()
+    assert read_changed_flags(before, now) == {"shop": {"a"}, "docs": {"b"}, "default": set()}
+    assert read_changed_flags(before | {"shop": 0}, now).keys() == {"docs", "default"}  # not stored
+    ProjectRevision.objects.filter(project_id="shop").update(revision=now["shop"] + 1)  # as after a restore
+    assert read_changed_flags(before, read_revisions()).keys() == {"docs", "default"}
+
+
+def test_many_changed_flags_are_not_listed(watch):
+    at = timezone.now()
+    Flag.objects.bulk_create(Flag(name=f"b{n}", project_id="shop", created_at=at) for n in range(201))
+    assert watch.changed() == {}
+
+
+def test_changed_flags_are_forgotten(watch, monkeypatch):
+    before = read_revisions()
+    make_flag("a")
+    forget_changed_flags()
+    assert read_changed_flags(before, read_revisions())["shop"] == {"a"}
+    monkeypatch.setattr(projects.revision, "KEPT", 0)
+    forget_changed_flags()
+    assert read_changed_flags(before, read_revisions()) == {}
+
+
 def test_a_deleted_project_leaves_no_revision_and_comes_back_newer(watch):
     before = read_revisions(["docs"])["docs"]
     Flag.objects.filter(project_id="docs").delete()
     Project.objects.filter(id="docs").delete()
     assert "docs" not in read_revisions()
+    assert not ChangedFlags.objects.filter(project_id="docs").exists()
     make_project("docs")
     assert read_revisions(["docs"])["docs"] > before
 

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.cases import case_files
 from tests.support.relay_cases import differing_through, relaying_cases
+
+pytestmark = pytest.mark.processes
 
 
 def test_the_cases_of_the_engine_hold_through_a_relay(tmp_path: Path) -> None:

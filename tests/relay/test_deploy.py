@@ -11,6 +11,8 @@ from relay.options import read_options
 from tests.support.paths import ROOT
 from tests.support.programs import program
 
+pytestmark = pytest.mark.processes
+
 DEPLOY = ROOT / "deploy"
 
 

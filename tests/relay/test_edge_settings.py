@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.edge_settings import NEEDLESS, REFUSED, TAKEN
-from relay.options import Options, read_options
+from relay.options import NEEDLESS, REFUSED, TAKEN, Options, read_options
 from tests.support.paths import ROOT
 
 FILE = """# of the container

@@ -10,9 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from relay.changes import Texts
 from relay.copy import Copy
-from relay.flags import Flags
+from relay.flags import Flags, Texts
 from relay.storage import Storage
 from relay.tokens import Token, Tokens
 from relay.upstream import Answer

@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from relay.health import Presence
 from relay.options import Options
-from relay.presence import Presence
 from relay.storage import Storage
 from tests.support.live_server import wait_until
 from tests.support.relay import BACKEND, flag, relaying
 from tests.support.upstream import Upstream, make_token, running
+
+pytestmark = pytest.mark.processes
 
 
 def filled() -> Upstream:
@@ -16,19 +20,6 @@ def filled() -> Upstream:
     upstream.change(flag("a"))
     upstream.add(make_token(BACKEND, "client", "shop"))
     return upstream
-
-
-def test_a_relay_reports_itself_and_those_behind_it(tmp_path: Path) -> None:
-    upstream = filled()
-    with running(upstream), relaying(upstream.port, tmp_path / "near", "--region", "near") as near:
-        assert near.flags(BACKEND) == ["a"]
-        with relaying(near.port, tmp_path / "far", "--region", "far") as far:
-            assert far.flags(BACKEND) == ["a"]
-            wait_until(lambda: {each["region"] for each in upstream.relays.values()} == {"near", "far"})
-            assert far.health()["tokens"] == 1
-        identity = (tmp_path / "near" / "identity").read_text()
-        assert upstream.relays[identity]["tokens"] == 1
-        assert upstream.relays[identity]["streams"] <= 1
 
 
 def test_a_report_that_comes_late_replaces_no_later_one(tmp_path: Path) -> None:

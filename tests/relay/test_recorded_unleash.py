@@ -19,6 +19,8 @@ from tests.support.recorded_sdk import FEATURES, recorded_cases
 from tests.support.relay import Relay, relaying
 from tests.support.upstream import Upstream, make_token, running
 
+pytestmark = pytest.mark.processes
+
 OTHERWISE = {
     "register appName 256": "as by flagadmin, refused at once",
     "delta": "the relay has it, whatever its upstream has",

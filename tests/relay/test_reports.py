@@ -6,6 +6,7 @@ import gc
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -13,16 +14,20 @@ import pytest
 
 from flagadmin.core.errors import ServiceUnavailable
 from relay import reports
+from relay.http import Request
+from relay.intake import read_bulk, read_metrics, read_registration
 from relay.reports import MAX_NAMES, Reports, Sums, hour_of
 from relay.storage import DirectoryInUse, Storage
-from relay.tokens import Tokens
+from relay.tokens import Token, Tokens
 from relay.upstream import Answer, UpstreamFailed
 from sdk.schemas import MAX_COUNT, MAX_ENTRIES, MAX_LABELS, MAX_VARIANTS, BulkMetric
 from tests.support.event_loop import run
-from tests.support.live_server import wait_until
+from tests.support.live_server import PATIENCE, wait_until
 from tests.support.relay import BACKEND, WEB, Relay, flag, relaying
 from tests.support.sdk import metrics, registration
 from tests.support.upstream import Upstream, make_token, running
+
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def test_reports_are_added_up(upstream: Upstream, tmp_path: Path) -> None:
         report(relay, 3)
         assert relay.call("POST", "/api/frontend/client/metrics", WEB, metrics("page", ["a"]))[0] == 200
         relay.process.terminate()
-        relay.process.wait(60)
+        relay.process.wait(PATIENCE)
         [(_, body)] = upstream.reports
     assert sorted(each["appName"] for each in body["applications"]) == ["page", "web"]
     assert len(body["metrics"]) == 2
@@ -75,7 +80,7 @@ def test_none_is_lost_and_none_counts_twice(upstream: Upstream, tmp_path: Path) 
             wait_until(lambda: len(upstream.reports) >= 2)
             report(relay, 2)
             relay.process.kill()
-            relay.process.wait(60)
+            relay.process.wait(PATIENCE)
         assert list(tmp_path.glob("batch-*"))
         upstream.loses_answers = False
         with relaying(upstream.port, tmp_path) as relay:
@@ -239,7 +244,26 @@ def test_impact_metrics_keep_their_application(upstream: Upstream, tmp_path: Pat
         assert relay.call("POST", "/api/client/metrics", BACKEND, body)[0] == 202
         wait_until(lambda: upstream.reports)
     labeled = [{"labels": {"appName": "web"}, "value": 1}, *samples[1:]]
-    assert upstream.reports[0][1]["impactMetrics"] == [metric | {"samples": labeled}, {"samples": 1}, "x"]
+    origin = {"origin": {"type": "backend", "projects": ["shop"]}}
+    assert upstream.reports[0][1]["impactMetrics"] == [
+        metric | {"samples": labeled} | origin,
+        {"samples": 1} | origin,
+        "x",
+    ]
+
+
+def test_impact_metrics_keep_the_token_that_an_sdk_used() -> None:
+    web = Token("secret-of-web", "frontend", "production", ("web",))
+    body: Any = SimpleNamespace(json=lambda: {"appName": "web", "impactMetrics": [{"name": "m"}]}, headers={})
+    [metric] = read_metrics(body, web)["impactMetrics"]
+    assert metric["origin"] == {"type": "frontend", "projects": ["web"]}
+    behind = {"applications": [], "metrics": [], "impactMetrics": [metric, {"name": "n"}]}
+    for projects, kept in ((("*",), ["web"]), (("shop", "web"), ["web"]), (("shop",), [])):
+        line, _ = read_bulk(behind, Token("secret-of-relay", "backend", "production", projects))
+        assert [each["origin"] for each in line["impactMetrics"]] == [
+            {"type": "frontend", "projects": kept},
+            {"type": "backend", "projects": list(projects)},
+        ]
 
 
 def report_names(*names: str, **more: Any) -> list[dict[str, Any]]:
@@ -405,14 +429,21 @@ def test_a_directory_is_locked(tmp_path: Path) -> None:
     storage.close()
 
 
-def test_a_relay_stands_before_another(upstream: Upstream, tmp_path: Path) -> None:
+def test_a_relay_stands_before_another_and_tells_the_upstream_of_it(
+    upstream: Upstream, tmp_path: Path
+) -> None:
     each = metrics("web", ["a"])["bucket"]["toggles"]["a"]["yes"]
     with (
         running(upstream),
-        relaying(upstream.port, tmp_path / "near") as near,
-        relaying(near.port, tmp_path / "far") as far,
+        relaying(upstream.port, tmp_path / "near", "--region", "near") as near,
+        relaying(near.port, tmp_path / "far", "--region", "far") as far,
     ):
         assert far.flags(BACKEND) == ["a"]
+        wait_until(lambda: {each["region"] for each in [*upstream.relays.values()]} == {"near", "far"})
+        assert far.health()["tokens"] == 1
+        identity = (tmp_path / "near" / "identity").read_text()
+        assert upstream.relays[identity]["tokens"] == 1
+        assert upstream.relays[identity]["streams"] <= 1
         assert far.get("/api/frontend", WEB)[0] == 200
         report(far, 3)
         upstream.change(flag("b"))
@@ -421,3 +452,18 @@ def test_a_relay_stands_before_another(upstream: Upstream, tmp_path: Path) -> No
         del upstream.tokens[BACKEND]
         wait_until(lambda: far.flags(BACKEND) == 401)
     assert upstream.counted()["a"] == 3 * each
+
+
+def test_empty_lists_and_bad_flags_lose_nothing_else() -> None:
+    token = Token("t", "client", "development", ("*",))
+    body = metrics("web", [])
+    body["bucket"]["toggles"] = {"bad": {"yes": -1}, "go": {"yes": 3, "variants": None}, "php": []}
+    line = read_metrics(make_request(body), token)
+    assert {counted["featureName"]: counted["yes"] for counted in line["metrics"]} == {"go": 3, "php": 0}
+    line = read_registration(make_request(registration("web", strategies=None)), token)
+    assert line["applications"][0]["strategies"] == []
+
+
+def make_request(body: Any) -> Request:
+    scope = SimpleNamespace(method="POST", path="/", query_string="", client="127.0.0.1:1", headers={})
+    return Request(scope, orjson.dumps(body))

@@ -18,9 +18,11 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from tests.support.engine import NOW, compiled
 from tests.support.event_stream import listening
-from tests.support.live_server import Client, held_sockets, wait_until
+from tests.support.live_server import PATIENCE, Client, held_sockets, wait_until
 from tests.support.relay import BACKEND, OTHER, WEB, WIDE, Relay, flag, relaying
 from tests.support.upstream import Upstream, make_token, running
+
+pytestmark = pytest.mark.processes
 
 SPEC = {"Unleash-Client-Spec": "5.2.0"}
 
@@ -266,18 +268,22 @@ def test_versions_stay_within_what_sdks_read(tmp_path: Path) -> None:
         assert [event["type"] for event in delta["events"]] == ["hydration"]
 
 
-def test_a_relay_that_stops_ends_its_streams(upstream: Upstream, tmp_path: Path) -> None:
-    """SDKs keep them open for days, and the relay's manager would wait for them."""
+def test_figures_are_for_who_has_their_token_and_a_relay_that_stops_ends_its_streams(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    """SDKs keep streams open for days, and the relay's manager would wait for them."""
     with (
-        relaying(upstream.port, tmp_path, "--token", BACKEND) as relay,
+        relaying(upstream.port, tmp_path, "--metrics-token", "m", "--token", BACKEND) as relay,
         closing(Client(relay.port, BACKEND)) as client,
     ):
+        assert relay.get("/metrics", "Bearer wrong")[0] == 401
+        assert wait_until(lambda: b"flagadmin_relay_scopes 1.0" in relay.get("/metrics", "Bearer m")[1])
         client._connection.request("GET", "/api/client/streaming", headers={"Authorization": BACKEND})
         stream = client._connection.getresponse()
         assert read_beginning(stream) == b"event: unleash-connected\n"
         relay.process.terminate()
         assert b"\nretry: " in stream.read()
-        assert relay.process.wait(30) == 0
+        assert relay.process.wait(PATIENCE) == 0
 
 
 def test_one_flag_of_a_frontend_sdk_is_told_when_it_is_off_too(relay: Relay) -> None:
@@ -333,12 +339,6 @@ def test_streams_that_nobody_reads_take_next_to_no_memory(tmp_path: Path) -> Non
 def count_megabytes(pid: int) -> float:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6
-
-
-def test_figures_are_for_who_has_their_token(upstream: Upstream, tmp_path: Path) -> None:
-    with relaying(upstream.port, tmp_path, "--metrics-token", "m", "--token", BACKEND) as relay:
-        assert relay.get("/metrics", "Bearer wrong")[0] == 401
-        assert wait_until(lambda: b"flagadmin_relay_scopes 1.0" in relay.get("/metrics", "Bearer m")[1])
 
 
 def test_no_django_is_loaded() -> None:

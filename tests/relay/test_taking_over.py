@@ -14,6 +14,7 @@ from playground.engine.context import Context
 from playground.response.frontend import render_toggles
 from relay.flags import Flags, read_flags
 from tests.support.engine import NOW
+from tests.support.live_server import PATIENCE
 from tests.support.relay import flag
 
 SCOPE = "development", ("*",)
@@ -134,7 +135,7 @@ def test_those_who_ask_first_at_the_same_time_wait_for_one(monkeypatch: pytest.M
         return compile_once(own, before)
 
     def ask(_: int) -> Any:
-        all_ask.wait(10)
+        all_ask.wait(PATIENCE)
         return flags.prepare()
 
     monkeypatch.setattr(Flags, "_compile", compile_slowly)

@@ -9,7 +9,7 @@ from groups.permissions import BuiltIn
 from playground.models import SavedContext
 from projects.models import Flag, FlagEnvironment, FlagTag, ProjectEnvironment, Strategy, TagType
 from releases.models import ChangeRequest
-from releases.requests.approvals import list_approvers
+from releases.requests.approvers import list_approvers
 from tests.support.cast import client, make_group, make_token, make_user
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -218,7 +218,7 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
     request = sent(api["owner"], roll_out(60))
     text = page_text(owner.get(f"/projects/shop/change-requests/{request['id']}/"))
     assert "Needs 2 approvals" in text
-    assert "Rule 2 holds: changes more than 5 % of generated users: 2 approvals." in text
-    assert "Rule 1, only turns flags off: no approval. It also does something else." in text
-    assert "Rule 3, everything else: 1 approval. Not reached." in text
+    assert "Rule 2 applies: changes more than 5 % of generated users → 2 approvals." in text
+    assert "Rule 1: only turns flags off → no approval. Does not apply." in text
+    assert "Rule 3: everything else → 1 approval. Not needed." in text
     assert ChangeRequest.objects.get(pk=request["id"]).required_approvals == 2

@@ -11,8 +11,7 @@ from projects.models import ProjectEnvironment, Strategy
 from projects.strategies.actions import remove_strategy, update_strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
-from releases.requests.propose import add_changes, keep_change, remove_change
-from releases.requests.propose_once import propose_once
+from releases.requests.propose import add_changes, keep_change, propose_once, remove_change
 from releases.requests.states import set_state
 from tests.support.cast import make_user
 from tests.support.change_requests import REQUESTS, enter, propose, sent, turn
@@ -58,6 +57,9 @@ def test_the_page_says_who_changed_what_and_keeps_mine_on_top(api, browse, strat
     country = {"contextName": "country", "operator": "IN", "values": ["NO"]}
     change_theirs(strategy, constraints=[country], **THEIRS)
     assert (conflicts(api, made) or "").startswith("lukas changed it at ")
+    shown = browse("admin").get(f"/projects/shop/change-requests/{made['id']}/")
+    assert shown.context["steps"]
+    assert shown.context["main_step"] is None, "nobody is invited to apply what is in conflict"
     page = page_text(browse("owner").get(f"/projects/shop/change-requests/{made['id']}/"))
     assert "Rollout was 70 % then and is 66 % now. This request sets 60 %." in page
     assert "Keep this on top of theirs" in page
@@ -183,7 +185,7 @@ def test_two_who_apply_at_once_apply_it_once(strategy):
             outcomes.append(error.name)
 
     together(*[lambda caller=caller: apply(caller) for caller in admins * 2])
-    assert sorted(outcomes) == ["Applied", *["InvalidOperationError"] * 3]
+    assert sorted(outcomes) == ["Applied", *["ConflictError"] * 3]
     assert Strategy.objects.filter(title="Second").count() == 1
 
 

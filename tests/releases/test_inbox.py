@@ -1,5 +1,6 @@
 """The start page says which requests wait, what is drafted, what comes next; and flags have marks of them."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_the_start_page_is_an_inbox(browse, cart, callers):
     assert "100 % of users" not in admin
     assert "Your drafts" not in admin
     assert "Waiting for you" not in owner
-    assert "1 change, not sent: Roll out cart to 50 %" in owner
+    assert "1 change, not sent: Roll out cart to 50 % of users" in owner
     set_state("shop", request.pk, "Approved", caller=callers["admin"])
     schedule_request("shop", request.pk, timezone.now() + timedelta(days=1), caller=callers["admin"])
     admin = browse("admin").get("/")
@@ -96,6 +97,37 @@ def test_the_start_page_is_an_inbox(browse, cart, callers):
     assert "cart has been archived." in admin
 
 
+def test_the_inbox_has_the_numbers_of_the_request_now(browse, cart, callers):
+    sent = send_changes("shop", "production", [roll_out(50)], title="Half of them", caller=callers["owner"])
+    admin, request = browse("admin"), f"/projects/shop/change-requests/{sent.pk}/"
+    page = admin.get("/")
+    share = re.search(r"([\d.]+ %) of users", page_text(page))
+    assert share
+    assert f"({share[1]})" in page_text(admin.get(request))
+    assert "conflict" not in page_text(page)
+    assert 'class="btn small main"' in page.text.partition("Half of them")[2].partition("</section>")[0]
+
+    Strategy.objects.update(parameters={"rollout": "20", "stickiness": "default", "groupId": "cart"})
+    page = admin.get("/")
+    moved = re.search(r"([\d.]+ %) of users", page_text(page))
+    assert moved
+    assert moved[1] != share[1]
+    assert f"({moved[1]})" in page_text(admin.get(request))
+    assert "1 conflict" in page_text(page)
+    assert 'class="btn small main"' not in page.text.partition("Half of them")[2].partition("</section>")[0]
+
+
+def test_a_conflict_is_marked_wherever_the_request_is(browse, cart, callers):
+    sent = send_changes("shop", "production", [roll_out(50)], caller=callers["owner"])
+    pages = (LIST, FLAG, "/projects/shop/change-requests/")
+    viewer = browse("viewer")
+    assert not any("onflict" in viewer.get(page).text for page in pages)
+    Strategy.objects.update(parameters={"rollout": "20", "stickiness": "default", "groupId": "cart"})
+    assert f"Request {sent.pk} in conflict" in page_text(viewer.get(LIST))
+    assert "(in review) Conflict" in page_text(viewer.get(FLAG))
+    assert "In review 1 conflict" in page_text(viewer.get("/projects/shop/change-requests/"))
+
+
 def test_nobody_sees_what_they_cannot_read(browse, cart, callers):
     send_changes("shop", "production", [OFF], title="No cart tonight", caller=callers["owner"])
     assert "No cart tonight" not in browse("outsider").get("/").text
@@ -103,7 +135,7 @@ def test_nobody_sees_what_they_cannot_read(browse, cart, callers):
 
 def test_flags_lists_and_forms_have_marks(browse, cart, callers):
     request = send_changes("shop", "production", [roll_out(50)], caller=callers["owner"])
-    mark = f"Request {request.pk}: Roll out cart to 50 % (in review)"
+    mark = f"Request {request.pk}: Roll out cart to 50 % of users (in review)"
     strategy = Strategy.objects.get(flag=cart, environment="production")
     query = f"environmentId=production&strategyId={strategy.pk}"
     viewer, owner = browse("viewer"), browse("owner")
@@ -117,7 +149,7 @@ def test_flags_lists_and_forms_have_marks(browse, cart, callers):
     assert f">Request {request.pk}</a>" in viewer.get(LIST).text
     set_state("shop", request.pk, "Approved", caller=callers["admin"])
     schedule_request("shop", request.pk, timezone.now() + timedelta(days=1), caller=callers["admin"])
-    assert f"Request {request.pk}: Roll out cart to 50 % on " in page_text(viewer.get(FLAG))
+    assert f"Request {request.pk}: Roll out cart to 50 % of users on " in page_text(viewer.get(FLAG))
     set_state("shop", request.pk, "Cancelled", caller=callers["admin"])
     assert f"Request {request.pk}" not in viewer.get(LIST).text
 

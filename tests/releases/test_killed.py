@@ -30,7 +30,7 @@ from tests.support.change_requests import guarded
 from tests.support.plans import Move, cart, pass_time, rollout_of, started, strategy_of
 
 __all__ = ["pass_time"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes, pytest.mark.exhaustive]
 WHO = Caller.system()
 WRITES = ("INSERT", "UPDATE", "DELETE")
 MAX_WRITES = 60

@@ -10,7 +10,7 @@ from flagadmin.core.audit.models import AuditEvent
 from playground.models import SavedContext
 from projects.models import Flag, Strategy
 from releases.requests import impact
-from tests.support.change_requests import enter, guarded, sent
+from tests.support.change_requests import REQUESTS, enter, guarded, propose, sent, turn
 from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,6 +38,61 @@ def approved(api: Any, number: int) -> dict[str, Any]:
 def rollouts() -> set[str]:
     stored = Strategy.objects.filter(environment="production").order_by("pk")
     return {strategy.parameters["rollout"] for strategy in stored}
+
+
+def count_proposing(api: Any, changes: list[Any]) -> int:
+    with CaptureQueriesContext(connection) as statements:
+        made = propose(api["owner"], *changes)
+    assert api["owner"].delete(f"{REQUESTS}/{made['id']}").status_code == 200
+    return len(statements)
+
+
+@pytest.mark.parametrize(
+    ("make", "each"),
+    [
+        pytest.param(lambda name: set_rollout(name, "50"), 1, id="strategies"),
+        pytest.param(lambda name: turn(False, name), 2, id="switches"),
+    ],
+)
+def test_many_are_proposed_in_few_queries(make, each, api, shop):
+    make_flags(22)
+    changes = [make(f"flag-{index}") for index in range(22)]
+    count_proposing(api, changes)
+    few, many = count_proposing(api, changes[:2]), count_proposing(api, changes)
+    assert many - few <= each * 20 + 2  # the rows that the trial changes
+
+
+def test_of_two_of_the_same_thing_the_second_is_kept(api, shop):
+    make_flags(2)
+    turned = [turn(False, "flag-0"), turn(False, "flag-1"), turn(True, "flag-0")]
+    made = propose(api["owner"], *turned, set_rollout("flag-1", "20"), set_rollout("flag-1", "50"))
+    listed = {each["name"]: [change["action"] for change in each["changes"]] for each in made["features"]}
+    assert listed == {"flag-1": ["updateEnabled", "updateStrategy"]}
+    [strategy] = [each for each in made["features"][0]["changes"] if each["action"] == "updateStrategy"]
+    assert strategy["payload"]["parameters"]["rollout"] == "50"
+    recorded = list(AuditEvent.objects.filter(type__startswith="change-").values_list("type", flat=True))
+    assert (recorded.count("change-added"), recorded.count("change-discarded")) == (2, 0)
+
+
+def test_many_are_proposed_again_in_few_queries(api, shop):
+    make_flags(22)
+    changes = [turn(False, f"flag-{index}") for index in range(22)]
+    counted = []
+    for proposed in (changes[:2], changes):
+        made = propose(api["owner"], *proposed)
+        with CaptureQueriesContext(connection) as statements:
+            again = propose(api["owner"], *proposed)
+        assert [each["name"] for each in again["features"]] == [each["name"] for each in made["features"]]
+        counted.append(len(statements))
+        assert api["owner"].delete(f"{REQUESTS}/{made['id']}").status_code == 200
+    assert counted[1] - counted[0] <= 3 * 20 + 2  # each is deleted and tried
+
+
+def test_many_of_the_same_thing_are_proposed_in_few_queries(api, shop):
+    make_flags(1)
+    changes = [turn(bool(number % 2), "flag-0") for number in range(21)]
+    count_proposing(api, changes)
+    assert count_proposing(api, changes) - count_proposing(api, changes[:3]) <= 2
 
 
 def test_strategies_of_many_flags_change_together(api, shop):
@@ -79,7 +134,9 @@ def test_the_one_that_cannot_be_made_is_named_and_nothing_is_made(api, shop, mon
     monkeypatch.setattr("releases.requests.states.check_conflicts", lambda request: None)
     refused = enter(api["admin"], made, "Applied")
     assert refused.status_code == 409
-    assert refused.json()["message"].startswith("Change 2 (Roll out flag-1 to 50 %): Flag flag-1 not found")
+    assert refused.json()["message"].startswith(
+        "Change 2 (Roll out flag-1 to 50 % of users): Flag flag-1 not found"
+    )
     assert rollouts() == {"10"}
 
 

@@ -31,7 +31,7 @@ def is_on() -> bool:
     return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
 
 
-OFF = {"environment": "production", "do": "off", "confirmed": "yes"}
+OFF = {"environment": "production", "enabled": "off", "confirmed": "yes"}
 
 
 def make_constraint(field: str, value: str) -> dict[str, Any]:
@@ -139,9 +139,11 @@ def test_it_is_the_turn_of_whoever_is_asked_and_can_approve_now(browse, api, car
     assert "Your turn" not in shown
     assert "admin Asked" not in shown
     request.reviews.all().delete()
-    for state in ("Approved", "Applied", "Rejected", "Cancelled"):
+    for state in ("Applied", "Rejected", "Cancelled"):
         ChangeRequest.objects.update(state=state)
         assert "Your turn" not in page_text(admin.get(url))
+    ChangeRequest.objects.update(state="Approved")  # by approvals that have lapsed since
+    assert "admin Your turn" in page_text(admin.get(url))
 
 
 def test_its_author_asks_people_for_a_review(browse, api, cart, people):

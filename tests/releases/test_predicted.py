@@ -22,10 +22,21 @@ __all__ = ["flags"]  # a fixture
 
 @pytest.mark.parametrize("action", KINDS)
 def test_what_is_predicted_is_what_applying_leaves(flags: None, action: str) -> None:
+    check_predictions(action, 1)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("action", KINDS)
+def test_so_it_is_for_many_requests(flags: None, action: str) -> None:
+    check_predictions(action, examples(20))
+
+
+def check_predictions(action: str, rounds: int) -> None:
+    """Of this many random requests with the action among others, or of more until one can be applied."""
     proposals, applied = Proposals(sorted(KINDS).index(action)), 0
     author, admin = Caller.system(), Caller(user=make_user("rita", root_role=1))
     for number in range(60):
-        if number >= examples(20) and applied:
+        if number >= rounds and applied:
             break
         others = proposals.random.choices(list(KINDS), k=proposals.random.randrange(4))
         with transaction.atomic():

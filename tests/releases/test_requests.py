@@ -176,12 +176,12 @@ def test_a_request_that_has_enough_approvals_by_now_is_applied(api, browse, cart
     ann = reviewer("ann", "APPROVE_CHANGE_REQUEST", "APPLY_CHANGE_REQUEST")
     assert enter(ann, made, "Approved").json()["state"] == "In review"
     assert enter(ann, made, "Applied").status_code == 403
-    assert "Schedule and Apply need 1 more approval." in page_text(browse("admin").get(page))
+    assert "Needs 1 more approval." in page_text(browse("admin").get(page))
     assert ann.get(f"{REQUESTS}/actionable").json() == {"total": 0}
     guarded(1)
     assert ann.get(f"{REQUESTS}/actionable").json() == {"total": 1}
     shown = browse("admin").get(page)
-    assert "Schedule and Apply need" not in page_text(shown)
+    assert "Needs 1 more approval" not in page_text(shown)
     assert 'name="state" value="Applied"' in shown.text
     assert 'name="state" value="Scheduled"' in shown.text
     at = (timezone.now() + timedelta(hours=1)).isoformat()
@@ -550,3 +550,14 @@ def test_title_reviewers_and_comments_are_audited(api, cart, people):
         (comment, "viewer", None, {"id": why.pk, "text": "Why?"}),
         (comment, "admin", None, {"id": fine.pk, "text": "Fine"}),
     ]
+
+
+def test_of_several_who_apply_a_request_the_later_ones_are_told_of_a_conflict(api, cart):
+    guarded(0)
+    made = sent(api["owner"], turn(False))
+    assert enter(api["owner"], made, "Applied").status_code == 200
+    again = enter(api["owner"], made, "Applied")
+    assert (again.status_code, again.json()["message"]) == (
+        409,
+        f"Change request {made['id']} is already in state Applied.",
+    )

@@ -177,3 +177,19 @@ def test_the_permission_of_one_environment_is_not_enough_for_another(cart: Flag)
     rita = reviewer("rita", "UPDATE_FEATURE", "SKIP_CHANGE_REQUEST", environment="development")
     assert rita.delete(f"{FLAGS}/cart/tags/risk/high").status_code == 403
     assert tags() == ["cart risk:high"]
+
+
+def test_children_of_what_is_changed_are_touched(api: Any, cart: Flag) -> None:
+    """Also those of children: turning off the untagged parent turns off the tagged flag."""
+    parent = make_flag("parent", environment="production", enabled=True, strategies=[{"name": "default"}])
+    middle = make_flag("middle")
+    middle.parents.create(parent=parent)
+    cart.parents.create(parent=middle)
+    off = {"feature": "parent", "action": "updateEnabled", "payload": {"enabled": False}}
+    rules = [rule for rule in RULES if rule["condition"] == "touchesTag"]
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(approval_rules=rules)
+    made = api["owner"].post(f"{SHOP}/environments/production/change-requests", off, format="json").json()
+    sent = api["owner"].put(
+        f"{SHOP}/change-requests/{made['id']}/state", {"state": "In review"}, format="json"
+    )
+    assert sent.json()["minApprovals"] == 3

@@ -15,18 +15,18 @@ from groups.models import ApiToken
 from projects import definitions
 from projects.flags.actions import update_flag
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
-from sdk.delta.content import read_content
 from sdk.delta.history import History
 from sdk.delta.scope import Scope
-from sdk.delta.states import Events
-from sdk.features import body as features_body
-from sdk.features import chunks, pieces
-from sdk.features.assembly import FeaturesAnswer
+from sdk.delta.states import Events, read_content
+from sdk.features import assembly, chunks, documents
+from sdk.features import chunks as features_body
+from sdk.features.assembly import FeaturesAnswer, Piece, Place
 from sdk.features.cache import FeaturesCache, FeaturesQuery, cache, get_answer
-from sdk.features.pieces import Piece, Place
 from tests.support.cast import make_project, make_token
+from tests.support.examples import first_every_day
 from tests.support.flags import add_strategy, make_flag, switch_on
 from tests.support.plain_features import plain_features
+from tests.support.random_changes import RandomChanges
 
 pytestmark = pytest.mark.django_db
 PROJECTS = ("default", "one", "two")
@@ -116,7 +116,7 @@ CHANGES: list[Callable[[random.Random], None]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_every_day(range(3)))
 def test_after_every_change_as_serialized_as_a_whole(tokens: list[ApiToken], seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(12):
@@ -130,6 +130,18 @@ def test_after_every_change_as_serialized_as_a_whole(tokens: list[ApiToken], see
     spliced = {token.pk: answer(token).gzipped for token in tokens}
     cache.clear()
     assert {token.pk: answer(token).gzipped for token in tokens} == spliced  # another worker's
+
+
+@pytest.mark.parametrize("seed", first_every_day(range(4)))
+def test_after_random_changes_as_serialized_as_a_whole(tokens: list[ApiToken], seed: int) -> None:
+    """Whatever the action, the flags that a revision is stored with are all that it changed."""
+    changes, rng = RandomChanges(seed), random.Random(seed)
+    for _ in range(40):
+        for _ in range(rng.choice([1, 1, 3])):
+            changes.step()
+        for query in (ALL, OLD):
+            assert answer(tokens[0], query).body == plain_features(tokens[0], query)
+    assert len(changes.done) > 15
 
 
 def test_filters_after_a_change(tokens: list[ApiToken]) -> None:
@@ -150,23 +162,23 @@ def test_an_answer_without_flags_is_complete(db: None) -> None:
     assert gzip.decompress(answer(token).gzipped) == answer(token).body
 
 
-def test_a_switch_reads_one_project_and_compresses_one_chunk(
+def test_a_switch_reads_one_flag_and_compresses_one_chunk(
     tokens: list[ApiToken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = answer(tokens[0])
     _ = before.gzipped
-    read = watched(monkeypatch, pieces, "read_client_flags")
+    read = watched(monkeypatch, documents, "read_flag_parts")
     compressed = watched(monkeypatch, chunks, "deflate")
     switch_on(Flag.objects.get(name="flag-31"))
     after = answer(tokens[0])
     assert compressed == []  # nobody has asked for gzip yet
     _ = after.gzipped
-    assert [list(arguments[0]) for arguments in read] == [["one"]]
+    assert [arguments[1] for arguments in read] == [[Flag.objects.get(name="flag-31").pk]]
     flags = [arguments[0] for arguments in compressed if b'"flag-' in arguments[0]]
     assert len(flags) == 1
     assert b'"flag-31"' in flags[0]
     assert answer(tokens[1]).pieces["one"] is after.pieces["one"]
-    assert len(read) == 1  # no project, for the other token
+    assert len(read) == 1  # nothing more, for the other token
     same = [
         name for name, text in after.pieces["one"].flags.items() if text is before.pieces["one"].flags[name]
     ]
@@ -199,9 +211,9 @@ def test_answers_and_deltas_share_pieces_while_one_holds_them(tokens: list[ApiTo
     assert all(delta.pieces[project] is piece for project, piece in made_of.items())
     key = "one", Place("development", inline_segments=False)
     cache.clear()
-    assert pieces.latest.get(key) is delta.pieces["one"]
+    assert assembly.latest.get(key) is delta.pieces["one"]
     del delta, made_of
-    assert pieces.latest.get(key) is None
+    assert assembly.latest.get(key) is None
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -216,7 +228,7 @@ def test_flags_are_read_in_batches(
 def test_the_cache_is_bounded_in_bytes() -> None:
     bounded = FeaturesCache()
     for number in range(10):
-        bounded.put(bytes([number]), made(bytes([number]), Piece(number, {}, {}, 1_000)), limit=3_500)
+        bounded.put(bytes([number]), made(bytes([number]), Piece(number, {}, {}, {}, 1_000)), limit=3_500)
     assert bounded.nbytes == 3 * 1_100
     assert bounded.current(b"\x00", '"e"') is None
     assert bounded.current(b"\x09", '"e"') is not None
@@ -227,7 +239,7 @@ def test_the_cache_is_bounded_in_bytes() -> None:
 
 def test_a_piece_counts_once() -> None:
     bounded = FeaturesCache()
-    older, newer = Piece(1, {}, {}, 1_000), Piece(2, {}, {}, 500)
+    older, newer = Piece(1, {}, {}, {}, 1_000), Piece(2, {}, {}, {}, 500)
     for key in (b"1", b"2"):
         bounded.put(key, made(key, older), limit=9_000)
     assert bounded.nbytes == 1_000 + 2 * 100
@@ -277,10 +289,10 @@ def test_a_hydration_takes_over_what_an_answer_has_compressed(tokens: list[ApiTo
 
 def test_bytes_made_later_count() -> None:
     bounded = FeaturesCache()
-    one = made(b"1", Piece(1, {}, {}, 1_000))
+    one = made(b"1", Piece(1, {}, {}, {}, 1_000))
     bounded.put(b"1", one, limit=9_000)
     size = len(one.body)
     bounded.recount(one, limit=9_000)
     assert bounded.nbytes == 1_100 + size
-    bounded.recount(made(b"1", Piece(1, {}, {}, 1_000)), limit=9_000)  # no longer the cached one
+    bounded.recount(made(b"1", Piece(1, {}, {}, {}, 1_000)), limit=9_000)  # no longer the cached one
     assert bounded.get(b"1") is one

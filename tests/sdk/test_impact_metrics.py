@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from yggdrasil_engine.engine import UnleashEngine
 
-from projects.applications.impact_points import clean_points
+from projects.applications.impact_metrics import clean_points
 from projects.models import IgnoredReport, ImpactPoint, ImpactSeries, UsageHour
 from sdk.reports.impact_metrics import MAX_NUMBER
 from tests.support.cast import client, make_token

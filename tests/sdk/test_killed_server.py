@@ -17,7 +17,7 @@ import pytest
 from tests.support.live_server import PATIENT, Client, running, started
 from tests.support.sdk import registration
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 FILL = """
 import http.client

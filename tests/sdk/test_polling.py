@@ -94,7 +94,7 @@ def polled(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
     variables = {
         "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
         "DATABASE_URL": url,
-        "SECRET_KEY": "not-so-secret",
+        "SECRET_KEY": "a secret key of more than 32 characters",
         "FLAGADMIN_DATA_DIR": str(folder / "ours"),
         "FLAGADMIN_LOG_LEVEL": "CRITICAL",
         "FLAGADMIN_ALLOWED_HOSTS": "localhost,127.0.0.1",

@@ -14,7 +14,7 @@ from projects.models import (
     FlagUsage,
     UsageHour,
 )
-from sdk.reports.once import forget_reports
+from sdk.reports.batcher import forget_reports
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag
 from tests.support.sdk import Sdk, make_sdk, metrics, registration
@@ -167,7 +167,7 @@ def test_metrics_that_sdks_send(sdk: Sdk, body: dict) -> None:
         ({"appName": None}, "appName"),
         ({"appName": "n" * 256}, "appName"),
         ({"instanceId": "i" * 256}, "instanceId"),
-        ({"strategies": None}, "strategies"),
+        ({"strategies": "default"}, "strategies"),
         ({"strategies": [{"name": "default"}]}, "strategies[0]"),
         ({"started": None}, "started"),
         ({"started": "yesterday"}, "started"),
@@ -290,7 +290,7 @@ def test_a_bad_entry_of_a_bulk_spoils_no_other(sdk: Sdk) -> None:
     assert UsageHour.objects.get().yes == 2
 
 
-@pytest.mark.parametrize("body", [{}, {"applications": []}, {"applications": {}, "metrics": []}])
+@pytest.mark.parametrize("body", [{}, {"applications": []}, {"applications": "x", "metrics": []}])
 def test_bulk_needs_both_lists(sdk: Sdk, body: dict) -> None:
     assert sdk.api.post("/api/client/metrics/bulk", body).status_code == 400
 

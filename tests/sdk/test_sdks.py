@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -98,57 +98,55 @@ MODES: dict[str, Callable[[Served], AbstractContextManager[Sdk | NodeSdk]]] = {
     "Node, delta": lambda served: served.node({"type": "polling", "format": "delta"}),
     "Node, streaming": lambda served: served.node({"type": "streaming"}),
 }
+RELAYED = ("Python, polling", "Python, streaming", "Node, delta", "Node, streaming")
+Sdks = dict[str, Sdk | NodeSdk]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_it_evaluates_every_flag_as_the_playground_says(served: Served, mode: str) -> None:
-    """At first, and after changes that it has been told of or has asked for."""
-    check_evaluation(served, mode, f"new-{list(MODES).index(mode)}")
+@pytest.fixture(scope="module")
+def sdks(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdks]:
+    """One in each mode, and some that a relay answers."""
+    with relaying(served.port, tmp_path_factory.mktemp("relay")) as relay, ExitStack() as stack:
+        behind = replace(served, sdk_port=relay.port)
+        direct = {mode: stack.enter_context(connect(served)) for mode, connect in MODES.items()}
+        relayed = {f"{mode}, relayed": stack.enter_context(MODES[mode](behind)) for mode in RELAYED}
+        yield direct | relayed
 
 
-@pytest.mark.parametrize("mode", ["Python, polling", "Python, streaming", "Node, delta", "Node, streaming"])
-def test_so_it_does_through_a_relay(served: Served, tmp_path: Path, mode: str) -> None:
-    with relaying(served.port, tmp_path) as relay:
-        check_evaluation(replace(served, sdk_port=relay.port), mode, f"relayed-{list(MODES).index(mode)}")
-
-
-def check_evaluation(served: Served, mode: str, flag: str) -> None:
-    project = "default"
-    with MODES[mode](served) as sdk:
+def test_they_evaluate_every_flag_as_the_playground_says(served: Served, sdks: Sdks) -> None:
+    """At first, and after changes that they have been told of or have asked for."""
+    project, flag = "default", "new"
+    for mode, sdk in sdks.items():
         if isinstance(sdk, Sdk):
-            assert sorted(sdk.feature_definitions()) == served.flags
-        assert compared(served, sdk) > 0
-        served.admin("POST", f"projects/{project}/features", {"name": flag})
-        served.switch(flag, project, "on")
-        segment = served.admin("POST", "segments", {"name": flag, "constraints": [IS_42]})["id"]
-        place = f"projects/{project}/features/{flag}/environments/production/strategies"
-        [strategy] = served.admin("GET", place)
-        served.admin("PUT", f"{place}/{strategy['id']}", {"name": "default", "segments": [segment]})
-        wait_until(lambda: who_gets(sdk, flag) == [True, False])
-        served.flags.append(flag)
-        assert compared(served, sdk) > 0
-        served.admin(
-            "PUT", f"segments/{segment}", {"name": flag, "constraints": [IS_42 | {"inverted": True}]}
-        )
-        wait_until(lambda: who_gets(sdk, flag) == [False, True])
-        served.flags.remove(flag)
-        served.admin("DELETE", f"projects/{project}/features/{flag}")
-        wait_until(lambda: who_gets(sdk, flag) == [False, False])
-        assert compared(served, sdk) > 0
+            assert sorted(sdk.feature_definitions()) == served.flags, mode
+    compare(served, sdks)
+    served.admin("POST", f"projects/{project}/features", {"name": flag})
+    served.switch(flag, project, "on")
+    segment = served.admin("POST", "segments", {"name": flag, "constraints": [IS_42]})["id"]
+    place = f"projects/{project}/features/{flag}/environments/production/strategies"
+    [strategy] = served.admin("GET", place)
+    served.admin("PUT", f"{place}/{strategy['id']}", {"name": "default", "segments": [segment]})
+    wait_for(sdks, flag, [True, False])
+    served.flags.append(flag)
+    compare(served, sdks)
+    served.admin("PUT", f"segments/{segment}", {"name": flag, "constraints": [IS_42 | {"inverted": True}]})
+    wait_for(sdks, flag, [False, True])
+    served.flags.remove(flag)
+    served.admin("DELETE", f"projects/{project}/features/{flag}")
+    wait_for(sdks, flag, [False, False])
+    compare(served, sdks)
 
 
-def test_those_who_are_told_connect_again_when_a_worker_is_killed(served: Served) -> None:
-    with served.sdk({"type": "streaming"}) as python, served.node({"type": "streaming"}) as node:
-        served.admin("POST", "projects/default/features", {"name": "killed"})
-        workers = [pid for pid, parent in descendants(b"spawn_main").items() if parent == served.group]
-        # Both are told by one of the two, or each by another.
-        for number, pid in enumerate(workers):
-            on = number % 2 == 0
-            os.kill(pid, signal.SIGKILL)
-            wait_until(lambda to="on" if on else "off": switched(served, "killed", to))
-            for sdk in (python, node):
-                wait_until(lambda sdk=sdk, on=on: who_gets(sdk, "killed") == [on, on])
-        served.admin("DELETE", "projects/default/features/killed")
+def test_those_who_are_told_connect_again_when_a_worker_is_killed(served: Served, sdks: Sdks) -> None:
+    told = {mode: sdk for mode, sdk in sdks.items() if "streaming" in mode}
+    served.admin("POST", "projects/default/features", {"name": "killed"})
+    workers = list(descendants(b"spawn_main", served.group))
+    # All are told by one of the two, or some by another.
+    for number, pid in enumerate(workers):
+        on = number % 2 == 0
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda to="on" if on else "off": switched(served, "killed", to))
+        wait_for(told, "killed", [on, on])
+    served.admin("DELETE", "projects/default/features/killed")
 
 
 def test_their_impact_metrics_are_stored(served: Served) -> None:
@@ -176,23 +174,33 @@ def switched(served: Served, flag: str, to: str) -> bool:
     return True
 
 
-def who_gets(sdk: Sdk | NodeSdk, flag: str) -> list[bool]:
-    """Whether user 42 and user 7 have the flag."""
-    return [sdk.evaluate([flag], {"userId": user})[flag][0] for user in ("42", "7")]
+def wait_for(sdks: Sdks, flag: str, expected: list[bool]) -> None:
+    """Until each SDK says whether user 42 and user 7 have the flag."""
+    contexts = [{"userId": user} for user in ("42", "7")]
+    for mode, sdk in sdks.items():
+        wait_until(
+            lambda sdk=sdk: [said[flag][0] for said in sdk.evaluate([flag], contexts)] == expected,
+            f"{mode}: {flag} for {expected}",
+        )
 
 
-def compared(served: Served, sdk: Sdk | NodeSdk) -> int:
-    """Compares all flags for all contexts. Returns how many were on.
+def compare(served: Served, sdks: Sdks) -> None:
+    """Compares all flags for all contexts.
 
     The Node SDK does not hash identifiers as UTF-8, unlike the others, and so has other buckets for some.
     """
-    on, drawn = 0, drawn_at_random(served)
-    for context in CONTEXTS[:-1] if isinstance(sdk, NodeSdk) else CONTEXTS:
-        said, expected = sdk.evaluate(served.flags, context), playground_says(served, context)
-        assert said.keys() == expected.keys()
-        assert {name for name in said if said[name] != expected[name]} <= drawn, context
-        on += sum(enabled for enabled, _ in said.values())
-    return on
+    drawn = drawn_at_random(served)
+    expected = [playground_says(served, context) for context in CONTEXTS]
+    for mode, sdk in sdks.items():
+        contexts = CONTEXTS[:-1] if isinstance(sdk, NodeSdk) else CONTEXTS
+        on = 0
+        for context, said, right in zip(
+            contexts, sdk.evaluate(served.flags, contexts), expected, strict=False
+        ):
+            assert said.keys() == right.keys(), mode
+            assert {name for name in said if said[name] != right[name]} <= drawn, (mode, context)
+            on += sum(enabled for enabled, _ in said.values())
+        assert on > 0, mode
 
 
 def definitions(served: Served) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 from tests.support.replication import Server
 from tests.support.serve import environment
 
-RELEASED = ROOT / "tests" / "upgrades" / "1.2.0" / "backup"
+RELEASED = ROOT / "tests" / "upgrades" / "1.3.0" / "backup"
 KEY = "of all these installations"
 _HELD = re.compile(r"flags \d+, projects \d+, people \d+, events \d+")
 

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 from psycopg import sql
 
-from flagadmin.core.db.bundled.roles import SUPERUSER
+from flagadmin.core.db.bundled.programs import SUPERUSER
 
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'django_migrations'"
 _COLUMNS = """
@@ -36,10 +36,14 @@ def quick_emptying() -> Iterator[None]:
         _superuser().close()
 
 
-def keep_rows(schema: str) -> Callable[[], None]:
-    """Copies the committed rows of each table to this schema. Returns what restores them, and deletes all others."""
+def keep_rows(schema: str, superuser: Callable[[], psycopg.Connection] | None = None) -> Callable[[], None]:
+    """Copies the committed rows of each table to this schema. Returns what restores them, and deletes all others.
+
+    ``superuser`` connects to the database: to that of the tests, unless told otherwise.
+    """
+    connect = superuser or _superuser
     deletions, insertions = [], []
-    keeping = _superuser()
+    keeping = connect()
     with keeping.transaction():
         keeping.execute(
             sql.SQL("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}").format(sql.Identifier(schema))
@@ -61,12 +65,12 @@ def keep_rows(schema: str) -> Callable[[], None]:
         deletions + insertions
     )
 
-    return lambda: _restore(statements)
+    def restore() -> None:
+        connection = connect()
+        with connection.transaction():
+            connection.execute(statements)
 
-
-def _restore(statements: sql.Composed) -> None:
-    with _superuser().transaction():
-        _superuser().execute(statements)
+    return restore
 
 
 @cache

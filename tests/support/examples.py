@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 T = TypeVar("T")
 
-# A factor: 0.25 in CI, 1 for all that were chosen, 20 or more for overnight runs.
-FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.2)
+# A factor: a quarter unless told otherwise, 1 for all that were chosen, 20 or more for overnight runs.
+FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.25)
 
 
 # A chance find must not fail a run that has nothing to do with it, nor may a slow machine.
@@ -24,6 +25,12 @@ settings.register_profile(
 
 def examples(number: int) -> int:
     return max(5, round(number * FACTOR))
+
+
+def first_every_day(seeds: Sequence[T]) -> list[Any]:
+    """Parameters: `make test` runs only the first of these seeds, `make test-exhaustive` the others."""
+    first, *others = seeds
+    return [first, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in others)]
 
 
 def spread(every: Sequence[T], number: int, period: int = 1, turn: int = 0) -> Sequence[T]:

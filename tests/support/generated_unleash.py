@@ -44,7 +44,7 @@ STRATEGY_TYPES: list[Document] = [
 ]
 
 
-def make_recording(flags: int, projects: int = 2, more_tokens: int = 0) -> Document:
+def make_recording(flags: int, projects: int = 2, more_tokens: int = 0, people: int = 6) -> Document:
     """``flags`` of all projects together, the last of each archived; a token for each project and environment, and
     more which get what these get."""
     ids = [f"p{number}" for number in range(projects)]
@@ -63,7 +63,7 @@ def make_recording(flags: int, projects: int = 2, more_tokens: int = 0) -> Docum
         ("GET", "/api/admin/tag-types", None, {"tagTypes": TAG_TYPES}),
         ("GET", "/api/admin/api-tokens", None, {"tokens": listed}),
         ("GET", "/api/admin/projects", None, {"projects": [{"id": ids[0]}]}),
-        ("GET", "/api/admin/user-admin", None, {"users": list(_people())}),
+        ("GET", "/api/admin/user-admin", None, {"users": list(_people(people))}),
     ]
     for project, names in owned.items():
         answers += _project_answers(project, names)
@@ -116,8 +116,8 @@ def _environment(name: str) -> Document:
     }
 
 
-def _people() -> Iterator[Document]:
-    for number in range(1, 61):
+def _people(count: int) -> Iterator[Document]:
+    for number in range(1, count + 1):
         yield {
             "id": number,
             "name": f"Person {number}",

@@ -10,11 +10,10 @@ from typing import Any
 
 import requests
 
-from tests.support.live_server import reserved_port
+from tests.support.live_server import PATIENCE, reserved_port
 from tests.support.node_packages import installed
 from tests.support.programs import program
 
-PATIENCE = 60  # seconds after which a test fails rather than hangs
 CALLBACK = "/login/sso/callback/"
 
 

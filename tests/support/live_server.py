@@ -53,7 +53,7 @@ def allow_skipping_triggers() -> None:
     import psycopg
     from django.db import connection
 
-    from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
+    from flagadmin.core.db.bundled.programs import APPLICATION, SUPERUSER
 
     parameters = connection.get_connection_params()
     with psycopg.connect(host=parameters["host"], user=SUPERUSER, dbname=parameters["dbname"]) as superuser:
@@ -129,8 +129,8 @@ def is_ready(port: int, path: str = "/readyz") -> bool:
         return False
 
 
-def descendants(kind: bytes) -> dict[int, int]:
-    """The parent pid of each descendant of this process whose command line contains ``kind``, by pid."""
+def descendants(kind: bytes, of: int) -> dict[int, int]:
+    """The parent pid of each descendant of process ``of`` whose command line contains ``kind``, by pid."""
     parents, pids = {}, set()
     for entry in Path("/proc").iterdir():
         try:
@@ -140,20 +140,28 @@ def descendants(kind: bytes) -> dict[int, int]:
                     pids.add(int(entry.name))
         except OSError:
             continue  # the process has exited
-    return {pid: parents[pid] for pid in pids if descends(pid, parents)}
+    return {pid: parents[pid] for pid in pids if pid != of and descends(pid, parents, of)}
 
 
-def descends(pid: int, parents: dict[int, int]) -> bool:
-    while pid in parents and pid != os.getpid():
+def descends(pid: int, parents: dict[int, int], of: int) -> bool:
+    while pid in parents and pid != of:
         pid = parents[pid]
-    return pid == os.getpid()
+    return pid == of
 
 
-def wait_until(condition: Callable[[], Any]) -> Any:
+def has_ended(pid: int) -> bool:
+    """Also when nobody has asked yet how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True
+
+
+def wait_until(condition: Callable[[], Any], what: str = "it") -> Any:
     """Waits until the condition returns a true value, and returns that."""
     deadline = time.monotonic() + PATIENCE
     while not (result := condition()):
-        assert time.monotonic() < deadline, "it did not come about"
+        assert time.monotonic() < deadline, f"{what} did not come about"
         time.sleep(0.02)
     return result
 

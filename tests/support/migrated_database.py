@@ -22,7 +22,7 @@ _MADE_FROM = {"migrations", "models", "permissions", "seed", "strategy_types"}
 
 def use_migrated_database(data_dir: Path) -> None:
     """The test database will be a copy of a migrated one, which is made if there is none."""
-    name = _PREFIX + _fingerprint()
+    name = _PREFIX + fingerprint()
     with (data_dir / "migrated.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if name not in (names := _databases()):
@@ -31,7 +31,8 @@ def use_migrated_database(data_dir: Path) -> None:
     connection.settings_dict["TEST"]["TEMPLATE"] = name
 
 
-def _fingerprint() -> str:
+def fingerprint() -> str:
+    """Of what a migrated database is made from."""
     digest = hashlib.sha256()
     for path in [*filter(_is_made_from, sources()), ROOT / "requirements" / "run.txt"]:
         digest.update(path.read_bytes())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flagadmin import rsgi
-from flagadmin.core.server import loop_routes, sockets
+from flagadmin.core.server import loop_routes, slow_clients
 from flagadmin.core.server.ready_answers import ReadyAnswers
 from sdk.evaluation.shortcuts import add_shortcuts
 from sdk.features.cache import cache
@@ -118,7 +118,7 @@ def polling_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "SURE_SECONDS", 60)
     monkeypatch.setattr(rsgi.processes, "set_stop_handler", lambda stop, is_busy: None)
     monkeypatch.setattr(rsgi, "_prepare_stop_by_signal", lambda: lambda: None)
-    monkeypatch.setattr(sockets, "drop_stalled_readers", lambda: True)
+    monkeypatch.setattr(slow_clients, "drop_stalled_readers", lambda: True)
 
 
 @pytest.fixture

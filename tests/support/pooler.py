@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from tests.support.live_server import wait_until
 from tests.support.paths import ROOT
 from tests.support.programs import program
-from tests.support.replication import APPLICATION, Server
+from tests.support.replication import APPLICATION, PASSWORDS, Server
 
 
 @contextmanager
@@ -17,13 +17,13 @@ def pooled(server: Server, port: int, **instead: str) -> Iterator[None]:
     settings = {
         "flagadmin": f"host=127.0.0.1 port={server.port} dbname=flagadmin",
         "listen_port": str(port),
-        "auth_type": "trust",
-        "auth_file": f"{folder}/users",
+        "auth_file": f"{folder}/userlist.txt",
     } | instead
     text = (ROOT / "deploy" / "pgbouncer.ini").read_text()
     lines = [_replaced(line, settings) for line in text.splitlines()]
     assert not settings, settings
-    server.make_folder(folder, {"users": '"flagadmin" ""\n', "pgbouncer.ini": "\n".join([*lines, ""])})
+    users = f'"{APPLICATION}" "{PASSWORDS["application_password"]}"\n'
+    server.make_folder(folder, {"userlist.txt": users, "pgbouncer.ini": "\n".join([*lines, ""])})
     with (folder / "log").open("wb") as log:
         command = [program("pgbouncer"), str(folder / "pgbouncer.ini")]
         process = subprocess.Popen(command, stderr=log, stdout=log, cwd="/", **server.as_its_account())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flagadmin.core.db.bundled.binaries import find_wheel_root
+from flagadmin.core.db.bundled.programs import find_wheel_root
 
 SUPPORTED = (15, 16, 17, 18)
 

@@ -13,8 +13,7 @@ from releases.models import Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.plans.access import FlagPath
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import add_plan
-from releases.safeguards.actions import set_safeguard
-from releases.safeguards.flag_actions import set_flag_safeguard
+from releases.safeguards.actions import set_flag_safeguard, set_safeguard
 from releases.safeguards.serializers import SafeguardBody
 from releases.templates.actions import create_template
 from tests.support.playground import live_flag

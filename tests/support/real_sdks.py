@@ -4,7 +4,7 @@ import json
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.support.node_packages import installed
 from tests.support.programs import program
 
 APP = "sdk-check"
+Context = dict[str, Any]
 Results = dict[str, tuple[bool, str]]  # by flag: whether it is on, and its variant
 
 
@@ -48,11 +49,14 @@ class Sdk(UnleashClient):
         if event.event_type == UnleashEventType.READY:
             self.ready.set()
 
-    def evaluate(self, flags: list[str], context: dict[str, Any]) -> Results:
-        return {
-            name: (self.is_enabled(name, dict(context)), self.get_variant(name, dict(context))["name"])
-            for name in flags
-        }
+    def evaluate(self, flags: list[str], contexts: Sequence[Context]) -> list[Results]:
+        return [
+            {
+                name: (self.is_enabled(name, dict(context)), self.get_variant(name, dict(context))["name"])
+                for name in flags
+            }
+            for context in contexts
+        ]
 
 
 class NodeSdk:
@@ -65,11 +69,13 @@ class NodeSdk:
         assert self._process.stdout
         return json.loads(self._process.stdout.readline())
 
-    def evaluate(self, flags: list[str], context: dict[str, Any]) -> Results:
+    def evaluate(self, flags: list[str], contexts: Sequence[Context]) -> list[Results]:
         assert self._process.stdin
-        print(json.dumps({"flags": flags, "contexts": [context]}), file=self._process.stdin, flush=True)
-        [answer] = self.answer()
-        return {name: (enabled, variant) for name, (enabled, variant) in answer.items()}
+        print(json.dumps({"flags": flags, "contexts": [*contexts]}), file=self._process.stdin, flush=True)
+        return [
+            {name: (enabled, variant) for name, (enabled, variant) in answer.items()}
+            for answer in self.answer()
+        ]
 
 
 @contextmanager

@@ -12,10 +12,14 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from groups.access import Caller
 from integrations.deliveries import sender
-from integrations.deliveries.outbox import relay
+from integrations.deliveries.sender import relay
 from integrations.models import Integration
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -113,3 +117,18 @@ def make_integration(url: str, *, provider: str = "webhook", **fields: Any) -> I
 
 
 __all__ = ["deliver", "later", "make_integration", "receiver", "receiving"]
+
+
+def happen(*names: str, kind: EventType = EventType.FEATURE_CREATED, **fields: Any) -> None:
+    """An event of each of these flags, in its own transaction."""
+    for name in names:
+        with transaction.atomic():
+            record(Event(type=kind, project="shop", feature=name, **fields), actor=Caller.system())
+
+
+def names_at(receiver: Receiver, path: str = "/hook") -> list[str]:
+    return [request.json()["featureName"] for request in receiver.at(path)]
+
+
+def states(integration: Integration) -> list[str]:
+    return [delivery.state for delivery in integration.deliveries.order_by("id")]

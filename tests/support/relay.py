@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.live_server import Client, reserved_port, wait_until
+from tests.support.live_server import PATIENCE, Client, reserved_port, wait_until
 
 BACKEND, WIDE, WEB, OTHER = (
     f"shop:development.{name}-secret" for name in ("backend", "wide", "web", "other")
@@ -73,7 +73,7 @@ def relaying(upstream_port: int, data: Path, *options: str) -> Iterator[Relay]:
                 yield Relay(port, process, data)
             finally:
                 process.terminate()
-                process.wait(60)
+                process.wait(PATIENCE)
 
 
 def is_listening(port: int) -> bool:

@@ -4,16 +4,18 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from flagadmin.core.db.bundled.account import Account, find_server_account
-from flagadmin.core.db.bundled.binaries import find_runnable_root, find_tool
+from flagadmin.core.db.bundled.programs import APPLICATION as BUNDLED_APPLICATION
+from flagadmin.core.db.bundled.programs import SUPERUSER as BUNDLED_SUPERUSER
+from flagadmin.core.db.bundled.programs import Account, find_runnable_root, find_server_account, find_tool
 from tests.support.live_server import reserved_port, wait_until
+from tests.support.nginx import make_certificate
 from tests.support.paths import ROOT
 
 DEPLOY = ROOT / "deploy" / "postgresql"
@@ -32,6 +34,15 @@ CREATE DATABASE flagadmin OWNER flagadmin;
 """
 
 
+# What makes the bundled server's roles those of ONE_SERVER. Nobody renames the role of their own session.
+ADOPT = (
+    (BUNDLED_SUPERUSER, "CREATE ROLE adopting SUPERUSER LOGIN"),
+    ("adopting", f"ALTER ROLE {BUNDLED_SUPERUSER} RENAME TO {SUPERUSER}"),
+    (SUPERUSER, f"ALTER ROLE {BUNDLED_APPLICATION} RENAME TO {APPLICATION}"),
+    (SUPERUSER, "DROP ROLE adopting"),
+)
+
+
 class Server:
     """A server that can be killed. ``folder`` has its data, ``programs`` those of another version than the bundled."""
 
@@ -45,9 +56,12 @@ class Server:
     def initialize(self, clients: str = TRUSTING, configuration: str = "") -> None:
         """``clients`` are lines of pg_hba.conf, ``configuration`` of postgresql.conf."""
         self._run(self._programs / "initdb", "--auth=trust", f"--username={SUPERUSER}", "-D", self.folder)
-        (self.folder / "pg_hba.conf").write_text(f"host all {SUPERUSER} 127.0.0.1/32 trust\n{clients}")
+        self.allow(clients)
         with (self.folder / "postgresql.conf").open("a") as file:
             file.write(configuration)
+
+    def allow(self, clients: str) -> None:
+        (self.folder / "pg_hba.conf").write_text(f"host all {SUPERUSER} 127.0.0.1/32 trust\n{clients}")
 
     def become_standby(self, of: "Server") -> None:
         """Runs deploy/postgresql/standby.sh: this server is a standby of the other one once it is started."""
@@ -115,13 +129,13 @@ class Server:
         path.touch()
         self.own(path)
 
-    def start(self) -> None:
+    def start(self, user: str = SUPERUSER) -> None:
         command = [self._programs / "postgres", "-D", self.folder, *self._options()]
         with self.folder.with_name(f"{self.folder.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, stderr=log, stdout=log, cwd="/", process_group=0, **self.as_its_account()
             )
-        wait_until(lambda: self.asks("SELECT 1"))
+        wait_until(lambda: self.asks("SELECT 1", user=user))
 
     def kill(self) -> None:
         """SIGKILL to the server and all its processes."""
@@ -139,8 +153,8 @@ class Server:
             return True
         return False
 
-    def ask(self, statement: str, database: str = "postgres") -> str:
-        return self._psql(database, SUPERUSER, self.port, statement=statement)
+    def ask(self, statement: str, database: str = "postgres", user: str = SUPERUSER) -> str:
+        return self._psql(database, user, self.port, statement=statement)
 
     def run(self, file: str, **variables: str) -> None:
         """Runs one of the SQL files of deploy/postgresql."""
@@ -174,7 +188,14 @@ class Server:
         where = f"host=127.0.0.1 port={port} user={user} dbname={database}"
         settings = [f"--set={name}={value}" for name, value in (variables | {"ON_ERROR_STOP": "1"}).items()]
         command = [str(find_tool("psql")), "-XAtq", *settings, where]
-        answer = subprocess.run(command, input=statement, check=True, capture_output=True, text=True)
+        answer = subprocess.run(
+            command,
+            input=statement,
+            check=True,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PGPASSWORD": PASSWORDS["application_password"]},
+        )
         return answer.stdout.strip()
 
     def _run(self, *command: str | Path) -> None:
@@ -228,16 +249,41 @@ def one_server(programs: Path | None = None) -> Iterator[Server]:
 
 
 @contextmanager
+def deployed_server(programs: Path) -> Iterator[Server]:
+    """A running server with TLS, set up with pg_hba.conf and roles.sql of deploy/postgresql."""
+    with servers(1, programs) as [server]:
+        server.initialize(shipped_clients(), "ssl = on\n")
+        make_certificate(server.folder / "server.key", server.folder / "server.crt")
+        server.own(server.folder / "server.key", server.folder / "server.crt")
+        server.start()
+        server.run("roles.sql", **PASSWORDS)
+        yield server
+
+
+def shipped_clients() -> str:
+    """deploy/postgresql/pg_hba.conf for servers on 127.0.0.1."""
+    return (DEPLOY / "pg_hba.conf").read_text().replace("10.0.0.0/24", "127.0.0.1/32")
+
+
+@contextmanager
+def migrated_server(install: Callable[[Path], None]) -> Iterator[Server]:
+    """A running server with the migrated database ``flagadmin`` of a copied installation."""
+    with servers(1) as [server], TemporaryDirectory(prefix="flagadmin-") as made:
+        install(Path(made) / "data")
+        shutil.move(Path(made) / "data" / "postgres", server.folder)
+        server.allow(TRUSTING)
+        server.start(BUNDLED_SUPERUSER)
+        for user, statement in ADOPT:
+            server.ask(statement, user=user)
+        yield server
+
+
+@contextmanager
 def replicated(programs: Path | None = None) -> Iterator[tuple[Server, Server]]:
     """The primary and its synchronous standby, made as deploy/README.md says."""
     with servers(2, programs) as [primary, standby]:
-        # Without TLS, on 127.0.0.1.
-        clients = (
-            (DEPLOY / "pg_hba.conf")
-            .read_text()
-            .replace("hostssl", "host")
-            .replace("10.0.0.0/24", "127.0.0.1/32")
-        )
+        # Without TLS, which the bundled programs lack.
+        clients = shipped_clients().replace("hostssl", "host")
         primary.initialize(clients, (DEPLOY / "flagadmin.conf").read_text())
         primary.start()
         primary.run("roles.sql", **PASSWORDS)

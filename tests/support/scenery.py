@@ -1,8 +1,10 @@
 """Creates sample data for page tests directly in the database: projects, flags, usage and activity."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.db import transaction
 from django.utils import timezone
 
@@ -28,6 +30,7 @@ from projects.models import (
 )
 from releases.models import MetricChart, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from tests.support.cast import make_project, make_token, make_user
+from tests.support.demo import made_once
 from tests.support.flags import add_strategy, make_flag
 from tests.support.receiver import make_integration
 from tests.support.signals import make_alert, make_body, make_rule, make_source
@@ -68,6 +71,12 @@ def constraint(name: str, operator: str, *values: str) -> dict[str, Any]:
         "contextName": name, "operator": operator, "values": [] if single else list(values),
         "value": values[0] if single else "", "inverted": False, "caseInsensitive": False,
     }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scenery(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    with made_once(make_scenery, django_db_blocker):
+        yield
 
 
 @transaction.atomic

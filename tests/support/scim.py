@@ -6,7 +6,7 @@ from typing import Any
 from rest_framework.test import APIClient
 
 from groups.access import Caller
-from groups.scim.settings_actions import make_token, set_enabled
+from groups.scim.actions import make_token, set_enabled
 
 USERS, GROUPS = "/scim/v2/Users", "/scim/v2/Groups"
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.support.live_server import Client, reserved_port, wait_until_ready
+from tests.support.live_server import PATIENCE, Client, reserved_port, wait_until_ready
 from tests.support.paths import APPS
 
 CONTEXTS = [
@@ -122,7 +122,7 @@ def record(folder: Path) -> None:
             recorded = {"secret": secret, "sdk": sdk, "answers": answers(port, secret, sdk)}
         finally:
             server.terminate()
-            server.wait(60)
+            server.wait(PATIENCE)
     pack("HEAD", folder / "code.tar.xz")
     (folder / "answers.json").write_text(json.dumps(recorded, sort_keys=True) + "\n")
 

@@ -11,8 +11,17 @@ from django.db.models.fields import NOT_PROVIDED
 
 from tests.support.paths import APPS
 
-# The last migrations of version 1.2.0. It does not have other apps with migrations.
-RELEASED = {"audit": 3, "groups": 8, "importer": 6, "playground": 4, "projects": 19}
+# The last migrations of version 1.3.0.
+RELEASED = {
+    "audit": 7,
+    "groups": 14,
+    "importer": 12,
+    "installation": 1,
+    "integrations": 8,
+    "playground": 7,
+    "projects": 35,
+    "releases": 14,
+}
 # Migrations that the previous version cannot work with, with the reason why that is no harm.
 ALLOWED: dict[str, str] = {}
 

@@ -19,6 +19,7 @@ RELEASES = sorted(path.parent for path in Path(__file__).parent.glob("*/backup")
 
 
 @pytest.mark.processes
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("release", RELEASES, ids=lambda folder: folder.name)
 def test_an_upgraded_installation_answers_as_before(release, tmp_path):
     recorded = json.loads((release / "answers.json").read_text())
@@ -38,8 +39,9 @@ def test_an_upgraded_installation_answers_as_before(release, tmp_path):
 
 def test_every_release_of_the_changelog_is_tested():
     changelog = Path("CHANGELOG.md").read_text()
-    released = [line.removeprefix("## ") for line in changelog.splitlines() if line.startswith("## ")]
-    assert {release.name for release in RELEASES} == {name for name in released if "(Unreleased)" not in name}
+    headings = [line for line in changelog.splitlines() if line.startswith("## ")]
+    released = {heading.split()[1] for heading in headings if "(Unreleased)" not in heading}
+    assert {release.name for release in RELEASES} == released
 
 
 @pytest.mark.django_db

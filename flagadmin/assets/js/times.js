@@ -21,13 +21,18 @@ function showInZone(time) {
   delete time.dataset.time;
 }
 
+const SKIPPED = "Clocks go forward that day and skip this time. Choose another one.";
+const inLocalTime = (time) => new Date(time - time.getTimezoneOffset() * 60000).toISOString();
+// JavaScript reads a local time that clocks skip as a later one.
+const isSkipped = (value) => value && inLocalTime(new Date(value)).slice(0, 16) !== value.slice(0, 16);
+
 // The value that is sent is in a hidden input behind the one to see.
 function sendInUtc(input) {
   if (!input.name) return;
   const sent = Object.assign(document.createElement("input"), { type: "hidden", name: input.name, value: input.value && `${input.value}Z` });
   if (input.hasAttribute("form")) sent.setAttribute("form", input.getAttribute("form"));
   const time = new Date(sent.value);
-  if (sent.value) input.value = new Date(time - time.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+  if (sent.value) input.value = inLocalTime(time).slice(0, 19);
   input.removeAttribute("name");
   input.after(sent);
   find("small > span", input.labels[0]).textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -36,6 +41,7 @@ function sendInUtc(input) {
 document.addEventListener("input", ({ target }) => {
   if (target.matches("[data-utc]") && !target.name)
     target.nextElementSibling.value = target.value && `${new Date(target.value).toISOString().slice(0, 19)}Z`;
+  if (target.matches("[data-utc]")) target.setCustomValidity(isSkipped(target.value) ? SKIPPED : "");
 }, true);
 
 onEach("time[data-time]:not([data-zone] *)", showInZone);

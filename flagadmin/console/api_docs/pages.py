@@ -1,4 +1,4 @@
-"""/api/docs/: the API's operations by subject, and a page for each. They need no login, as the document needs none."""
+"""/api/docs/: the API's operations by subject, and a page for each. They need no login, like the document."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,28 @@ from django.views.decorators.gzip import gzip_page
 from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from rest_framework.permissions import SAFE_METHODS
 
-from flagadmin.console.api_docs.calls import Call, as_curl, as_json, as_python, fill_path, make_path_value
 from flagadmin.console.api_docs.document import get_openapi_document
 from flagadmin.console.api_docs.operations import (
+    Call,
     Operation,
+    as_curl,
+    as_json,
+    as_python,
+    fill_path,
     find_operation,
     group_by_subject,
     list_operations,
+    make_path_value,
     read_document,
 )
-from flagadmin.console.api_docs.shapes import describe_limits, describe_shape, describe_type, make_example
-from flagadmin.console.api_docs.texts import as_html, inline_html
+from flagadmin.console.api_docs.shapes import (
+    as_html,
+    describe_limits,
+    describe_shape,
+    describe_type,
+    inline_html,
+    make_example,
+)
 from flagadmin.core.http.openapi import read_first_sentence
 from groups.console import not_allowed
 
@@ -46,7 +57,7 @@ class OpenPage(TemplateResponseMixin, ContextMixin, View):
 
 
 class OperationsPage(OpenPage):
-    """``?q=`` narrows it to the operations that have every word."""
+    """The list of operations. ``?q=`` narrows it to those that contain every word."""
 
     template_name = "api_docs/operations.html"
 
@@ -65,7 +76,7 @@ class OperationsPage(OpenPage):
 
 @method_decorator(ensure_csrf_cookie, name="dispatch")
 class OperationPage(OpenPage):
-    """One operation: who may call it, what it takes and answers, examples, and a form that sends a request."""
+    """One operation: its callers, parameters, responses and examples, and a form that sends a request."""
 
     template_name = "api_docs/operation.html"
 
@@ -128,7 +139,7 @@ def describe_parameter(
 
 
 def read_content(described: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The media type and what it says of it; ("", {}) without a body."""
+    """The media type and its content in the document; ("", {}) without a body."""
     contents: Mapping[str, Mapping[str, Any]] = described.get("content", {})
     return next(iter(contents.items()), ("", {}))
 
@@ -153,7 +164,7 @@ def describe_answers(document: Mapping[str, Any], responses: Mapping[str, Any]) 
 
 
 def drop_summary(description: str, summary: str) -> str:
-    """The description, unless its first sentence is the summary: then what comes after that."""
+    """The description without its first sentence, if that is the summary."""
     if read_first_sentence(description) != summary:
         return description
     return re.sub(r"\A(?:[^.:;]|[.:;](?!\s|\Z))*[.:;]?\s*", "", description)

@@ -1,20 +1,22 @@
-"""The shape of a body, as a tree of its members, and an example made from it."""
+"""The shape of a body as a tree of its members, an example made from it, and the document's texts as HTML."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from flagadmin.console.api_docs.operations import KINDS, list_alternatives, resolve
-from flagadmin.console.api_docs.texts import inline_html
 
 Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """``name`` is "" for a body that is no object, such as a list of strings."""
+    """``name`` is "" for a body that is not an object, such as a list of strings."""
 
     name: str
     type: str
@@ -31,7 +33,7 @@ def describe_shape(document: Schema, schema: Schema) -> Member:
 def _describe_member(
     document: Schema, name: str, schema: Schema, above: frozenset[str], *, is_required: bool
 ) -> Member:
-    """``above`` are the names of the schemas around it: one that contains itself is not unfolded again."""
+    """``above`` has the names of the enclosing schemas: a schema that contains itself is not unfolded again."""
     inner, names = _find_object(document, schema)
     members: list[Member] = []
     if not names & above:
@@ -51,7 +53,7 @@ def _describe_member(
 
 
 def _find_object(document: Schema, schema: Schema) -> tuple[Schema, frozenset[str]]:
-    """The object that a schema is, lists or maps names to, and the names of the schemas on the way there."""
+    """The object in a schema, its list items or its map values, and the names of the schemas on the way to it."""
     names: set[str] = set()
     while True:
         schema, name = resolve(document, schema)
@@ -99,7 +101,7 @@ _LIMITS = (
 
 
 def describe_limits(schema: Schema) -> str:
-    """``at most 100 characters; default 5``; nothing of limits that nobody reaches, such as one character at least."""
+    """``at most 100 characters; default 5``; leaves out limits that do not matter, such as one character at least."""
     limits = [
         words.format(f"{schema[key]:,}" if type(schema[key]) is int else orjson.dumps(schema[key]).decode())
         for key, words in _LIMITS
@@ -108,7 +110,7 @@ def describe_limits(schema: Schema) -> str:
     return "; ".join(limits)
 
 
-# Values of members in generated examples, where their name says more than their type.
+# Values for members in generated examples, if their name says more than their type.
 _VALUES: dict[str, Any] = {
     "name": "new-checkout",
     "appName": "web-shop",
@@ -135,7 +137,7 @@ _VALUES: dict[str, Any] = {
 
 
 def make_example(document: Schema, schema: Schema, name: str = "") -> Any:
-    """Makes a small value that the schema allows: for an object its required members, or without any its first ones."""
+    """Makes a small value that the schema allows: an object has its required members, or without any its first ones."""
     schema, _ = resolve(document, schema)
     if name in _VALUES and fits(document, schema, _VALUES[name]):
         return _VALUES[name]
@@ -171,9 +173,32 @@ def _make_object_example(document: Schema, schema: Schema) -> dict[str, Any]:
 
 
 def fits(document: Schema, schema: Schema, value: Any) -> bool:
-    """Whether the type is that of the value, as far as an example needs it."""
+    """Whether the schema's type fits the value, as far as an example needs it."""
     names = {bool: "boolean", int: "integer", str: "string", list: "list", dict: "object"}
     kinds = describe_type(document, schema).split(" or ")
     if isinstance(value, list) and value:
         return any(kind.startswith(f"list of {names[type(value[0])]}") for kind in kinds)
     return any(kind.startswith((names[type(value)], "any")) for kind in kinds)
+
+
+def as_html(text: str) -> SafeString:
+    """A description as HTML, with lists of ``* …``."""
+    return format_html_join(
+        "", "{}", ((_block(block),) for block in re.split(r"\n{2,}", text.strip()) if block)
+    )
+
+
+def _block(block: str) -> SafeString:
+    if block.startswith("* "):
+        items = re.split(r"\n?^\* ", block, flags=re.MULTILINE)[1:]
+        return format_html(
+            "<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((inline_html(item),) for item in items))
+        )
+    return format_html("<p>{}</p>", inline_html(block))
+
+
+def inline_html(text: str) -> SafeString:
+    parts: Sequence[str] = re.split(r"``?([^`]+)``?", text)
+    opened = (mark_safe("<code>"), mark_safe("</code>"))
+    wrapped = ((*opened, part) if odd % 2 else ("", "", part) for odd, part in enumerate(parts))
+    return format_html_join("", "{0}{2}{1}", wrapped)

@@ -1,4 +1,4 @@
-"""The pages and actions that a search finds besides the rows of the database."""
+"""The pages and actions that a search finds besides database rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from django.utils.http import urlencode
 
 from flagadmin.console.api_docs.operations import list_operations
 from flagadmin.console.navigation import THEMES, list_pages, list_sections_of
-from flagadmin.console.search.hits import Group, Hit, mark_words
-from flagadmin.core.db.matching import rank_names
-from flagadmin.core.db.similar import count_differences, find_similar_rows
+from flagadmin.console.search.kinds import Group, Hit, mark_words
+from flagadmin.core.db.lookups import count_differences, find_similar_rows, rank_names
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import list_projects_with
@@ -28,6 +27,8 @@ SYNONYMS = {
     "Evaluate": ("playground", "test", "debug", "why"),
     "Side by side": ("compare", "matrix", "diff"),
     "Who changes": ("compare", "impact", "users", "environments"),
+    "Who had it": ("past", "assignments", "orders", "outcomes", "time"),
+    "Which change did this": ("incident", "cause", "what happened", "errors", "outcomes"),
     "Projects": ("workspaces",),
     "All flags": ("features", "toggles"),
     "Environments": ("stages", "production", "staging", "promote"),
@@ -59,13 +60,13 @@ FLAG_LISTS = (
     ("Flags that were never evaluated", "seen=never", ("unused",)),
     ("Kill switches", "type=kill-switch", ()),
 )
-# Words that name an action on a flag; the others find the flag.
+# Words that name an action on a flag; the other words find the flag.
 VERBS = frozenset(
     {"archive", "evaluate", "edit", "turn", "on", "off", "switch", "enable", "disable", "delete"}
 )
 MAX_OPERATIONS = 4
-LAST = 100  # a rank that no row has
-MAX_HITS, MAX_HITS_ALONE = 6, 30  # among other kinds, and when only actions are shown
+LAST = 100  # higher than the rank of any row
+MAX_HITS, MAX_HITS_ALONE = 6, 30  # beside other kinds, and when only actions are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def make_page_group(caller: Caller, words: Words) -> Group | None:
 
 
 def make_action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: bool) -> Group | None:
-    """Actions whose label has all the words. ``flags`` are the best ones that the words alone find."""
+    """Actions whose label contains all words. ``flags`` are the best matches for the words alone."""
     words, user = _split_user(words)
     rest = [word for word in words if word.casefold() not in VERBS]
     if rest and len(rest) < len(words):
@@ -106,7 +107,7 @@ def make_action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, al
 
 
 def make_operation_group(words: Words) -> Group | None:
-    """Operations of the API, below everything else: their summaries have the words of all kinds."""
+    """Operations of the API, shown last because their summaries contain the words of all kinds."""
     matches = [operation for operation in list_operations() if operation.has(words)] if words else []
     hits = [
         Hit(
@@ -120,13 +121,13 @@ def make_operation_group(words: Words) -> Group | None:
 
 
 def find_similar_flags(caller: Caller, words: Words, limit: int) -> list[Flag]:
-    """Active flags whose names are spelled almost so. One query."""
+    """Active flags with similarly spelled names. One query."""
     flags = Flag.objects.active().readable_by(caller).select_related("project")
     return find_similar_rows(flags, words, "name", limit)
 
 
 def find_similar_commands(caller: Caller, words: Words) -> Group | None:
-    """Pages and actions whose labels are spelled almost so."""
+    """Pages and actions with similarly spelled labels."""
     folded = [word.casefold() for word in words]
     ranked = [
         (errors, command)

@@ -1,15 +1,17 @@
-"""The kinds of rows that a search finds, each with its query, its link and where it is."""
+"""The kinds of rows that a search finds, and its hits with the matching text marked."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, QuerySet
 from django.urls import reverse
+from django.utils.html import format_html_join
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString
 
-from flagadmin.console.search.hits import Group, Hit, mark_words
-from flagadmin.core.db.matching import find_best_matches
+from flagadmin.core.db.lookups import find_best_matches
 from flagadmin.core.errors import NoAccess
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
@@ -17,7 +19,7 @@ from groups.models import ApiToken, Role, User
 from groups.models import Group as UserGroup
 from groups.permissions import ROLE_READERS, Permission
 from playground.models import SavedContext
-from projects.applications.details import find_readable_applications
+from projects.applications.documents import find_readable_applications
 from projects.console import application_url, flag_url, project_url
 from projects.flags.lists.cells import read_flag_cells
 from projects.flags.queries import MAX_RANKED, search_flags
@@ -29,6 +31,54 @@ from releases.plans.queries import search_plans
 from releases.requests.conflicts import name_request
 from releases.requests.queries import search_requests
 
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result. ``place`` is its location; ``theme`` makes it a button that switches to that theme.
+
+    ``state`` is its current state: for a flag, "50 %" in production, and ``is_on`` whether it is on there.
+    """
+
+    name: SafeString
+    url: str
+    place: str = ""
+    theme: str = ""
+    state: str = ""
+    is_on: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The first hits of one kind, and the number of all. ``rank`` is the best hit's."""
+
+    key: str
+    label: str
+    icon: str
+    hits: Sequence[Hit]
+    total: int
+    rank: int
+    is_cut: bool = False  # too many matched to rank them all
+
+    @property
+    def has_more(self) -> bool:
+        return self.total > len(self.hits)
+
+
+def mark_words(name: str, words: Sequence[str]) -> SafeString:
+    """The name with every occurrence of a word in ``<mark>``, ignoring case."""
+    longest_first = sorted(words, key=len, reverse=True)
+    parts = (
+        re.split(f"({'|'.join(map(re.escape, longest_first))})", name, flags=re.IGNORECASE)
+        if words
+        else [name]
+    )
+    return format_html_join("", "{}{}{}", (_wrap(part, odd % 2) for odd, part in enumerate(parts)))
+
+
+def _wrap(part: str, is_match: int) -> tuple[str, str, str]:
+    return (SafeString("<mark>"), part, SafeString("</mark>")) if is_match else ("", part, "")
+
+
 Words = Sequence[str]
 Search = Callable[[Caller, Words], QuerySet[Any]]
 State = tuple[str, bool | None]
@@ -38,9 +88,9 @@ MAX_HITS = 5  # hits of each kind, unless only one kind is shown
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``describe(row, caller)`` returns the name, the URL, and where or what it is.
+    """``describe(row, caller)`` returns the name, the URL, and a description or location.
 
-    ``states(rows)`` returns for each row how it is now, and whether it is on, in a fixed number of queries.
+    ``states(rows)`` returns each row's current state and whether it is on, in a fixed number of queries.
     """
 
     key: str
@@ -48,7 +98,7 @@ class Kind:
     icon: str
     search: Search
     describe: Callable[[Any, Caller], tuple[str, str, Iterable[str | None]]]
-    most: int | None = None  # rows that its search ranks
+    most: int | None = None  # number of rows that its search ranks
     states: Callable[[Sequence[Any]], Sequence[State]] | None = None
 
     def group(self, caller: Caller, words: Words) -> Group | None:
@@ -76,7 +126,7 @@ def _search(
     also: Sequence[str] = ("description",),
     first: Sequence[str] = (),
 ) -> Search:
-    """A search in the rows that the caller may read, with the columns that `find_best_matches` takes."""
+    """A search in the rows that the caller may read. `find_best_matches` documents the columns."""
     return lambda caller, words: find_best_matches(find_rows(caller), words, *names, also=also, first=first)
 
 
@@ -90,7 +140,7 @@ def _search_accounts(accounts: Callable[[], QuerySet[User]]) -> Search:
 
 
 def _find_groups(caller: Caller) -> QuerySet[UserGroup]:
-    """Finds groups with their number of members, as ``size``."""
+    """Finds groups with their number of members as ``size``."""
     groups = UserGroup.objects.annotate(size=Count("memberships"))
     return groups if any(map(caller.can, ROLE_READERS)) else groups.none()
 
@@ -120,7 +170,7 @@ def _describe_flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
 
 
 def _read_flag_states(flags: Sequence[Flag]) -> list[State]:
-    """Reads the state in production: the share, the smallest if there are several such environments."""
+    """Reads the state in production: the percentage, or the smallest one if there are several such environments."""
     states = []
     for row in read_flag_cells(flags):
         production = [cell for cell in row.cells if cell.production]

@@ -7,18 +7,23 @@ from typing import Any
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 
-from flagadmin.console.search.commands import make_action_group, make_operation_group, make_page_group
-from flagadmin.console.search.hits import Group
-from flagadmin.console.search.kinds import KINDS, MAX_HITS
-from flagadmin.console.search.similar import find_similar_groups
-from flagadmin.core.db.matching import split_words
+from flagadmin.console.search.commands import (
+    find_similar_commands,
+    find_similar_flags,
+    make_action_group,
+    make_operation_group,
+    make_page_group,
+)
+from flagadmin.console.search.kinds import KINDS, MAX_HITS, Group, Kind
+from flagadmin.core.db.lookups import find_similar_rows, split_words
 from flagadmin.core.lists.pages import Listing
+from groups.access import Caller
 from groups.console import ConsolePage, read_current_page
 from projects.flags.lists.recent import MAX_RECENT, list_recent_names
-from projects.models import FavoriteFlag, Flag
+from projects.models import FavoriteFlag, Flag, Project
 
 ONLY_ACTIONS = ">"
-MAX_FAVORITES = 20  # that are read; MAX_HITS of them are shown
+MAX_FAVORITES = 20  # favorites that are read; MAX_HITS of them are shown
 
 
 class SearchPage(ConsolePage):
@@ -48,7 +53,7 @@ class SearchPage(ConsolePage):
         return {"groups": self.groups(words, only_actions=only_actions), "back": self.find_way_back()}
 
     def groups(self, words: tuple[str, ...], *, only_actions: bool) -> list[Group]:
-        """The groups with the best hits first. One query for each kind; what is misspelled costs two more."""
+        """The groups with the best hits first. One query for each kind, and two more for misspelled words."""
         groups: list[Group | None] = []
         flags: list[Any] = [] if words else self.known_flags()
         if words and not only_actions:
@@ -67,7 +72,7 @@ class SearchPage(ConsolePage):
         return sorted(filter(None, groups), key=lambda group: group.rank)
 
     def known_flags(self) -> list[Flag]:
-        """The flags that the caller looked at last, then their favorites. One query."""
+        """The flags that the caller viewed last, then their favorites. One query."""
         recent = list_recent_names(self.request.session)
         favorites = FavoriteFlag.objects.filter(user=self.caller.id).values("flag")
         flags = (
@@ -91,5 +96,19 @@ class SearchPage(ConsolePage):
         ]
 
     def find_way_back(self) -> str:
-        """Finds the page to which switching the theme returns."""
+        """Finds the page to return to after switching the theme."""
         return read_current_page(self.request) if self.is_dialog else self.request.get_full_path()
+
+
+def find_similar_groups(caller: Caller, words: Sequence[str]) -> list[Group | None]:
+    """Similarly spelled flags, projects and commands. Two queries, plus those for the states of the results."""
+    rows_by_kind: list[tuple[Kind, list[Any]]] = [
+        (KINDS[0], find_similar_flags(caller, words, MAX_HITS)),
+        (KINDS[1], find_similar_rows(Project.objects.active().readable_by(caller), words, "name", MAX_HITS)),
+    ]
+    groups: list[Group | None] = [
+        replace(kind.group_of(rows, len(rows), caller, ()), label=f"{kind.label} with a similar name")
+        for kind, rows in rows_by_kind
+        if rows
+    ]
+    return [*groups, find_similar_commands(caller, words)]

@@ -1,5 +1,6 @@
-"""The types of audit events. Their names are those of the reference server."""
+"""The types of audit events, named as in the reference server, and their subjects."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -136,6 +137,7 @@ class EventType(StrEnum):
     USER_SECOND_FACTOR_ADDED = "user-second-factor-added"
     USER_SECOND_FACTOR_REMOVED = "user-second-factor-removed"
     USER_RECOVERY_CODES_CREATED = "user-recovery-codes-created"
+    USER_CONFIRMED = "user-confirmed"
     USER_PASSWORD_CHANGED = "user-password-changed"
     USER_IDENTITY_LINKED = "user-identity-linked"
     USER_IDENTITY_UNLINKED = "user-identity-unlinked"
@@ -154,6 +156,7 @@ class EventType(StrEnum):
     API_TOKEN_CREATED = "api-token-created"
     API_TOKEN_UPDATED = "api-token-updated"
     API_TOKEN_DELETED = "api-token-deleted"
+    API_TOKEN_EXPIRING = "api-token-expiring"
     PUBLIC_SIGNUP_TOKEN_CREATED = "public-signup-token-created"
     PUBLIC_SIGNUP_TOKEN_UPDATED = "public-signup-token-updated"
     PUBLIC_SIGNUP_TOKEN_USER_ADDED = "public-signup-token-user-added"
@@ -163,9 +166,10 @@ class EventType(StrEnum):
     PAT_DELETED = "pat-deleted"
 
 
-# Logging in and protecting one's account, reading flags, and ending the maintenance.
+# Logins, changes to one's own account protection, reads of flags, announcements, and the end of maintenance.
 DURING_MAINTENANCE = frozenset(
     {
+        EventType.API_TOKEN_EXPIRING,
         EventType.FEATURES_EXPORTED,
         EventType.SETTING_UPDATED,
         EventType.USER_LOGGED_IN,
@@ -177,3 +181,38 @@ DURING_MAINTENANCE = frozenset(
         EventType.USER_PASSWORD_CHANGED,
     }
 )
+
+
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "flags": ("Flags", ("feature-", "strategy-order", "expectation-")),
+    "requests": ("Change requests", ("change-",)),
+    "plans": ("Release plans", ("release-plan-", "milestone-", "safeguard-", "impact-metrics-")),
+    "imports": (
+        "Imports and promotions",
+        ("features-", "feature-imported", "feature-promoted", "import-", "promotion-", "installation-"),
+    ),
+    "projects": ("Projects and environments", ("project-", "default-strategy", "environment-")),
+    "access": (
+        "People and access",
+        ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
+    ),
+    "vocabulary": (
+        "Segments, fields and types",
+        ("segment-", "context-field-", "strategy-", "tag-type-", "saved-context-"),
+    ),
+    "integrations": ("Integrations", ("addon-", "signal-", "calendar-")),
+}
+"""The label of each kind, and the prefixes of its types. A type may have several kinds."""
+
+
+def list_types(kind: str) -> list[str]:
+    _, prefixes = KINDS[kind]
+    return [event.value for event in EventType if event.value.startswith(prefixes)]
+
+
+def group_types(types: Iterable[str]) -> dict[str, list[str]]:
+    """Groups the types by the first kind that matches each. Leaves out kinds without types."""
+    groups: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for name in types:
+        groups[next(kind for kind, (_, prefixes) in KINDS.items() if name.startswith(prefixes))].append(name)
+    return {kind: names for kind, names in groups.items() if names}

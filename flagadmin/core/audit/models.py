@@ -1,4 +1,4 @@
-"""The model of audit events, which a database trigger keeps append-only."""
+"""The model of audit events. A database trigger keeps its table append-only."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from django.db import models
 from flagadmin.core.db.transactions import AUDITED
 
 NEWEST_FIRST = ["-created_at", "-id"]
-"""Ids are given before their transactions take their moment, so of two changes the later one may have the lower id."""
+"""Ids are assigned before their transactions take their time, so the later of two changes may have the lower id."""
 
 
 class AuditEvents(models.QuerySet["AuditEvent"]):
@@ -16,7 +16,7 @@ class AuditEvents(models.QuerySet["AuditEvent"]):
         return self.order_by(*NEWEST_FIRST)
 
     def older_than(self, event_id: int) -> "AuditEvents":
-        """Events that come after this one in a list whose newest is first."""
+        """Events after this one in a list sorted by newest first."""
         position = _locate(event_id)
         return (
             self.none()
@@ -34,7 +34,7 @@ class AuditEvents(models.QuerySet["AuditEvent"]):
 
 
 def _locate(event_id: int) -> tuple[datetime, int] | None:
-    """Finds when the event was, None if it is older than all. A missing id stands for the one before it."""
+    """Finds the event's time; None if it is older than all events. A missing id stands for the event before it."""
     nearest = AuditEvent.objects.filter(pk__lte=event_id).order_by("-pk")
     return nearest.values_list("created_at", "pk").first()
 
@@ -67,7 +67,7 @@ class AuditEvent(models.Model):
     earlier = models.JSONField(
         null=True,
         blank=True,
-        help_text="What the past needs besides `before`. See projects.history.rewind.",
+        help_text="What the past needs besides `before`. See projects.history.frozen.rewind.",
     )
     request_id = models.CharField(max_length=64, blank=True)
     comment = models.TextField(blank=True, db_default="", help_text="Why, in the words of the person.")
@@ -98,9 +98,9 @@ class AuditEvent(models.Model):
                 func="IF current_database() NOT LIKE 'test%' THEN "
                 "RAISE EXCEPTION 'audit events are append-only'; END IF; RETURN NULL;",
             ),
-            # projects.revision notes changes of transactions that record no event. The transaction gets its id before
-            # its events get theirs: whoever reads them in the order of commits relies on it
-            # (integrations.deliveries.outbox).
+            # projects.revision also notes the changes of transactions that record no event. The transaction gets its id
+            # before its events get theirs; readers that go through commits in order (integrations.deliveries.sender)
+            # rely on it.
             pgtrigger.Trigger(
                 name="audited",
                 level=pgtrigger.Statement,

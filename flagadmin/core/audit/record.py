@@ -17,17 +17,16 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.db import commits
-from flagadmin.core.db.copy_rows import copy_rows
-from flagadmin.core.db.statements import fetch_row
+from flagadmin.core.db.statements import copy_rows, fetch_row
 from flagadmin.core.http.logs import request_id
-from flagadmin.core.installation.maintenance import check_writable
+from flagadmin.core.installation.state import check_writable
 
 MOMENT = "flagadmin.moment"
-"""The setting, local to a transaction, in which the database keeps the time of its events."""
+"""A transaction-local setting in which the database keeps the time of the transaction's events."""
 
 
 def read_transaction_time() -> datetime:
-    """The time of all events of this transaction, for rows that state it too. Take the locks first."""
+    """The time of all events of this transaction, for rows that store it too. Take the locks first."""
     return cast("datetime", fetch_row("SELECT audit_moment()")[0])
 
 
@@ -46,7 +45,7 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """``keeps_comment``: whether those who read the event read the comment on the change."""
+    """``keeps_comment``: whether readers of the event may read the comment on the change."""
 
     type: EventType
     project: str | None = None
@@ -65,16 +64,16 @@ def record(event: Event, *, actor: Actor) -> None:
 
 
 def record_change(event: Event, *, actor: Actor) -> None:
-    """Records the event, unless ``before`` and ``after`` say the same."""
+    """Records the event, unless ``before`` and ``after`` are equal."""
     if event.after != event.before:
         record(event, actor=actor)
 
 
 @contextmanager
 def recording_together() -> Iterator[None]:
-    """Writes all events recorded inside at its end, in their order and in few statements. Nothing if it fails.
+    """Writes the events recorded inside at its end, in order and in few statements. Writes none if the context raises.
 
-    Not for what `copy_all` and `record_selected` write, which is written at once.
+    Does not affect `copy_all` and `record_selected`, which write at once.
     """
     token = _gathered.set([])
     try:
@@ -122,7 +121,7 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
     """Records any number of events with one COPY, in the given order. Returns their number.
 
     `before` and `after` may also be JSON that is already encoded (bytes). Does not check whether a comment is
-    required: `check_comment` does that before all is written.
+    required: call `check_comment` before writing.
     """
     _check_change(())
     transaction.on_commit(commits.mark)
@@ -151,7 +150,7 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
 
 
 def _check_change(types: Iterable[EventType]) -> None:
-    """Raises MaintenanceMode, unless all types are of what goes on during maintenance."""
+    """Raises MaintenanceMode, unless all types are allowed during maintenance."""
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError(
             "An audit event belongs to the transaction of its change."

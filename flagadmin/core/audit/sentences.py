@@ -112,6 +112,7 @@ _SENTENCES: dict[str, str] = {
     E.USER_SECOND_FACTOR_ADDED: "added a second factor for {subject}",
     E.USER_SECOND_FACTOR_REMOVED: "removed a second factor of {subject}",
     E.USER_RECOVERY_CODES_CREATED: "made recovery codes for {subject}",
+    E.USER_CONFIRMED: "confirmed that the account {subject} is another person's",
     E.USER_PASSWORD_CHANGED: "changed the password of {subject}",
     E.USER_IDENTITY_LINKED: "linked {subject} with the identity provider",
     E.USER_IDENTITY_UNLINKED: "unlinked {subject} from the identity provider",
@@ -126,6 +127,7 @@ _SENTENCES: dict[str, str] = {
     E.PAT_CREATED: "created the personal token {subject}",
     E.PAT_DELETED: "revoked the personal token {subject}",
     E.API_TOKEN_DELETED: "revoked the API token {subject}",
+    E.API_TOKEN_EXPIRING: "announced that the API token {subject} expires soon",
     E.STRATEGY_CREATED: "created strategy type {subject}",
     E.STRATEGY_UPDATED: "changed strategy type {subject}",
     E.STRATEGY_DELETED: "deleted strategy type {subject}",
@@ -145,7 +147,7 @@ _LABELS: dict[str, str] = {
     E.EVENTS_PRUNED: "removed old events",
     E.USER_LOGIN_FAILED: "rejected a login",
 }
-"""Labels of events whose sentence makes none."""
+"""Labels of events whose sentence does not yield one."""
 _NOUNS = (
     "project|environment|flag|feature type|segment|context field|saved context|strategy type|tag type|tag"
     "|change request|release plan|release template|milestone|safeguard|chart|integration|source of signals"
@@ -172,7 +174,7 @@ def find_template(event_type: str) -> str:
 
 
 def make_label(event_type: str) -> str:
-    """What any event of this type tells, such as ``Turned on a flag``."""
+    """Describes any event of this type, such as ``Turned on a flag``."""
     text = _LABELS.get(event_type) or find_template(event_type)
     text = text.replace("{project} / ", "")
     text = re.sub(r" (in|for) \{environment\}| \(\{environment\}\)", "", text)

@@ -1,7 +1,7 @@
-"""Checks of a change as a whole: once all of it is written, before it is committed.
+"""Checks a change as a whole, after it is written and before it is committed.
 
-An app registers what it wants to see hold. `projects.access` begins the checks of each project that it locks for a
-change, if the project asks for them. A request may say that it wants to make the change anyway.
+An app registers its checks. `projects.access` starts them for each project that it locks for a change, if the project
+asks for them. A request may override them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,14 +9,15 @@ from typing import Any
 
 from flagadmin.core.db.transactions import make_at_end_of_action
 from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem
+from flagadmin.core.hook import Hook
 from flagadmin.core.wording import pluralize
 
 MAX_NAMED = 3
-"""Refusing projects that a message names."""
+"""Refusing projects named in a message."""
 
 
 class BrokenExpectationsConflict(Conflict):
-    """409: the change breaks expectations of saved contexts, and the project refuses that."""
+    """409: the change breaks expectations of saved contexts, and the project refuses such changes."""
 
     name = "BrokenExpectationsError"
 
@@ -24,40 +25,42 @@ class BrokenExpectationsConflict(Conflict):
 class Refusal(Exception):
     """A check refuses a change.
 
-    It is no AppError itself, so that forms and buttons, which show those, let it through: `ConsolePage` asks what to
-    do.
+    It is not an AppError, so that forms and buttons, which show those, let it through: `ConsolePage` then asks the user
+    how to proceed.
     """
 
     title = ""
     template_name = ""
-    """The page that asks. It has the refusal as `error`."""
+    """The page that asks the user. It has the refusal as `error`."""
     answer_field = ""
-    """The form field that the page adds to those that were sent."""
+    """The form field that the page adds to the submitted ones."""
     status = Conflict.status
 
     @property
     def message(self) -> str:
-        """Explains what is refused and why, without what an API client may do about it."""
+        """Explains the refusal and its reason, without advice for API clients."""
         return self.as_app_error().message
 
     def as_app_error(self) -> AppError:
         raise NotImplementedError
 
     def unite(self, refusals: "Sequence[Refusal]") -> "Refusal":
-        """One that stands for all of these, of several projects: the first of them."""
+        """Combines the refusals of several projects into the first one."""
         return self
 
     def may_be_skipped_by(self, caller: Any) -> bool:
-        """Whether the caller may make the change all the same."""
+        """Whether the caller may make the change anyway."""
         return False
 
     def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        """Does what the page's form asks for. Returns the URL to show then; None: there is nothing to do yet."""
+        """Carries out the choice made in the page's form. Returns the URL to show next; None if there is nothing to do
+        yet.
+        """
         return None
 
 
 class BrokenExpectations(Refusal):
-    """A change breaks ``count`` expectations. The first have a sentence each, by saved context, and a JSON document."""
+    """A change breaks ``count`` expectations. Each of the first ones has a sentence and a JSON document."""
 
     title = "Expectations would break"
     template_name = "console/save_anyway.html"
@@ -96,11 +99,28 @@ class BrokenExpectations(Refusal):
         )
 
 
+def _let_through(
+    caller: Any,
+    action: str,
+    payload: Any,
+    project_id: str,
+    name: str,
+    environment: str,
+    expected: frozenset[str] | None = None,
+) -> None: ...
+
+
+check_known = Hook(_let_through)
+"""Raises the Refusal of a change that is known in advance: an action of change requests on a flag in an environment.
+A change that passes may still be refused later. ``expected``: hashes, as edits take them.
+"""
+
+
 class Watch:
-    """The result of a check that looks at single flags: before they change, and, when it is called, after they have."""
+    """The result of a check of single flags: it looks at them before they change and, when called, afterwards."""
 
     def look_at(self, flags: Collection[str] | None) -> None:
-        """Called before these flags of the project change; None: before anything may."""
+        """Called before these flags of the project change; with None, before anything in it may change."""
         raise NotImplementedError
 
     def __call__(self) -> Refusal | None:
@@ -108,12 +128,12 @@ class Watch:
 
 
 Check = Callable[[str], Callable[[], Refusal | None]]
-"""Looks at a project (its id) before it changes. Returns what is called afterwards, and says why it is refused."""
+"""Looks at a project (its id) before it changes. Returns a function to call afterwards, which returns the refusal."""
 _checks: list[Check] = []
 
 
 class _Running:
-    """The checks of all projects that an action changes. Called at its end, they refuse it together."""
+    """The checks of all projects that an action changes. Called at its end, they refuse the action together."""
 
     def __init__(self) -> None:
         self._ends: dict[tuple[Check, str], Callable[[], Refusal | None]] = {}
@@ -135,7 +155,7 @@ class _Running:
 
 
 def unite_refusals(refusals: Sequence[BrokenExpectations]) -> BrokenExpectations:
-    """One refusal of all the projects. Each has its share of the problems that a refusal names."""
+    """One refusal for all projects. Each gets an equal share of the problems that a refusal may list."""
     limit = max(1, MAX_DETAILS // len(refusals))
     return BrokenExpectations(
         list(dict.fromkeys(project for refusal in refusals for project in refusal.projects)),
@@ -150,7 +170,7 @@ def register(check: Check) -> None:
 
 
 def begin(project_id: str, flags: Collection[str] | None = None) -> None:
-    """Begins the checks of a project that is locked and unchanged. They end with the action that is running.
+    """Begins the checks of a project that is locked and still unchanged. They end with the running action.
 
     With ``flags``, only these are about to change.
     """

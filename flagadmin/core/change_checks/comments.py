@@ -1,7 +1,7 @@
-"""The comment on a change: why it is made. All audit events keep it that are recorded while it is set (`changing`).
+"""The comment that explains a change. All audit events recorded while it is set (`changing`) store it.
 
-Projects may require one in some of their environments. An app above provides the check for that; it is called
-with the events before they are recorded.
+Projects may require one in some of their environments. An app above provides that check, which is called with the
+events before they are recorded.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +42,7 @@ class CommentRefused(Refusal):
 
     @classmethod
     def missing(cls, places: Sequence[str]) -> "CommentRefused":
-        """It is required in these places, such as ``Checkout (production)``."""
+        """The refusal for these places, such as ``Checkout (production)``, which require a comment."""
         *others, last = places
         verb = "require" if others else "requires"
         named = f"{', '.join(others)} and {last}" if others else last
@@ -60,7 +60,7 @@ class CommentRefused(Refusal):
 
 
 def tidy_comment(text: Any) -> str:
-    """The text without space around it. Raises CommentRefused, ValidationError."""
+    """The text without surrounding space. Raises CommentRefused, ValidationError."""
     if not isinstance(text, str):
         raise ValidationError.at(FIELD, f"must be a string, not {text!r:.100}")
     tidied = text.replace("\r\n", "\n").strip()
@@ -69,19 +69,19 @@ def tidy_comment(text: Any) -> str:
     return tidied
 
 
-# Where it comes from ----------------------------------------------------------------------------------------
+# Where the comment comes from ------------------------------------------------------------------------------
 
 
 def read_comment_in_form(form: QueryDict) -> str:
-    """A page may have several dialogs that ask for it: the first that is not empty."""
+    """The first comment that is not empty: a page may have several dialogs that ask for one."""
     return next((text for text in form.getlist(FIELD) if text.strip()), "")
 
 
 def make_comment_reader(request: Request) -> Callable[[], str]:
-    """Makes a function that reads the comment of an API call: from its header, or from its body if that is an object.
+    """Makes a function that reads the comment of an API call from its header, or from its body if that is an object.
 
-    The body is read as late as this, because views read it after the permission. Raises CommentRefused for a header
-    that is too long.
+    The function reads the body late, because views check permissions before they read it. Raises CommentRefused for a
+    header that is too long.
     """
     header = tidy_comment(_decode(request.headers.get(HEADER, "")))
 
@@ -94,14 +94,14 @@ def make_comment_reader(request: Request) -> Callable[[], str]:
 def _read_from_body(request: Request) -> str:
     try:
         body = request.data
-    except (APIException, AppError):  # of a view that needs none
+    except (APIException, AppError):  # the view needs no body
         return ""
     comment = body.get(FIELD) if isinstance(body, dict) else None
     return "" if comment is None else tidy_comment(comment)
 
 
 def _decode(header: str) -> str:
-    """Clients such as curl send headers as UTF-8, which WSGI reads as Latin-1."""
+    """Decodes UTF-8, which clients such as curl send in headers and which WSGI reads as Latin-1."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeError:
@@ -109,7 +109,7 @@ def _decode(header: str) -> str:
 
 
 def list_header_parameters(path: str, method: str) -> list[dict[str, Any]]:
-    """The OpenAPI parameter of an operation that changes something."""
+    """The OpenAPI parameter for the comment of an operation that makes a change."""
     if (
         method in SAFE_METHODS
         or not path.startswith("/api/admin/")
@@ -126,13 +126,13 @@ def list_header_parameters(path: str, method: str) -> list[dict[str, Any]]:
     ]
 
 
-# Where one is required --------------------------------------------------------------------------------------
+# Where a comment is required ---------------------------------------------------------------------------------
 
 check_required: Hook[[Iterable[Any]], None] = Hook(lambda events: None)
-"""Raises CommentRefused if one of these audit events, which have no comment, needs one."""
+"""Raises CommentRefused if one of these audit events needs a comment. None of them has one."""
 
 
 def check_comment(events: Iterable[Any]) -> None:
-    """Raises CommentRefused, ValidationError."""
+    """Checks the comment on these events. Raises CommentRefused, ValidationError."""
     if not get_comment():
         check_required(events)

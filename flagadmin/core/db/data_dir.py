@@ -1,8 +1,8 @@
 """Creates the data directory and its files, with the right owner.
 
-It contains `postgres/` (the bundled database), `secret_key`, `static/` (with `joined/`, from which some of it is made),
-lock files and the database's log. Files that root creates here are given to the owner of the parent folder, so that a
-start as root never locks the owner out. Only files created here change their owner or mode.
+It contains `postgres/` (the bundled database), `secret_key`, `static/` (with the sources in `joined/`), lock files and
+the database's log. Files created by root are given to the owner of the parent folder, so that a start as root never
+locks the owner out. Only files created here change their owner or mode.
 """
 
 import os

@@ -1,13 +1,15 @@
-"""Migrates the database, while other servers may use or migrate it."""
+"""Migrates the database, even while other servers use or migrate it, unless a newer version has migrated it."""
 
 import logging
+from collections.abc import Iterable
 
+import psycopg
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
-from flagadmin.core.db.locks import Lock, hold
-from flagadmin.core.db.transactions import DEADLOCK, get_sqlstate
-from flagadmin.core.db.versions import read_newer_migrations
+from flagadmin.core.db.transactions import DEADLOCK, Lock, get_sqlstate, hold
 
 log = logging.getLogger("flagadmin.runtime")
 
@@ -15,7 +17,7 @@ MAX_ATTEMPTS = 10
 
 
 class NewerDatabaseError(Exception):
-    """A newer version has migrated the database: this one may not know what it must write."""
+    """A newer version has migrated the database, and this one may not write it correctly."""
 
 
 def migrate() -> None:
@@ -31,7 +33,30 @@ def migrate() -> None:
                 call_command("migrate", interactive=False, verbosity=0)
                 return
             except OperationalError as error:
-                # With a server of the previous version, which reads the tables meanwhile. What was migrated stays.
+                # A deadlock with a server of the previous version, which reads the tables. Completed migrations stay
+                # applied.
                 if get_sqlstate(error) != DEADLOCK or attempt == MAX_ATTEMPTS:
                     raise
                 log.warning("Migrating again: %s", error)
+
+
+def find_newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
+    """The applied migrations of our apps, ``(app, name)``, that this version does not have."""
+    known = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    apps = {app for app, _ in known}
+    return sorted(f"{app}.{name}" for app, name in applied if app in apps and (app, name) not in known)
+
+
+def read_newer_migrations() -> list[str]:
+    return find_newer_migrations(MigrationRecorder(connection).applied_migrations())
+
+
+def is_empty() -> bool:
+    """Whether no version of flagadmin has ever migrated the database."""
+    return not MigrationRecorder(connection).has_table()
+
+
+def check_reachable() -> None:
+    """Raises OperationalError with the reason, which the errors of a connection pool omit."""
+    with connection.wrap_database_errors, psycopg.connect(**connection.get_connection_params()):
+        pass

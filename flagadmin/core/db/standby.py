@@ -1,10 +1,10 @@
 """Bounds how long a commit waits once the database's synchronous standby is lost.
 
-PostgreSQL lets a commit wait for its standby without any limit. Each worker looks for commits of flagadmin that wait
-for longer than FLAGADMIN_COMMIT_SECONDS, and cancels their waiting: they are made on the primary, but confirmed by
-nobody (CommitInDoubt). From then on, transactions that have written something are refused before their commit
-(CommitRefused), until a commit is confirmed again. Nothing of this concerns transactions that only read, and requests
-that read store what they note, such as last-used times, on the primary alone.
+PostgreSQL lets a commit wait for its standby without any limit. Each worker looks for flagadmin's commits that have
+waited longer than FLAGADMIN_COMMIT_SECONDS and cancels their wait: the primary has stored them, but no standby has
+confirmed them (CommitInDoubt). From then on, transactions that have written something are refused before their commit
+(CommitRefused), until a commit is confirmed again. Transactions that only read are not affected. Requests that read
+store their side notes, such as last-used times, on the primary alone.
 """
 
 import asyncio
@@ -21,15 +21,14 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connection, transaction
 from prometheus_client import Counter, Gauge
 
-from flagadmin.core.db.async_connections import Connection, connect
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import register_sampler
+from flagadmin.core.db.connections import Connection, connect
+from flagadmin.core.metrics import process_name, register_sampler
 
 log = logging.getLogger("flagadmin.standby")
 
 NAME, PROBE = "flagadmin commits", "flagadmin probe"  # the connections' application_name
 LOOK = 0.5  # seconds between looks at the commits that wait
-LOOK_UNREQUIRED = 5.0  # while no commit waits for a standby
+LOOK_UNREQUIRED = 5.0  # while commits do not wait for a standby
 RECONNECT = 2.0  # seconds
 
 UNCONFIRMED = Counter(
@@ -57,7 +56,7 @@ _PROBE = "SELECT pg_logical_emit_message(true, 'flagadmin', '')"
 
 
 class CommitInDoubt(OperationalError):
-    """The transaction is made on the primary. No standby has confirmed it, so it may be lost with the primary."""
+    """The primary has made the transaction, but no standby has confirmed it, so it may be lost with the primary."""
 
     def __init__(self) -> None:
         UNCONFIRMED.labels("in doubt").inc()
@@ -65,7 +64,7 @@ class CommitInDoubt(OperationalError):
 
 
 class CommitRefused(OperationalError):
-    """The transaction is not made: no standby would confirm it."""
+    """The transaction was not made, because no standby would confirm it."""
 
     def __init__(self) -> None:
         UNCONFIRMED.labels("refused").inc()
@@ -73,7 +72,7 @@ class CommitRefused(OperationalError):
 
 
 class Standby:
-    """Whether the synchronous standby confirms commits, as this process knows it."""
+    """Whether the synchronous standby confirms commits, as far as this process knows."""
 
     def __init__(self) -> None:
         self._missing_since: float | None = None  # on the monotonic clock
@@ -100,18 +99,18 @@ class Standby:
 standby = Standby()
 
 is_reading: ContextVar[bool] = ContextVar("is_reading", default=False)
-"""Whether the current request only reads: what it notes is not refused while no standby is there."""
+"""Whether the current request only reads: its side notes are stored even without a standby."""
 
 
 def wait_for_no_standby() -> None:
-    """The commit of the current transaction waits for the primary's disk alone."""
+    """Makes the commit of the current transaction wait only for the primary's disk."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit = local")
 
 
 @contextmanager
 def committed_locally() -> Iterator[None]:
-    """A transaction for what may be lost with the primary, such as last-used times, and must hold up nobody.
+    """A transaction for data that may be lost with the primary, such as last-used times, and must not delay anyone.
 
     Inside an open transaction, its own commit applies.
     """
@@ -126,7 +125,7 @@ _notices = threading.local()
 
 
 def keep_canceled_wait(notice: psycopg.errors.Diagnostic) -> None:
-    """A handler of psycopg's notices, which runs in the thread that gets one."""
+    """Handles psycopg's notices. Runs in the thread that receives one."""
     if notice.source_function == "SyncRepWaitForLSN":
         _notices.was_canceled = True
 
@@ -136,7 +135,7 @@ def forget_canceled_wait() -> None:
 
 
 def was_wait_canceled() -> bool:
-    """Whether PostgreSQL said so to this thread since `forget_canceled_wait`."""
+    """Whether PostgreSQL has reported a canceled wait to this thread since `forget_canceled_wait`."""
     return bool(getattr(_notices, "was_canceled", False))
 
 
@@ -147,7 +146,7 @@ async def watch_commits() -> None:
             async with await connect(DEFAULT_DB_ALIAS, NAME) as connection:
                 await _watch(connection)
         except (psycopg.Error, DatabaseError, OSError) as error:
-            log.debug("Commits are not watched: %s", error)  # the watcher of changes says so
+            log.debug("Commits are not watched: %s", error)  # the watcher of changes reports it
         await asyncio.sleep(RECONNECT)
 
 
@@ -167,7 +166,7 @@ async def _watch(connection: Connection) -> None:
 
 
 class CommitWaits:
-    """The commits of flagadmin that wait for a standby, and since when: when a statement began says nothing of that."""
+    """The commits of flagadmin that wait for a standby, with the time since when each has waited."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -176,7 +175,9 @@ class CommitWaits:
         ] = {}  # on the monotonic clock, by session, statement, application
 
     async def cancel_late(self) -> bool:
-        """Whether one has waited for too long. Only probes go on waiting, as all workers look at them."""
+        """Cancels commits that have waited too long, and returns whether there was one. Probes keep waiting: all
+        workers see them.
+        """
         row = await (await self._connection.execute(_LOOK)).fetchone()
         assert row is not None
         standby.is_required = row[0]
@@ -190,12 +191,12 @@ class CommitWaits:
 
 
 def _choose_patience(wait: tuple[str, ...]) -> float:
-    """Seconds. A worker probes only after it has waited."""
+    """The patience in seconds. A worker probes only after it has waited."""
     return LOOK if wait[2] == PROBE else float(settings.COMMIT_SECONDS)
 
 
 async def _wait_until_confirmed() -> None:
-    """Commits something, which lasts until a standby is there or none is required any more."""
+    """Commits a probe, which takes until a standby confirms it or none is required any more."""
     try:
         async with await connect(DEFAULT_DB_ALIAS, PROBE) as connection:
             await connection.execute(_PROBE)

@@ -1,7 +1,7 @@
-"""Lets the primary go on without its synchronous standby when that is silent for too long, and back once it follows.
+"""Lets the primary continue without its synchronous standby after a long silence, and requires it again later.
 
-It does what deploy/postgresql's alone.sql and synchronous.sql do. It keeps nothing: after a restart, or on another
-primary after a promotion, it begins by listening to the standby for as long as it would otherwise.
+It has the effect of alone.sql and synchronous.sql in deploy/postgresql. It stores nothing: after a restart, or on
+another primary after a promotion, it first listens to the standby for the full period.
 """
 
 import logging
@@ -18,7 +18,7 @@ STANDBY = "flagadmin_standby"  # its application_name, as in deploy/postgresql/s
 NAME = "flagadmin standby watch"
 LOOK = 1.0  # seconds
 
-# Another value each time that a standby which follows says that it is there.
+# Returns another value each time the standby, while following, reports that it is alive.
 _LOOK = """
 SELECT current_setting('synchronous_standby_names'),
        (SELECT string_agg(concat(pid, ' ', reply_time), ' ' ORDER BY pid)
@@ -33,7 +33,7 @@ class StandbyWatch:
         self, connection: psycopg.Connection[Any], seconds: float, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._connection, self._seconds, self._now = connection, seconds, now
-        self._sign: str | None = None  # of life
+        self._sign: str | None = None  # the last sign of life
         self._heard_at = now()
 
     def look(self) -> None:
@@ -49,7 +49,7 @@ class StandbyWatch:
             log.error("No sign of the standby for %.0f s: the primary continues alone", silent)
 
     def _is_alive(self, sign: str | None) -> bool:
-        """Whether it has said so since the last look."""
+        """Whether the standby has reported since the last look."""
         is_new = sign is not None and self._sign is not None and sign != self._sign
         self._sign = sign
         if is_new:
@@ -65,7 +65,7 @@ class StandbyWatch:
 def watch(url: str, seconds: float, **options: Any) -> None:
     """Watches until it is killed, and reconnects automatically. ``options`` are libpq's.
 
-    Raises psycopg.errors.InsufficientPrivilege if the role may not do it.
+    Raises psycopg.errors.InsufficientPrivilege if the role lacks the permission.
     """
     while True:
         try:

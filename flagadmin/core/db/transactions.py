@@ -1,14 +1,28 @@
-"""Database transactions that are retried after conflicts, reads from one database snapshot, and large results."""
+"""Database transactions that are retried after conflicts, reads from one database snapshot, and large results.
+
+PostgreSQL advisory locks can be held across several transactions: a separate connection holds the lock, in a
+transaction. A session's lock would be lost behind a pooler in transaction mode (PgBouncer), which gives each
+transaction another session. A killed process releases its locks.
+"""
 
 import random
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from enum import IntEnum
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    IntegrityError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 
 from flagadmin.core.errors import Conflict, NotFound
 
@@ -17,7 +31,7 @@ R = TypeVar("R")
 
 ATTEMPTS = 5
 AUDITED = "flagadmin.audited"
-"""The setting, local to a transaction, that says that it has recorded an audit event."""
+"""A transaction-local setting: the transaction has recorded an audit event."""
 DEADLOCK, SERIALIZATION_FAILURE, LOCK_NOT_AVAILABLE = "40P01", "40001", "55P03"
 FOREIGN_KEY_VIOLATION, UNIQUE_VIOLATION = "23503", "23505"
 UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
@@ -29,19 +43,19 @@ def get_sqlstate(exc: BaseException) -> str | None:
 
 
 def is_schema_incomplete(exc: BaseException) -> bool:
-    """Whether a table or column is missing: another version set up the database, or a restore of it is not complete."""
+    """Whether a table or column is missing: another version set up the database, or its restore is incomplete."""
     return get_sqlstate(exc) in (UNDEFINED_TABLE, UNDEFINED_COLUMN)
 
 
 _ends: ContextVar[dict[Hashable, Callable[[], None]] | None] = ContextVar("ends", default=None)
-"""Functions still to be called at the end of the action that this thread runs."""
+"""Functions to call at the end of this thread's running action."""
 End = TypeVar("End", bound=Callable[[], None])
 
 
 def make_at_end_of_action(make: Callable[[], End]) -> End | None:
-    """Returns the function made by ``make()`` in this action. It is called before the commit of the outermost one.
+    """Returns the function made by ``make()`` in this action. It is called before the commit of the outermost action.
 
-    It is made once in an action. An exception at the end undoes the action. None outside of an action.
+    Each action makes it once. An exception at the end undoes the action. Returns None outside an action.
     """
     ends = _ends.get()
     if ends is None:
@@ -54,9 +68,9 @@ def make_at_end_of_action(make: Callable[[], End]) -> End | None:
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialization failure.
 
-    Inside an open transaction it is not retried: only the outermost caller can do that. A foreign key
-    violation at commit raises NotFound, because a referenced row was deleted concurrently. A unique violation
-    is retried too: the action's own check then finds the name in use and raises the error.
+    Inside an open transaction, only the outermost caller can retry. A foreign key violation at commit raises NotFound,
+    because a referenced row was deleted concurrently. A unique violation is retried too: the action's own check then
+    finds the name in use and raises the error.
     """
 
     @wraps(action)
@@ -69,7 +83,7 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
 
 
 def run_with_retries(work: Callable[[], R]) -> R:
-    """Does the work in one transaction, again after a deadlock or a serialization failure.
+    """Does the work in one transaction, and repeats it after a deadlock or a serialization failure.
 
     Actions within it end one by one, each with its checks.
     """
@@ -106,7 +120,7 @@ def _to_its_end(action: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) ->
 
 
 def run_and_roll_back(work: Callable[[], R]) -> R:
-    """Returns the result of the work, of which nothing stays in the database: shows what an action would do."""
+    """Returns the result of the work and rolls it back: shows what an action would do."""
     with transaction.atomic():
         result = work()
         transaction.set_rollback(True)
@@ -129,9 +143,47 @@ def consistent_reads(using: str = DEFAULT_DB_ALIAS, *, read_only: bool = True) -
 
 
 def stream_rows(rows: Any, chunk: int = 2_000) -> Iterator[Any]:
-    """The rows of a queryset with a cursor of the database, ``chunk`` at a time, for results too large for memory.
+    """Yields a queryset's rows from a server-side cursor, ``chunk`` at a time, for results too large for memory.
 
-    In a transaction, outside of which a cursor would be lost behind a pooler.
+    Uses a transaction, because a pooler would lose the cursor outside one.
     """
     with transaction.atomic(rows.db):
         yield from rows.iterator(chunk)
+
+
+class Lock(IntEnum):
+    """The keys. They only have to differ: other advisory locks use 5_172_031, 5_172_032 and 7_325_003."""
+
+    MAINTENANCE = 7_325_001
+    MIGRATION = 7_325_002
+    USER_RUNS = 7_325_004
+
+
+@contextmanager
+def hold(lock: Lock) -> Iterator[None]:
+    """Waits for the lock and holds it until the end of the context. Raises django.db.OperationalError."""
+    with _begin("SELECT pg_advisory_xact_lock(%s)", lock):
+        yield
+
+
+@contextmanager
+def hold_if_free(lock: Lock) -> Iterator[bool]:
+    """Yields whether the lock was free. If so, it is held until the end of the context."""
+    with _begin("SELECT pg_try_advisory_xact_lock(%s)", lock) as (was_free,):
+        yield was_free
+
+
+@contextmanager
+def _begin(statement: str, lock: Lock) -> Iterator[tuple[bool]]:
+    holder = connection.copy()
+    try:
+        holder.set_autocommit(False)
+        with holder.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            cursor.execute(statement, [lock])
+            row = cursor.fetchone()
+        yield row
+    finally:
+        with suppress(DatabaseError):  # the lock is gone with its connection
+            holder.rollback()
+        holder.close()

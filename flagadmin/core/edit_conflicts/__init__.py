@@ -1,7 +1,7 @@
 """Optimistic locking: an action with ``expected`` fails if the object has changed since the caller read it.
 
 The version of an object is the fingerprint of its document, compared in the action's transaction while the
-object is locked. Three callers state one: API clients in ``If-Match`` (``etags.py``), forms of the console
+object is locked. Three callers send one: API clients in ``If-Match`` (``etags.py``), forms of the console
 (``forms.py``) and of the admin site (``admin_forms.py``) in a hidden field.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from flagadmin.core.errors import EditConflict
 
 Expected = frozenset[str] | None
-"""The versions that the caller accepts; None accepts every one."""
+"""The versions that the caller accepts; None accepts any."""
 
 
 def hash_document(document: Any) -> str:
@@ -20,6 +20,6 @@ def hash_document(document: Any) -> str:
 
 
 def check_expected(expected: Expected, document: Any, message: str | None = None) -> None:
-    """Raises EditConflict if ``document``, read under the lock, has none of the expected versions."""
+    """Raises EditConflict if ``document``, read under the lock, matches none of the expected versions."""
     if expected is not None and hash_document(document) not in expected:
         raise EditConflict(document, message)

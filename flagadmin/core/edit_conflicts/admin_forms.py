@@ -1,7 +1,7 @@
 """Edit conflicts in the admin site's change forms, inline rows included.
 
-The version of a change form is the fingerprint of all values that it shows. It is compared with what is
-stored once the rows are locked.
+The version of a change form is the fingerprint of all values that it shows. It is compared with the stored values
+once the rows are locked.
 """
 
 import json
@@ -42,7 +42,7 @@ def read_initial_values(form: ModelForm) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A submitted form that was not saved, because ``stored`` is no longer what it was rendered from."""
+    """A submitted form that was not saved, because ``stored`` has changed since it was rendered."""
 
     error: EditConflict
     obj: Any
@@ -60,14 +60,13 @@ class Rejected:
 class EditConflictAdmin(admin.ModelAdmin):
     """Detects edit conflicts in the change form.
 
-    After a conflict, the form shows what was entered and beside it what is stored. Submitting it again
-    overwrites that.
+    After a conflict, the form shows the entered values beside the stored ones. Submitting it again overwrites those.
     """
 
-    event_types: ClassVar[Sequence[EventType]] = ()  # of changes to an object
+    event_types: ClassVar[Sequence[EventType]] = ()  # the types of changes to an object
 
     def lock_rows(self, request: HttpRequest, obj: Any) -> object:
-        """Locks what the form shows, as the action does. Raises NotFound, NoAccess."""
+        """Locks the rows shown in the form, as the action does. Raises NotFound, NoAccess."""
         raise NotImplementedError
 
     def get_events(self, obj: Any) -> QuerySet[AuditEvent]:
@@ -107,7 +106,7 @@ class EditConflictAdmin(admin.ModelAdmin):
         return ShownForms(self.get_form(request, obj, change=True)(instance=obj), formsets)
 
     def get_formset_kwargs(self, request: HttpRequest, obj: Any, inline: Any, prefix: str) -> dict[str, Any]:
-        """After a conflict, drops submitted rows if others are stored: they could not be matched."""
+        """After a conflict, drops submitted rows if the stored rows differ, because they could not be matched."""
         kwargs = super().get_formset_kwargs(request, obj, inline, prefix)
         rejected = get_rejected_form(request)
         if rejected and not rejected.has_rows_of(prefix, request.POST):
@@ -146,7 +145,7 @@ def get_rejected_form(request: HttpRequest) -> Rejected | None:
 
 
 def sentences_now(stored: ShownForms, entered: ShownForms) -> Iterator[str]:
-    """Describes what is stored where it differs from what was entered."""
+    """Describes the stored values that differ from the entered ones."""
     yield from describe_differences(stored.form, entered.form)
     for formset, entered_formset in zip(stored.formsets, entered.formsets, strict=True):
         if not entered_formset.is_bound:

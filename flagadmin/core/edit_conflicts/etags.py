@@ -40,6 +40,9 @@ class ETagMixin:
         """The document that actions compare with ``expected``. Its fingerprint is the version."""
         raise NotImplementedError
 
+    def make_version(self) -> str:
+        return hash_document(self.get_current_document())
+
     @property
     def header_parameters(self) -> list[dict[str, Any]]:
         """The OpenAPI parameters for the conditional headers of the current action."""
@@ -59,7 +62,7 @@ class ETagMixin:
         if self.action in self.tagged:
             # Computed before the response body is read: an outdated version only causes a 412, but one newer
             # than the body would let the client overwrite a change it has not seen.
-            self.version = hash_document(self.get_current_document())
+            self.version = self.make_version()
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
         if self.action in self.tagged and response.status_code == 200:
@@ -77,7 +80,7 @@ class ETagMixin:
     def handle_exception(self, exc: Exception) -> Any:
         if isinstance(exc, EditConflict):
             headers = {"ETag": make_etag(exc.current)}
-            exc = PreconditionFailed(extra={"current": exc.current}, headers=headers)
+            exc = PreconditionFailed(exc.words, extra={"current": exc.current}, headers=headers)
         return super().handle_exception(exc)  # type: ignore[misc]
 
 

@@ -13,7 +13,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import AppError, EditConflict
-from flagadmin.core.http.ids import read_id
+from flagadmin.core.http.parameters import read_id
 from flagadmin.core.wording import clip
 
 MAX_EVENTS = 10
@@ -33,7 +33,7 @@ class FormVersion:
 
     @classmethod
     def of(cls, document: Any, events: QuerySet[AuditEvent]) -> "FormVersion":
-        """The version of what is stored. ``events``: the audit events of the object."""
+        """The version of the stored document. ``events``: the audit events of the object."""
         return cls(hash_document(document), events.aggregate(last=Max("id"))["last"] or 0)
 
     @classmethod
@@ -43,7 +43,7 @@ class FormVersion:
 
     @property
     def expected(self) -> Expected:
-        """None if the form sent no version; it then overwrites what is stored."""
+        """None if the form sent no version; it then overwrites the stored values."""
         return frozenset([self.fingerprint]) if self.fingerprint else None
 
     def describe_later(self, events: QuerySet[AuditEvent]) -> list[tuple[AuditEvent, str]]:
@@ -59,7 +59,7 @@ class FormVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownConflict:
-    """A conflict as the form shows it: the events since it was rendered, and what is stored now."""
+    """A conflict as the form shows it: the events since it was rendered, and the stored values."""
 
     events: Sequence[tuple[AuditEvent, str]]
     now: Sequence[Any]  # sentences
@@ -90,8 +90,8 @@ class EditConflictMixin:
     """Detects edit conflicts on a page with a form.
 
     The page calls ``note_version`` once it has loaded the object, passes ``version.expected`` to the action,
-    and passes errors of the action to ``show_conflict``. Submitting the form again then overwrites what was
-    stored at that time.
+    and passes errors of the action to ``show_conflict``. Submitting the form again then overwrites the values stored at
+    that time.
     """
 
     request: HttpRequest
@@ -107,7 +107,7 @@ class EditConflictMixin:
         raise NotImplementedError
 
     def sentences_now(self) -> Sequence[Any]:
-        """Describes what is stored now."""
+        """Describes the stored values."""
         raise NotImplementedError
 
     def note_version(self) -> None:

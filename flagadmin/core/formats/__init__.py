@@ -1,1 +1,1 @@
-"""Date formats for pages without templates of ours: the admin site."""
+"""Date formats for pages without our own templates: the admin site."""

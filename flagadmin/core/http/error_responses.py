@@ -17,7 +17,6 @@ from rest_framework.response import Response
 
 from flagadmin.core import errors
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.db.outages import reach
 from flagadmin.core.db.transactions import is_schema_incomplete
 from flagadmin.core.errors import AppError, Problem, join_path
 from flagadmin.core.http import health
@@ -37,7 +36,7 @@ _API_PREFIXES = ("/api/", "/auth/", "/edge/", "/internal-backstage/", "/invite/"
 
 
 def register_error_format(prefix: str, error_format: ErrorFormat) -> None:
-    """Registers the error bodies of an API below ``prefix`` whose protocol has its own, instead of the error record."""
+    """Registers the error format of an API below ``prefix`` whose protocol does not use the error record."""
     _formats[prefix] = error_format
 
 
@@ -136,7 +135,7 @@ def make_error_response(request: HttpRequest, exc: BaseException) -> HttpRespons
         response = HttpResponse(body, status=error.status, content_type="application/json")
     else:
         record = log_and_record(error, exc)
-        # Server errors are shown without the navigation, which needs the database: that may be what failed.
+        # Server errors are shown without the navigation, because it needs the database, which may have failed.
         context = {
             "error": error,
             "error_id": record["id"],
@@ -146,7 +145,7 @@ def make_error_response(request: HttpRequest, exc: BaseException) -> HttpRespons
         }
         try:
             response = render(request, "console/error.html", context, status=error.status)
-        except DatabaseFailure as failure:  # of the navigation
+        except DatabaseFailure as failure:  # raised by the navigation
             return make_error_response(request, failure)
     for header, value in error.headers.items():
         response[header] = value
@@ -154,7 +153,7 @@ def make_error_response(request: HttpRequest, exc: BaseException) -> HttpRespons
 
 
 def find_previous_page(request: HttpRequest) -> str:
-    """The URL of the page of this installation that led here, "" if there is none."""
+    """The URL of the page of this installation that linked here; "" if there is none."""
     came_from = request.headers.get("Referer", "")
     try:
         is_same_site = urlsplit(came_from).netloc == request.get_host()
@@ -164,10 +163,11 @@ def find_previous_page(request: HttpRequest) -> str:
 
 
 def log_and_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
-    """Logs the error. Its id is the request's, so that one id finds the answer, the log and the audit events."""
+    """Logs the error under the request's id, so that one id finds the answer, the log and the audit events."""
     error_id = request_id.get() or uuid.uuid4().hex
-    if error.status == errors.ServiceUnavailable.status and reach.is_lost:
-        log.error("%s %s", error.name, error_id)  # a hundred a second with their traces would hide the reason
+    if isinstance(error, errors.ServiceUnavailable) and not isinstance(error, errors.MaintenanceMode):
+        # Tracebacks of a hundred requests a second would hide the cause of an outage.
+        log.warning("%s %s: %s%s", error.name, error_id, error.message, _first_line(exc, error))
     elif error.status >= 500 and not isinstance(error, errors.MaintenanceMode):
         log.error("%s %s", error.name, error_id, exc_info=exc)
     else:
@@ -175,15 +175,21 @@ def log_and_record(error: AppError, exc: BaseException | None = None) -> dict[st
     return error.record(error_id)
 
 
+def _first_line(exc: BaseException | None, error: AppError) -> str:
+    """The first line of the exception that ``error`` stands for, in parentheses; "" if there is none."""
+    lines = str(exc).splitlines() if exc is not error and exc is not None else []
+    return f" ({lines[0]})" if lines else ""
+
+
 def log_and_render(path: str, error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
-    """Logs the error. The body is the error record, unless the API at this path has a format of its own."""
+    """Logs the error. The body is the error record, unless the API at this path has its own format."""
     record = log_and_record(error, exc)
     own = next((maker for prefix, maker in _formats.items() if path.startswith(prefix)), None)
     return record if own is None else own(path, error, record["id"])
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
-    """DRF's EXCEPTION_HANDLER: every exception of an API view becomes an error record, or what its protocol has."""
+    """DRF's EXCEPTION_HANDLER: renders exceptions of API views as error records, or in their protocol's format."""
     # Imported late: DRF's views read the settings, which refer to this module.
     from rest_framework.views import set_rollback
 

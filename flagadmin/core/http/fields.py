@@ -2,15 +2,23 @@
 
 Sizes of lists and objects are checked before their content. ``tests/flagadmin/security/test_body_limits.py``
 checks that every request body of the API has these limits.
+
+PATCH bodies are JSON Patch (RFC 6902), applied to the document that GET returns.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from copy import deepcopy
 from datetime import datetime
 from typing import Any
 
+import jsonpatch
+import jsonpointer
 from django.core.validators import MaxLengthValidator
 from django.utils.timezone import is_naive
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
+
+from flagadmin.core.errors import ValidationError
 
 MAX_NAME_LENGTH = 255  # characters
 MAX_TEXT_LENGTH = 10_000
@@ -62,14 +70,14 @@ class Body(serializers.Serializer):
         kwargs.setdefault("max_length", MAX_ITEMS)
         allow_null = kwargs.pop("allow_null", False)
         field = super().many_init(*args, **kwargs)
-        # DRF would pass it to the items as well. Serializers copy their fields from these arguments.
+        # DRF would also pass it to the items. Serializers copy their fields from these arguments.
         field.allow_null = allow_null
         field._kwargs["allow_null"] = allow_null  # type: ignore[attr-defined]
         return field
 
 
 class Moment(serializers.DateTimeField):
-    """A time with its offset. Without one, whoever sends it may mean their own time."""
+    """A time with its offset. Without an offset, the sender may mean their local time."""
 
     def enforce_timezone(self, value: datetime) -> datetime:
         if is_naive(value):
@@ -78,7 +86,7 @@ class Moment(serializers.DateTimeField):
 
 
 class JsonValue(serializers.JSONField):
-    """Any value, null too.
+    """Any value, including null.
 
     With `allow_null`, the description would exclude null: "exactly one of anything and null".
     """
@@ -105,7 +113,7 @@ class ListOf(serializers.ListField):
 
 
 class BoundedTexts(ListOf):
-    """A list of texts in a request body: its length is limited."""
+    """A list of texts in a request body, with a limited length."""
 
     child = serializers.CharField()
 
@@ -144,3 +152,71 @@ class NameBody(Body):
 def validate_body(body: serializers.Serializer) -> dict[str, Any]:
     body.is_valid(raise_exception=True)
     return dict(body.validated_data)
+
+
+NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
+
+
+class PatchOperation(Body):
+    """A JSON Patch operation. "copy" is not supported: a few could make a document grow exponentially."""
+
+    op = serializers.ChoiceField(choices=["add", "remove", "replace", "move", "test"])
+    path = serializers.CharField(
+        allow_blank=True, help_text='JSON Pointer: /description, or "" for all of it'
+    )
+    value = JsonValue(required=False)
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {
+            **super().get_fields(),
+            "from": serializers.CharField(required=False, allow_blank=True, max_length=MAX_TEXT_LENGTH),
+        }
+
+    def validate_path(self, path: str) -> str:
+        if path and not path.startswith("/"):
+            raise serializers.ValidationError(f'must be "" or start with "/", not {path}')
+        return path
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if (needed := NEEDED.get(attrs["op"], "op")) not in attrs:
+            raise serializers.ValidationError({needed: f"is required for {attrs['op']}"})
+        removed = {"remove": "path", "move": "from"}.get(attrs["op"], "op")
+        if not attrs[removed]:
+            raise serializers.ValidationError({removed: "everything cannot be removed; replace it"})
+        return attrs
+
+
+def make_patch_example(path: str, value: Any) -> OpenApiExample:
+    operation = {"op": "replace", "path": path, "value": value}
+    return OpenApiExample("Replace one value", [operation], request_only=True)
+
+
+def apply_patch(document: Any, operations: Any) -> Any:
+    """The patched document. Raises ValidationError for an invalid or inapplicable patch."""
+    body = PatchOperation(data=operations, many=True)
+    body.is_valid(raise_exception=True)
+    after = deepcopy(document)
+    for number, operation in enumerate(operations):
+        after = _apply(after, operation, f"[{number}]")
+    return after
+
+
+def _apply(document: Any, operation: dict[str, Any], path: str) -> Any:
+    try:
+        return jsonpatch.apply_patch(document, [operation], in_place=True)
+    except jsonpatch.JsonPatchTestFailed as exc:
+        raise ValidationError.at(f"{path}.value", f"{operation['path']} has a different value.") from exc
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
+        pointers = " or ".join(str(operation[key]) or '""' for key in ("from", "path") if key in operation)
+        raise ValidationError.at(path, f"{pointers} does not exist.") from exc
+
+
+def patch_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
+    """The patched object. Raises ValidationError if the patch changes members other than ``changeable``."""
+    after = apply_patch(document, operations)
+    if not isinstance(after, dict):
+        raise ValidationError("The patch replaces the object by something else.")
+    changed = {key for key in document.keys() | after.keys() if document.get(key) != after.get(key)}
+    if fixed := sorted(changed.difference(changeable)):
+        raise ValidationError(f"{', '.join(fixed)} cannot be changed here. Can be: {', '.join(changeable)}.")
+    return after

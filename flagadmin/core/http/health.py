@@ -8,17 +8,23 @@ from collections import deque
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_safe
+from prometheus_client import Counter
+from psycopg_pool import PoolTimeout
 
-from flagadmin.core.db.outages import reach
-from flagadmin.core.db.replica import replica
+from flagadmin.core.db.outages import reach, replica
 from flagadmin.core.db.standby import CommitInDoubt, CommitRefused, standby
-from flagadmin.core.errors import DiskFull, NoStandby, NotConfirmed, ServiceUnavailable
+from flagadmin.core.errors import Busy, DiskFull, NoStandby, NotConfirmed, ServiceUnavailable
 
 log = logging.getLogger("flagadmin.health")
+
+BUSY = Counter(
+    "flagadmin_busy_total", "Requests refused because all database connections of the process were in use."
+)
 
 MIN_FREE_BYTES = 32_000_000  # a segment of PostgreSQL's write-ahead log takes 16 MB
 DISK_FULL_SECONDS = 60.0
@@ -37,9 +43,9 @@ def healthz(request: HttpRequest) -> HttpResponseBase:
 def readyz(request: HttpRequest) -> HttpResponseBase:
     """200 if the database is available, migrated and has disk space, else 503 with an error record.
 
-    Also 200 while it cannot be reached and SDKs are answered from memory, or while changes are refused because its
-    standby is missing: all installations share the database, and a load balancer that took out all of them would answer
-    nobody.
+    Also 200 while the database cannot be reached and SDKs are answered from memory, or while changes are refused
+    because its standby is missing: all installations share the database, and a load balancer that removed all of them
+    would leave clients without an answer.
     """
     try:
         waiting = list_unapplied_migrations()
@@ -55,7 +61,7 @@ def readyz(request: HttpRequest) -> HttpResponseBase:
 
 
 def _read_health() -> dict[str, Any]:
-    """Reads the health of a server that serves, perhaps without a standby or a replica that it should have."""
+    """Reads the health of a serving server, which may lack a standby or a replica."""
     missing = {"no standby": standby.is_missing, "no replica": replica.is_lost}
     reasons = [reason for reason, is_so in missing.items() if is_so]
     return {"health": "DEGRADED", "reasons": reasons} if reasons else {"health": "GOOD"}
@@ -69,7 +75,15 @@ def unavailable(error: BaseException) -> ServiceUnavailable:
         return NoStandby()
     if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.DiskFull.sqlstate:
         _disk_full_errors.append(time.monotonic())
+    if isinstance(error.__cause__, PoolTimeout) and _was_reached_meanwhile():
+        BUSY.inc()
+        return Busy()
     return DiskFull() if _has_no_space() else ServiceUnavailable()
+
+
+def _was_reached_meanwhile() -> bool:
+    """Whether the watcher has reached the database while a request waited for a connection."""
+    return not reach.is_lost and reach.count_seconds_without() < settings.DATABASE_SECONDS
 
 
 def _has_no_space() -> bool:
@@ -85,7 +99,7 @@ def _has_no_space() -> bool:
 
 def _not_ready(error: ServiceUnavailable) -> JsonResponse:
     error_id = str(uuid.uuid4())
-    log.error("Not ready %s: %s", error_id, error.message)
+    log.warning("Not ready %s: %s", error_id, error.message)
     return JsonResponse(error.record(error_id), status=error.status)
 
 

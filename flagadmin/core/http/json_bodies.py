@@ -1,8 +1,14 @@
-"""Reads JSON bodies, bounded: size after decompression, number of values, depth. Knows no framework."""
+"""Reads JSON bodies within bounds on size after decompression, number of values and depth. Knows no framework.
 
+It also recognizes other formats sent in place of JSON, and finds names that an object has twice.
+"""
+
+import codecs
+import json
 import re
 import zlib
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,19 +44,25 @@ def too_large(limit: int) -> AppError:
     return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
 
 
+def too_many_bodies() -> errors.ServiceUnavailable:
+    return errors.ServiceUnavailable(
+        "Too many large bodies are being received. Try again later.", headers={"Retry-After": "30"}
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The general limits of a JSON document. Fields have their own in addition."""
+    """The general limits of a JSON document. Fields have additional limits of their own."""
 
     items: int = 10_000  # of one list
     members: int = 10_000  # of one object
     values: int = 200_000  # of the whole document
     depth: int = 32
-    containers: int = 5_000_000  # lists and objects among the values, which take longest to make
+    containers: int = 200_000  # lists and objects among the values, which are slowest to create
 
 
-MANY_VALUES = Bounds(values=1_000_000)
-"""Of bodies with thousands of objects."""
+MANY_VALUES = Bounds(values=1_000_000, containers=1_000_000)
+"""For bodies with thousands of objects."""
 
 
 def read_json(body: bytes, bounds: Bounds) -> Any:
@@ -62,10 +74,12 @@ def read_json(body: bytes, bounds: Bounds) -> Any:
 
 
 def parse_json(body: bytes) -> Any:
-    """A byte order mark, as Windows writes it, is skipped. Raises ValidationError with the position of the error."""
+    """Skips a byte order mark, which Windows writes. Raises ValidationError with the position of the error."""
     try:
         data = orjson.loads(body.removeprefix(BOM_UTF8))
     except orjson.JSONDecodeError as exc:
+        if foreign := describe_foreign(body.removeprefix(BOM_UTF8)):
+            raise errors.ValidationError(f"The body is not JSON but {foreign}") from exc
         raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
     # PostgreSQL text cannot contain NUL. Checked here, the error can name its path.
     if b"\\u0000" in body and (path := _find_path(data, _has_nul)) is not None:
@@ -73,7 +87,7 @@ def parse_json(body: bytes) -> Any:
     return data
 
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKETS = b"{", b"["
 
 
@@ -144,3 +158,94 @@ def _find_path(data: Any, sought: Callable[[Any], bool]) -> str | None:
         elif isinstance(value, list):
             waiting += reversed([(join_path(path, index), item) for index, item in enumerate(value)])
     return None
+
+
+_AS_UTF8 = "Save it as UTF-8, and send it again."
+_TEXTS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+    (b"{\0\0\0", "UTF-32"),
+    (b"\0\0\0{", "UTF-32"),
+    (b"{\0", "UTF-16"),
+    (b"\0{", "UTF-16"),
+)
+_PACKED = (
+    (b"\x1f\x8b", "gzip data. Unpack it, or send the header Content-Encoding: gzip with it."),
+    (b"PK\x03\x04", "a ZIP archive. Unpack it, and send the file that is in it."),
+    (b"BZh", "bzip2 data. Unpack it first."),
+    (b"\xfd7zXZ\0", "xz data. Unpack it first."),
+    (b"(\xb5/\xfd", "zstd data. Unpack it first."),
+)
+_HTML = re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_NAME_OR_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+MAX_NAMED = 10
+BY_HAND = 4_000_000
+"""The largest body, in bytes, that is searched for duplicate names in an object: programs do not write those."""
+
+
+def describe_foreign(body: bytes) -> str:
+    """Names the format of an unreadable body, and the remedy; "" if the format is unknown."""
+    for start, name in _TEXTS:
+        if body.startswith(start):
+            return f"{name} text. {_AS_UTF8}"
+    for start, text in _PACKED:
+        if body.startswith(start):
+            return text
+    if _HTML.match(body.lstrip()):
+        return (
+            "an HTML page, such as a login page. Download it again, with a token or while you are logged in."
+        )
+    if body.lstrip().startswith(b"<"):
+        return "XML or HTML. Send JSON."
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start + 1:,} is 0x{body[error.start]:02X}"
+        return f"text in another encoding than UTF-8, perhaps Latin-1 or Windows-1252: {place}. {_AS_UTF8}"
+    return ""
+
+
+def list_double_names(body: bytes, document: Any) -> list[str]:
+    """Notes on members that an object of the body has twice; the last one counts. Parses the body again only then."""
+    if _NAME_OR_TEXT.sub(b"", body).count(b":") == _count_members(document):
+        return []
+    doubles: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            of = made.get("name") or made.get("featureName")
+            where = f" of {of}" if isinstance(of, str) else ""
+            counts = Counter(name for name, _ in pairs)
+            doubles.extend(
+                describe_double(f"{name}{where}", count) for name, count in counts.items() if count > 1
+            )
+        return made
+
+    json.loads(body, object_pairs_hook=note)
+    return shorten_doubles(doubles)
+
+
+def describe_double(name: str, count: int) -> str:
+    return f"{name} is there {count} times in one object: the last counts."
+
+
+def shorten_doubles(doubles: list[str]) -> list[str]:
+    """The first notes, followed by the number of the others."""
+    more = len(doubles) - MAX_NAMED
+    return [*doubles[:MAX_NAMED], f"{more:,} more members are there several times."] if more > 0 else doubles
+
+
+def _count_members(document: Any) -> int:
+    """Counts the members of all objects. Not recursive: bodies may be nested deeper than the stack."""
+    waiting, count = [document], 0
+    while waiting:
+        value = waiting.pop()
+        if type(value) is dict:
+            count += len(value)
+            waiting += value.values()
+        elif type(value) is list:
+            waiting += value
+    return count

@@ -12,7 +12,7 @@ import orjson
 # Set by RequestIdMiddleware. Defined here because logging is configured before other modules can be imported.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 trace_id: Callable[[], str] = str
-"""The trace of the present request, or "". Set by what traces it."""
+"""The trace of the current request, or "". The tracing code sets it."""
 
 _STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "request"}
 
@@ -36,14 +36,14 @@ _SECRETS = (
 
 
 def drop_secrets(text: str) -> str:
-    """The text with tokens and one-time links shortened, because logs contain URLs."""
+    """The text with shortened tokens and one-time links, because logs contain URLs."""
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
 
 
 def _get_request_id(record: logging.LogRecord) -> str:
-    """Returns the id of the present request, or of the one that Django logs about after all middleware has ended."""
+    """The id of the current request, or of the request that Django logs about after all middleware has ended."""
     return request_id.get() or getattr(getattr(record, "request", None), "id", "")
 
 

@@ -32,15 +32,15 @@ _FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 
 def choose_request_id(header: str) -> str:
-    """The id of a request with this X-Request-Id header: the same, or a new one if it is not of our form.
+    """The request id for this X-Request-Id header: the same, or a new one if it does not have our form.
 
-    It need not be secret, only unique, and the system's random numbers cost a call of the system.
+    It need not be secret, only unique, and the system's random numbers would cost a system call.
     """
     return header if _FORWARDED_ID.match(header) else f"{getrandbits(128):032x}"
 
 
 class RequestIdMiddleware:
-    """Gives every request an id: in its log lines, its audit events and the X-Request-Id header."""
+    """Gives every request an id for its log lines, its audit events and the X-Request-Id header."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -58,9 +58,9 @@ class RequestIdMiddleware:
 
 
 class OutageMiddleware:
-    """Says in the response that it is from memory, because the database cannot be reached, and how old it is.
+    """Marks responses served from memory while the database cannot be reached, with their age.
 
-    Requests that read go on while the database's standby is missing.
+    Read requests continue while the database's standby is missing.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -76,7 +76,7 @@ class OutageMiddleware:
 
 
 class SecurityHeadersMiddleware:
-    """A strict content security policy for responses without their own."""
+    """Adds a strict content security policy and ``no-store`` to responses without their own."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -85,13 +85,12 @@ class SecurityHeadersMiddleware:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-        if is_api(request):
-            response.headers.setdefault("Cache-Control", "no-store")
+        response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 
 class LengthMiddleware(CommonMiddleware):
-    """Django's middleware, without the length that it gives a 304: caches would take that over for what they hold."""
+    """Django's middleware, but without a length on 304 responses: caches would apply it to their stored body."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response = super().process_response(request, response)
@@ -115,9 +114,9 @@ API_PATHS = (
 
 
 def make_canonical_path(path: str) -> str:
-    """Drops slashes that an API path has too many of: at its end, and those of an address that ends with one.
+    """Drops superfluous slashes of an API path: at its end, and after a base URL that ends with one.
 
-    Those of a path parameter stay, such as the tag "x/", also after an address that ends with a slash.
+    Keeps the slashes of a path parameter, such as the tag "x/", even after a base URL that ends with one.
     """
     if not path.endswith("/") and "//" not in path:
         return path
@@ -152,7 +151,7 @@ class ErrorMiddleware:
         try:
             return self.get_response(request)
         except (OperationalError, InterfaceError, ProgrammingError) as exc:
-            # Wraps the middleware below, because that reads the database too (sessions).
+            # Wraps the middleware below, because sessions read the database too.
             return make_error_response(request, exc)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -27,7 +27,7 @@ NUMBERED = frozenset(
         *(f"{kind}_id" for kind in ("role", "user", "account", "segment", "holder", "token")),
     }
 )
-"""Ids that count rows: strings in an address, as the specification says, but of digits alone."""
+"""Ids that count rows: strings in a URL, according to the specification, but consisting of digits."""
 _SENTENCE_END = re.compile(r"(?<=[.:;])\s|\n\n")
 ETAG = {"schema": {"type": "string"}, "description": "For `If-Match` and `If-None-Match`."}
 
@@ -35,8 +35,8 @@ ETAG = {"schema": {"type": "string"}, "description": "For `If-Match` and `If-Non
 class ApiSchema(AutoSchema):
     """Adds the usual 4xx responses, the maximum length of lists in request bodies, and the types of ids.
 
-    ``tags`` of a view set apply to all of its operations. ``header_parameters`` are the request headers that the
-    current one takes; conditional ones add the responses that they lead to.
+    ``tags`` of a view set apply to all of its operations. ``header_parameters`` are the request headers of the current
+    operation; conditional ones add the corresponding responses.
     """
 
     def get_operation(self, path: str, *args: Any) -> dict[str, Any] | None:
@@ -55,26 +55,26 @@ class ApiSchema(AutoSchema):
         return operation
 
     def get_operation_id(self) -> str:
-        """The action's id in the view set's ``operation_ids``, if any: needed for inherited actions."""
+        """The action's id in the view set's ``operation_ids``, if any: inherited actions need it."""
         ids: dict[str | None, str] = getattr(self.view, "operation_ids", {})
         return ids.get(getattr(self.view, "action", None)) or super().get_operation_id()
 
     def get_summary(self) -> str:
-        """The first sentence of the description, or what of it stands before a colon or semicolon."""
+        """The first sentence of the description, or its part before a colon or semicolon."""
         return read_first_sentence(self.get_description())
 
     def get_tags(self) -> list[str]:
         return list(getattr(self.view, "tags", ())) or super().get_tags()
 
     def _is_list_view(self, serializer: Any = None) -> bool:
-        """Only ``many=True`` makes a response a list; drf-spectacular assumes it of every ``list`` action."""
+        """Only ``many=True`` makes a response a list; drf-spectacular assumes a list for every ``list`` action."""
         answer = self.get_response_serializers() if serializer is None else serializer
         if isinstance(answer, dict) and answer:
             answer = min(answer.items(), key=lambda item: str(item[0]))[1]
         return is_list_serializer(answer)
 
     def _get_examples(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """An example of a list is that list: drf-spectacular would put it into another one."""
+        """Unwraps examples of lists, which drf-spectacular puts into another list."""
         examples: dict[str, Any] = super()._get_examples(*args, **kwargs)
         for example in examples.values():
             match example.get("value"):
@@ -191,7 +191,7 @@ def list_usual_statuses(path: str, *, has_body: bool) -> tuple[int, ...]:
 
 
 def list_undescribing_classes() -> list[type]:
-    """The classes whose docstrings do not describe the schemas made of their subclasses."""
+    """The classes whose docstrings do not describe the schemas of their subclasses."""
     return [*get_lib_doc_excludes(), Body]
 
 

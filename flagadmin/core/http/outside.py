@@ -1,23 +1,33 @@
-"""Decides which outside addresses the server may connect to on behalf of people."""
+"""Calls to other servers: allowed addresses, how much of an answer is read, and retry times."""
 
 import ipaddress
 import socket
+import threading
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
 
+import requests
 from django.conf import settings
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, ProtocolError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-MAX_ADDRESSES = 20  # of a host that are tried
+MAX_ADDRESSES = 20  # addresses tried per host
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class Refused(Exception):
-    """The URL must not be sent to. It will not be different at the next attempt."""
+    """The URL must not be called. A later attempt will fail too."""
 
 
 def is_allowed(address: Address, *, encrypted: bool) -> bool:
-    """Public addresses with TLS, and the networks of FLAGADMIN_INTEGRATION_NETWORKS."""
+    """Whether the address may be called: public ones with TLS, and the networks of FLAGADMIN_INTEGRATION_NETWORKS."""
     address = _get_embedded(address)
     if any(address in network for network in settings.INTEGRATION_NETWORKS):
         return True
@@ -26,7 +36,7 @@ def is_allowed(address: Address, *, encrypted: bool) -> bool:
 
 
 def _get_embedded(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address leads to, if it does."""
+    """The IPv4 address embedded in an IPv6 address; otherwise the address itself."""
     if isinstance(address, ipaddress.IPv6Address):
         if address in _NAT64:
             return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -35,9 +45,9 @@ def _get_embedded(address: Address) -> Address:
 
 
 def connect(host: str, port: int, *, encrypted: bool, timeout: float) -> socket.socket:
-    """Connects to an address that was checked itself, so that a second look-up of the name cannot lead elsewhere.
+    """Connects to the very address that was checked, so that a second look-up of the name cannot lead elsewhere.
 
-    ``timeout`` is for all addresses of the host together. Raises Refused, OSError.
+    ``timeout`` applies to all addresses of the host together. Raises Refused, OSError.
     """
     failure: OSError | None = None
     until = time.monotonic() + timeout
@@ -46,7 +56,7 @@ def connect(host: str, port: int, *, encrypted: bool, timeout: float) -> socket.
         _check_allowed(host, str(address[0]), encrypted=encrypted)
         sock = socket.socket(family, kind, protocol)
         try:
-            # Each has its share of what is left: one that does not answer leaves the others some.
+            # Each address gets a share of the remaining time, so that a silent one leaves some for the others.
             sock.settimeout(max(0.1, (until - time.monotonic()) / (len(addresses) - number)))
             sock.connect(address)
             sock.settimeout(timeout)
@@ -71,3 +81,110 @@ def _check_allowed(host: str, address: str, *, encrypted: bool) -> None:
             f"{host} has the address {address}, which {'is not public' if encrypted else 'needs https'}."
             " FLAGADMIN_INTEGRATION_NETWORKS can allow it."
         )
+
+
+S = TypeVar("S", bound=requests.Session)
+CHUNK = 65_536  # bytes read or unpacked at once
+
+
+class AnswerTooLarge(requests.RequestException):
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"its answer has more than {max_bytes:,} bytes")
+
+
+def read_bounded(answer: requests.Response, *, max_bytes: int, until: float) -> bytes:
+    """Reads the body of an answer to a request with ``stream=True``, decompressed.
+
+    ``until`` is a time of `time.monotonic`: the timeout of requests restarts with each byte. Raises AnswerTooLarge,
+    requests.Timeout, requests.ConnectionError.
+    """
+    body = bytearray()
+    try:
+        while chunk := answer.raw.read1(CHUNK, decode_content=True):
+            body += chunk
+            if len(body) > max_bytes:
+                raise AnswerTooLarge(max_bytes)
+            if time.monotonic() > until:
+                raise requests.Timeout("no complete answer in time")
+    except ProtocolError:
+        raise requests.ConnectionError("the answer was cut off") from None
+    except HTTPError as error:
+        raise requests.ConnectionError(error) from error
+    return bytes(body)
+
+
+class HeadersInTime(HTTPConnection):
+    """Applies the read timeout to all headers together: a socket's timeout restarts with each byte."""
+
+    def getresponse(self) -> Any:
+        with _end_after(self.timeout, self.sock):
+            return super().getresponse()
+
+
+@contextmanager
+def _end_after(seconds: float | None, open_socket: Any) -> Iterator[None]:
+    """Raises TimeoutError if the context took longer."""
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        with suppress(OSError):  # it has just ended
+            open_socket.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds or 0, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if is_late.is_set():
+            raise TimeoutError("no complete headers in time")
+
+
+class EncryptedHeadersInTime(HeadersInTime, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = HeadersInTime
+
+
+class _EncryptedPool(HTTPSConnectionPool):
+    ConnectionCls = EncryptedHeadersInTime
+
+
+class BoundedAdapter(HTTPAdapter):
+    """Connections whose headers come in time."""
+
+    pools: dict[str, type[HTTPConnectionPool]] = {"http": _Pool, "https": _EncryptedPool}
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = self.pools
+
+    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **options)
+        manager.pool_classes_by_scheme = self.pools
+        return manager
+
+
+def bound(session: S, adapter: type[BoundedAdapter] = BoundedAdapter) -> S:
+    """Bounds the time for headers and returns the session. Each of its requests must have a timeout."""
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, adapter())
+    return session
+
+
+def read_retry_after(text: str) -> float | None:
+    """The seconds to wait, given as a number or as a date. None for anything else."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:10])
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

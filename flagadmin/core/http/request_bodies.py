@@ -1,6 +1,7 @@
 """Request bodies of views: size limits and strict JSON parsing. Also JSON rendering."""
 
 from io import BytesIO
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 import orjson
@@ -13,19 +14,34 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from flagadmin.core.errors import AppError
+from flagadmin.core.errors import AppError, PayloadTooLarge
 from flagadmin.core.http.error_responses import make_error_response
-from flagadmin.core.http.json_bodies import MANY_VALUES, Bounds, inflate, read_json, too_large
+from flagadmin.core.http.json_bodies import (
+    MANY_VALUES,
+    Bounds,
+    inflate,
+    read_json,
+    too_large,
+    too_many_bodies,
+)
 from flagadmin.core.http.middleware import GetResponse, make_canonical_path
 
+MAX_LARGE_INFLATED = 4
+"""Bodies above the ordinary limit that a worker holds at once after decompressing them. Bodies sent without
+compression are counted while they are received (`flagadmin.core.server.receiving`).
+"""
+_large_inflated = BoundedSemaphore(MAX_LARGE_INFLATED)
+_inflating = (
+    Lock()
+)  # large bodies one after another: several at once would take the processor from small requests
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
 
 class BoundedBodyMiddleware:
     """Reads and decompresses a body before it is parsed, up to the view's ``body_limit`` (bytes), and frees it after.
 
-    Multipart uploads of the console are left to Django's streaming upload handlers; their declared length
-    is checked here.
+    Django's streaming upload handlers process multipart uploads of the console; only their declared length is checked
+    here.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -48,7 +64,7 @@ class BoundedBodyMiddleware:
 
 
 def limit_of(view: Any) -> int:
-    """The body limit of a view function, in bytes: of its action, its class, or the general one."""
+    """The body limit of a view function, in bytes: from its action, its class, or the general one."""
     owner = getattr(view, "cls", None) or getattr(view, "view_class", view)
     of_action = getattr(view, "initkwargs", {}).get("body_limit")
     return of_action or getattr(owner, "body_limit", None) or settings.BODY_LIMIT
@@ -74,24 +90,41 @@ def bound_body(request: HttpRequest, limit: int) -> None:
         return
     body = request.read(declared)
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-        body = inflate(body, request.headers["Content-Encoding"].lower(), limit)
+        body = _inflate(request, body, limit)
         del request.META["HTTP_CONTENT_ENCODING"]
     request.META["CONTENT_LENGTH"] = str(len(body))
     request._stream = BytesIO(body)
     request._read_started = False  # type: ignore[attr-defined]
 
 
+def _inflate(request: HttpRequest, body: bytes, limit: int) -> bytes:
+    """Decompresses the body. Raises ServiceUnavailable if other large bodies already fill the memory for them."""
+    encoding = request.headers["Content-Encoding"].lower()
+    try:
+        return inflate(body, encoding, min(limit, settings.BODY_LIMIT))
+    except PayloadTooLarge:
+        if limit <= settings.BODY_LIMIT:
+            raise
+    if not _large_inflated.acquire(blocking=False):
+        raise too_many_bodies()
+    request._holds_large_body = True  # type: ignore[attr-defined]
+    with _inflating:
+        return inflate(body, encoding, limit)
+
+
 def free_body(request: HttpRequest) -> None:
-    """Its messages and its user link a request to itself: without this, a body stays until garbage is collected."""
+    """Frees the body, which a reference cycle (a request's messages and user refer to it) would keep in memory."""
+    if vars(request).pop("_holds_large_body", False):
+        _large_inflated.release()
     for stream in (getattr(request, "_stream", None), request.META.get("wsgi.input")):
         if isinstance(stream, BytesIO):
             stream.close()
 
 
 class FreedBodies:
-    """A mixin for DRF views: request and response bodies, which may be megabytes, are freed when the response was sent.
+    """A mixin for DRF views that frees request and response bodies, which may be megabytes, once the response is sent.
 
-    DRF links a view, its request and its response in reference cycles. Without this they would stay until the next
+    DRF links a view, its request and its response in reference cycles. Without this, they would stay until the next
     garbage collection, which is rare (``flagadmin.core.server.memory``).
     """
 
@@ -143,7 +176,7 @@ class ManyValuesParser(StrictJSONParser):
 
 
 class AlwaysJson(DefaultContentNegotiation):
-    """Responds with JSON whatever the Accept header, also for errors."""
+    """Responds with JSON regardless of the Accept header, also for errors."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         return renderers[0], renderers[0].media_type

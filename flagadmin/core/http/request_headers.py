@@ -1,4 +1,4 @@
-"""Reads who sends a request, and what is accepted, from its headers. Knows no framework."""
+"""Reads the sender, the accepted encodings and the known ETags from headers. Knows no framework."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ def read_secret(authorization: str) -> str:
 
 
 def get_peer(scope: Any) -> str:
-    """The address at the other end of the connection of an RSGI request."""
+    """The address of the peer of an RSGI request."""
     return str(scope.client).rpartition(":")[0].strip("[]")
 
 
@@ -29,3 +29,22 @@ def choose_address(peer: str, forwarded_for: str, *, is_behind_proxy: bool) -> s
 
 def accepts_gzip(accept_encoding: str) -> bool:
     return bool(_GZIP.search(accept_encoding))
+
+
+_ETAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+def read_etags(header: str) -> list[str]:
+    """Reads the ETags of an If-None-Match header as strong ones, or ``["*"]``. Skips invalid ETags."""
+    if header.strip() == "*":
+        return ["*"]
+    matches = (_ETAG.fullmatch(etag.strip()) for etag in header.split(","))
+    return [match[1] for match in matches if match]
+
+
+def is_listed(header: str, etag: str) -> bool:
+    """Whether an If-None-Match header contains this ETag, by weak comparison."""
+    if not header or header == etag:  # the usual cases
+        return bool(header)
+    known = read_etags(header)
+    return known == ["*"] or etag.removeprefix("W/") in known

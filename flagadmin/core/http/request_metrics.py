@@ -1,11 +1,13 @@
 """Counts requests by route, writes the access log, and answers /metrics."""
 
 import hmac
+import logging
 import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -14,13 +16,10 @@ from prometheus_client import REGISTRY, Counter, Histogram, disable_created_metr
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from flagadmin.core.http.access_log import get_kind_of_caller, log_request
-from flagadmin.core.http.client_address import get_client_address
-from flagadmin.core.metrics.collector import AllProcesses
-from flagadmin.core.metrics.processes import DIRECTORY
-from flagadmin.core.metrics.sampling import sample
+from flagadmin.core.http.request_headers import choose_address
+from flagadmin.core.metrics import DIRECTORY, AllProcesses, sample
 
-BEGUN = "flagadmin.begun"  # in the WSGI environment: when the request had arrived, of perf_counter()
+BEGUN = "flagadmin.begun"  # in the WSGI environment: the request's time of arrival by perf_counter()
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 disable_created_metrics()  # as in multiprocess mode
@@ -35,7 +34,7 @@ SECONDS = Histogram(
 
 
 def count_request(route: str, method: str, status: int, seconds: float) -> None:
-    """``route`` is a URL pattern without the first slash: there are only a limited number of them."""
+    """``route`` is a URL pattern without the first slash, so there are only a limited number of values."""
     if settings.METRICS_TOKEN:
         requests, times = _get_children(route, method if method in METHODS else "other", status)
         requests.inc()
@@ -49,7 +48,7 @@ def _get_children(route: str, method: str, status: int) -> tuple[Counter, Histog
 
 
 class RequestMetricsMiddleware:
-    """Counts and logs what Django answers."""
+    """Counts and logs Django's responses."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -80,7 +79,7 @@ def _route_of(request: HttpRequest) -> str:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Returns what all processes of `serve` count. 404 without FLAGADMIN_METRICS_TOKEN, 401 without that token."""
+    """Returns the metrics of all processes of `serve`. 404 without FLAGADMIN_METRICS_TOKEN, 401 without that token."""
     if not settings.METRICS_TOKEN:
         raise Http404
     expected = f"Bearer {settings.METRICS_TOKEN}".encode()
@@ -96,6 +95,46 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 @cache
 def _make_collector() -> Collector:
-    """Collects the metrics of all processes, or of this process alone if it was not started by `serve`."""
+    """Collects the metrics of all processes, or only of this one if `serve` did not start it."""
     directory = os.environ.get(DIRECTORY)
     return AllProcesses(Path(directory)) if directory else REGISTRY
+
+
+log = logging.getLogger("flagadmin.access")
+
+
+def log_request(
+    *, route: str, method: str, status: int, seconds: float, caller: str, address: str, request_id: str
+) -> None:
+    """`route` is a URL pattern, as in the metrics; `caller` a kind of token, `session`, or "" for an unknown caller.
+
+    Leaves out URLs, names and the client's own headers: they may contain secrets and personal data.
+    """
+    fields: dict[str, Any] = {
+        "route": route,
+        "method": method,
+        "status": status,
+        "duration_ms": round(seconds * 1000, 1),
+        "caller": caller,
+        "address": address,
+        "requestId": request_id,
+    }
+    log.info("%s /%s %s", method, route, status, extra=fields)
+
+
+def get_kind_of_caller(request: HttpRequest) -> str:
+    """`admin`, `personal`, `backend` or `frontend` for a token, `session`, or "" without authentication.
+
+    Uses only the view's results, without a query.
+    """
+    caller = request.__dict__.get("user")
+    if (token := getattr(caller, "token", None)) is not None:
+        return str(token.kind)
+    user = getattr(caller, "user", None) or request.__dict__.get("_cached_user")
+    return "session" if getattr(user, "is_authenticated", False) else ""
+
+
+def get_client_address(request: HttpRequest) -> str:
+    """The client's IP address, also of a DRF request."""
+    peer, forwarded_for = request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", "")
+    return choose_address(peer, forwarded_for, is_behind_proxy=settings.BEHIND_PROXY)

@@ -1,10 +1,19 @@
-"""A DRF router for the API's view sets: path converters, no trailing slashes, more methods per URL."""
+"""A DRF router for the API's view sets, and a path converter for names with any characters: ``<text:name>``."""
 
 from typing import Any
 
+from django.urls import register_converter
+from django.urls.converters import StringConverter
 from rest_framework.routers import DynamicRoute, Route, SimpleRouter
 
-from flagadmin.core.http import converters  # noqa: F401 - prefixes and lookups may have <text:…>
+
+class TextConverter(StringConverter):
+    """Text with slashes and line breaks. Django's ``path`` has no line breaks."""
+
+    regex = r"[\s\S]+"
+
+
+register_converter(TextConverter, "text")
 
 
 class Router(SimpleRouter):

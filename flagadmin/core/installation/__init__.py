@@ -1,1 +1,1 @@
-"""The installation as a whole: its id, maintenance mode, and the settings that are changed while it runs."""
+"""The installation as a whole: its id, maintenance mode, and the settings that can change while it runs."""

@@ -1,4 +1,4 @@
-"""The settings of the installation that are changed while it runs, in the only row of their table."""
+"""The settings of the installation that can change while it runs, in the only row of their table."""
 
 import uuid
 from typing import Any
@@ -10,7 +10,7 @@ ROW = 1
 
 
 class Installation(models.Model):
-    """``frontend_origins``: None until somebody changes them; then FLAGADMIN_FRONTEND_ORIGINS no longer counts."""
+    """``frontend_origins``: None until they are first changed; then FLAGADMIN_FRONTEND_ORIGINS no longer applies."""
 
     id = models.SmallIntegerField(primary_key=True, default=ROW)
     instance_id = models.UUIDField(default=uuid.uuid4, editable=False)
@@ -29,6 +29,6 @@ def create_row(*, using: str = DEFAULT_DB_ALIAS, apps: Any = global_apps, **kwar
     """Creates the row after every ``migrate`` and ``flush``, like the other initial rows."""
     try:
         model = apps.get_model("installation", "Installation")
-    except LookupError:  # migrated back to before it existed
+    except LookupError:  # migrated back to a version without it
         return
     model.objects.using(using).get_or_create(pk=ROW)

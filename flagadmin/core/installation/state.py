@@ -1,6 +1,10 @@
 """Caches the installation's settings in each process, so that requests need not read them.
 
 A change takes effect at once in the process that makes it, and within SECONDS in the others.
+
+Maintenance mode refuses changes: every change records an audit event in its transaction, and recording one is refused.
+Work without events continues: SDKs, their reports, reading. Logins are recorded but still allowed, so that an admin
+can log in to end the maintenance (`DURING_MAINTENANCE` in `flagadmin/core/audit/events.py`).
 """
 
 import asyncio
@@ -9,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connection, connections
 
+from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.outages import reach
+from flagadmin.core.errors import MaintenanceMode
 from flagadmin.core.installation.models import ROW, Installation
 
 SECONDS = 2.0
@@ -23,7 +29,7 @@ class _Remembered:
     frontend_origins: Sequence[str] | None = None
     until: float = 0.0
     is_asked: bool = False
-    """Whether the event loop has asked since the last reading ahead."""
+    """Whether the event loop has asked since the last refresh."""
 
 
 _remembered = _Remembered()
@@ -45,7 +51,7 @@ def _choose_origins(remembered: _Remembered) -> Sequence[str]:
 
 
 def get_remembered_origins() -> Sequence[str] | None:
-    """The same without a query; None if it may be out of date. `keep_origins` has them read again ahead of that."""
+    """The same without a query; None if it may be out of date. `keep_origins` refreshes it ahead of that."""
     _remembered.is_asked = True
     if time.monotonic() >= _remembered.until and not reach.is_lost:
         return None
@@ -53,7 +59,7 @@ def get_remembered_origins() -> Sequence[str] | None:
 
 
 async def keep_origins() -> None:
-    """A task of the event loop: reads the settings again before they are out of date, while somebody asks."""
+    """A task of the event loop that refreshes the settings before they are out of date, while requests use them."""
     while True:
         await asyncio.sleep(SECONDS / 2)
         if _remembered.is_asked:
@@ -69,12 +75,12 @@ def _read_again() -> None:
 
 
 def forget() -> None:
-    """Call it after a change has been committed, and before an answer that must not be older than the request."""
+    """Call it after a commit, and before an answer that must not be older than the request."""
     _remembered.until = 0.0
 
 
 def _read_current() -> _Remembered:
-    """While the database is away, what was last read."""
+    """The settings; during an outage of the database, the last ones read."""
     now = time.monotonic()
     if now >= _remembered.until and not reach.is_lost:
         _read(now)
@@ -89,3 +95,30 @@ def _read(now: float) -> None:
         return
     _remembered.is_in_maintenance = row.is_in_maintenance
     _remembered.frontend_origins = row.frontend_origins
+
+
+# An arbitrary lock id. A change holds it shared until its end, so that no change is still being written once
+# maintenance mode is on.
+_LOCK = 5_172_033
+WAIT = "10s"
+_CHECK = "SELECT pg_advisory_xact_lock_shared(%s); SELECT is_in_maintenance FROM installation_installation"
+
+
+def check_writable() -> None:
+    """Raises MaintenanceMode. Otherwise, maintenance mode cannot start before the end of this transaction."""
+    if get_change_options().ignores_maintenance:
+        return
+    with connection.cursor() as cursor:
+        # Two statements, sent at once: the second must see commits made while the first waited for the lock.
+        cursor.execute(_CHECK, [_LOCK])
+        cursor.nextset()
+        row = cursor.fetchone()
+    if row and row[0]:
+        raise MaintenanceMode
+
+
+def await_changes() -> None:
+    """Waits for changes that are being written. Later ones wait for the end of this transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [WAIT])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])

@@ -1,6 +1,6 @@
-"""Charts as SVG: their geometry. ``flagadmin/core/templatetags/charts.py`` draws them.
+"""The geometry of SVG charts. ``flagadmin/core/templatetags/charts.py`` draws them.
 
-Coordinates are percentages or those of a ``viewBox``, because the content security policy forbids ``style``.
+Coordinates are percentages or refer to a ``viewBox``, because the content security policy forbids ``style``.
 Colors are classes of ``styles/charts.css``. Charts with a ``viewBox`` contain no text, which would be scaled.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 SHADES = 5
 VARIANT_COLORS = 3  # v1, v2, v3 in styles/variables.css
-ROOM_FOR_NAME = 14  # per cent of the width
+ROOM_FOR_NAME = 14  # percent of the width
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_GAP = 216.0, 34.0, 2.0
 SMALLEST = 0.8  # the height of a bar that is not zero
 
@@ -44,7 +44,7 @@ class SparkBar:
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """Stacked bars, on below and off above, with the numbers behind them."""
+    """Stacked bars, on below and off above, with the numbers that they show."""
 
     bars: Sequence[SparkBar]
     counts: Sequence[Counted]
@@ -118,7 +118,7 @@ TICKS = 6  # below a timeline, at most
 def make_timeline(
     counts: Sequence[Counted], end: datetime, changes: Iterable[tuple[datetime, str]]
 ) -> Timeline:
-    """The counts, oldest first, up to ``end``, with a mark at each of the changes (time, text) among them."""
+    """The counts, oldest first, up to ``end``, with marks for the changes (time, text) in that period."""
     start, span = counts[0].at, end - counts[0].at
     top = _round_up(max(count.yes + count.no for count in counts))
     step = 100 / len(counts)
@@ -142,7 +142,7 @@ def _make_column(count: Counted, x: float, step: float, top: int) -> Column:
 
 
 def _round_up(number: int) -> int:
-    """1, 2 or 5 with zeros, and at least 2: the top of an axis."""
+    """The top of an axis: 1, 2 or 5 times a power of ten, and at least 2."""
     top = 2
     while top < number:
         top = top * 5 // 2 if str(top).startswith("2") else top * 2
@@ -154,7 +154,7 @@ def _round_up(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a horizontal bar. ``percent`` is of the whole; the texts are rounded."""
+    """A part of a horizontal bar. ``percent`` refers to the whole; the texts are rounded."""
 
     name: str
     x: str
@@ -165,7 +165,7 @@ class Slice:
 
 
 def choose_variant_color(index: int) -> str:
-    """The color of a variant by its place among all that are drawn together. They repeat after VARIANT_COLORS."""
+    """The color of a variant by its position in the chart. Colors repeat after VARIANT_COLORS."""
     return f"v{index % VARIANT_COLORS + 1}"
 
 
@@ -191,7 +191,7 @@ class VariantSplit:
 
 
 def make_variant_split(weights: Mapping[str, float], measured: Mapping[str, int]) -> VariantSplit:
-    """Measured names that are not configured come last: variants that no longer exist, or "disabled"."""
+    """Puts measured names that are not configured last: variants that no longer exist, or "disabled"."""
     names = [*weights, *sorted(measured.keys() - weights.keys())]
     configured = make_slices({name: weights.get(name, 0) for name in names})
     slices_counted = (
@@ -217,7 +217,7 @@ class LineBar:
 
     @property
     def is_version(self) -> bool:
-        """Whether it stands for one version, not for "3 more"."""
+        """Whether it stands for one version, as opposed to "3 more"."""
         return not self.name.endswith(" more")
 
 
@@ -238,7 +238,7 @@ def make_line_bars(numbers: Iterable[tuple[str, int, bool]]) -> list[LineBar]:
 
 
 def format_percent(percent: float) -> str:
-    """``50 %``, ``33.3 %``; never rounded to 0 or 100 unless it is."""
+    """``50 %``, ``33.3 %``; rounded to 0 or 100 only if it is exactly that."""
     rounded = round(percent, 1)
     if rounded == 0 and percent > 0:
         return "< 0.1 %"
@@ -251,7 +251,7 @@ def answer_slices(counts: Sequence[tuple[str, str, float]]) -> list[Slice]:
     return [replace(part, color=color) for part, (_, color, _) in zip(parts, counts, strict=True)]
 
 
-# The place of a context in a rollout and among the variants ---------------------------------------------------
+# The position of a context in a rollout and among the variants ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,17 @@ from flagadmin.core.errors import ValidationError
 FIRST, LAST = "from", "to"
 """The URL parameters of a range, ``2026-11-21`` or ``2026-11-21T14:30``. The whole day or minute is included."""
 FIRST_TIME, LAST_TIME = "from-time", "to-time"
-"""Times of those days, as forms send them. Without a day, of today."""
+"""Times on those days, as forms send them. Without a day, today applies."""
 PARAMETERS = (FIRST, LAST, FIRST_TIME, LAST_TIME)
 
 
 def read_zone(request: HttpRequest) -> tzinfo:
-    """The browser's zone; UTC if it is not known."""
+    """The browser's zone; UTC if it is unknown."""
     return find_zone(request) or UTC
 
 
 def find_zone(request: HttpRequest) -> ZoneInfo | None:
-    """The zone in the browser's cookie, which js/times.js sets; None without one, or with one that is unknown here."""
+    """The zone in the browser's cookie, which js/times.js sets; None if it is missing or unknown here."""
     return _find_zone(request.COOKIES.get("zone", "")[:64])
 
 
@@ -73,7 +73,7 @@ class DateRange:
 
     @classmethod
     def of(cls, query: QueryDict, zone: tzinfo) -> "DateRange":
-        """Raises ValidationError for what is not a date or time."""
+        """Reads the range from the URL. Raises ValidationError for an invalid date or time."""
         today = timezone.now().astimezone(zone).date()
         first, last = (_end(query, *names, today, zone) for names in ((FIRST, FIRST_TIME), (LAST, LAST_TIME)))
         return cls(first, last, today, zone)
@@ -89,7 +89,7 @@ class DateRange:
 
     @property
     def days(self) -> tuple[date | None, date | None]:
-        """None for an end that is open or has a time."""
+        """The days of the range; None for an end that is open or includes a time."""
         first, last = (None if end is None or end.time else end.day for end in (self.first, self.last))
         return first, last
 
@@ -118,7 +118,7 @@ class DateRange:
 
     @property
     def usual(self) -> Sequence[tuple[str, date, date]]:
-        """Ranges that are offered: (label, first day, last day)."""
+        """The ranges offered to the user: (label, first day, last day)."""
         yesterday = self.today - timedelta(days=1)
         return (
             ("Today", self.today, self.today),
@@ -157,7 +157,7 @@ def _end(query: QueryDict, name: str, time_name: str, today: date, zone: tzinfo)
 
 
 def _parse_end(text: str, zone: tzinfo) -> End:
-    """A time with an offset, as logs have it, is converted. Raises ValueError, OverflowError."""
+    """Converts a time with an offset, as found in logs. Raises ValueError, OverflowError."""
     if len(text) <= len("2026-11-21"):
         return End(date.fromisoformat(text), None)
     moment = datetime.fromisoformat(text)

@@ -1,7 +1,7 @@
-"""The parameters of the API's lists. All invalid ones are reported at once; empty ones are ignored.
+"""The parameters of the API's lists. Reports all invalid ones at once; ignores empty ones.
 
-A list has one `ListFilter`. Its filters narrow the rows, in the API and on the console's page of the same rows. Its
-options, which are the fields of `Meta.form`, order and cut them. The OpenAPI document describes both.
+A list has one `ListFilter`. Its filters narrow the rows, both in the API and on the corresponding console page. Its
+options, the fields of `Meta.form`, sort and page them. The OpenAPI document describes both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +21,13 @@ MAX_OFFSET = 2**31 - 1  # beyond the end of any list
 
 
 class Option:
-    """A field of a list's options. Where nothing is sent, its value is ``initial``.
+    """A field of a list's options. If the parameter is missing, its value is ``initial``.
 
-    So it is where an invalid value is sent, because clients send those of other servers, unless it ``is_strict``.
+    An invalid value counts as missing, because clients send values meant for other servers, unless it ``is_strict``.
     """
 
     initial: Any
-    valid_values: Any = ""  # of a strict field, for its error
+    valid_values: Any = ""  # for the error of a strict field
 
     def __init__(self, *, is_strict: bool = False, **kwargs: Any) -> None:
         super().__init__(required=False, **kwargs)  # type: ignore[call-arg]
@@ -45,7 +45,7 @@ class Option:
 
 class WholeNumber(Option, forms.IntegerField):
     def to_python(self, value: Any) -> int | None:
-        """Refuses what only Python reads as a number: `1_0`, and the digits of other scripts."""
+        """Refuses spellings that only Python reads as numbers: `1_0`, and digits of other scripts."""
         if isinstance(value, str) and ("_" in value or not value.isascii()):
             raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
         return super().to_python(value)
@@ -87,7 +87,7 @@ class ListFilter(django_filters.FilterSet):
 
     @classmethod
     def narrow(cls, rows: QuerySet, **values: Any) -> QuerySet:
-        """The rows that match these values of filters, which are known to be valid."""
+        """The rows that match these values of filters, which have been validated."""
         for name, value in values.items():
             rows = cls.base_filters[name].filter(rows, value)
         return rows
@@ -117,7 +117,7 @@ class ListFilter(django_filters.FilterSet):
         return rows[start : start + self.form.cleaned_data["limit"]]
 
     def total(self, page: Sequence[Any]) -> int:
-        """The number of all rows. Counted only if the page does not tell."""
+        """The number of all rows. Counted only if it does not follow from the page."""
         start, limit = self.form.cleaned_data["offset"], self.form.cleaned_data["limit"]
         if len(page) < limit and (page or not start):
             return int(start) + len(page)
@@ -144,7 +144,7 @@ def _make_parameter(name: str, field: Any) -> OpenApiParameter:
 
 
 def find_unknown_parameters(names: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
-    """A problem for each unknown name: the list would otherwise contain rows that were not asked for."""
+    """A problem for each unknown name: ignoring it would return rows that the client meant to exclude."""
     known = list(known)
     for name in names:
         if name not in known:

@@ -14,13 +14,13 @@ How to write a page:
    * ``FormPage``: a form. Declare its ``button`` and the ``permission`` that it needs. ``find()`` loads and
      authorizes, ``submit(form) -> url`` calls the action; its errors are shown beside the fields. ``EditPage``
      also detects changes by others since the form was rendered.
-   * ``SubmitPage``: a form written in the template. ``submit() -> url`` calls the action; what refuses it is shown
-     on the same page, as ``refusal``. ``ask_first`` may answer with a question before.
+   * ``SubmitPage``: a form written in the template. ``submit() -> url`` calls the action; a refusal is shown on the
+     same page, as ``refusal``. ``ask_first`` may answer with a question before that.
    * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
      be undone.
 
    All of them declare their ``parents``, the ``[(label, url), …]`` of the pages above, and the equivalent
-   ``api_call``. Where the database decides, override the method that reads the attribute: ``get_breadcrumbs``,
+   ``api_call``. If they depend on the database, override the method that reads the attribute: ``get_breadcrumbs``,
    ``get_title``, ``get_filters``, ``get_api_body``, or ``get_curl`` (use :func:`curl_for`). The URL decides which
    navigation entry is current (``flagadmin/console/navigation.py``).
 2. Write the template ``templates/SUBJECT/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``,
@@ -57,9 +57,9 @@ from flagadmin.core.errors import AppError, ValidationError
 from flagadmin.core.wording import choices
 
 Row = TypeVar("Row")
-MAX_OPTIONS = 200  # the number of choices in a select; if there are more, the field is a text input
-MAX_NAMES = 100  # the number of names in a sentence or in a list without pages
-MAX_IN_CURL = 10_000  # the longest body, in characters, that a curl command contains inline
+MAX_OPTIONS = 200  # choices in a select; a field with more is a text input
+MAX_NAMES = 100  # names in a sentence or in a list without pages
+MAX_IN_CURL = 10_000  # characters of a body that a curl command contains inline
 
 
 # Lists ------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Filter:
     options: Sequence[tuple[str, str]] | None = None
 
     def value(self, query: QueryDict) -> str:
-        """The filter's value in the URL, "" for no filter. Raises ValidationError naming the options."""
+        """The filter's value in the URL; "" for no filter. Raises ValidationError with the options."""
         value = query.get(self.name, "").strip()
         if self.is_typed and self.options is not None:
             value = next((key for key, label in self.options if label == value), value)
@@ -248,8 +248,8 @@ def change_query(parameters: QueryDict, **changes: str | Sequence[str] | None) -
 # CSV --------------------------------------------------------------------------------------------------------
 
 SPREADSHEET = "spreadsheet"
-"""The parameter that, if it is true, asks for a CSV file in which no text is a formula."""
-# Spreadsheets skip a line break, and some take full-width signs for the others.
+"""The parameter that asks for a CSV file without formulas."""
+# Spreadsheets skip a line break, and some treat full-width signs like the ASCII ones.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
@@ -263,7 +263,7 @@ class _Echo:
 def make_csv_response(
     request: HttpRequest | Request, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> StreamingHttpResponse:
-    """Streams a CSV file with the data as it is, or with ``?spreadsheet=true`` without formulas."""
+    """Streams a CSV file with the unchanged data, or with ``?spreadsheet=true`` without formulas."""
     return StreamingHttpResponse(
         _format_csv_lines(header, rows, for_spreadsheet=is_for_spreadsheet(request)),
         content_type="text/csv; charset=utf-8",
@@ -292,7 +292,7 @@ def _format_csv_cell(value: Any) -> Any:
 
 
 def quote_formula(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula, with an apostrophe before it."""
+    """Puts an apostrophe before a text that a spreadsheet would run as a formula."""
     return "'" + value if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
 
 
@@ -323,9 +323,8 @@ def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> 
 def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] | None = None) -> None:
     """Shows an action's errors beside the fields concerned, and the others above the form.
 
-    ``fields`` maps JSON paths to form fields where the names differ (``{"defaultStickiness":
-    "stickiness"}``). An error inside a value (``tags[1].value``) is shown beside the field of the whole
-    value.
+    ``fields`` maps JSON paths to form fields with different names (``{"defaultStickiness": "stickiness"}``). An error
+    inside a value (``tags[1].value``) is shown beside the field of the whole value.
     """
     number = 0
     for problem in error.details:
@@ -342,3 +341,56 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
 def curl_with_token(request: HttpRequest, path: str, secret: str) -> str:
     """A curl command that contains the token itself, for the page that shows a new token once."""
     return curl_for(request, "GET", path).replace('"Authorization: $TOKEN"', f"'Authorization: {secret}'")
+
+
+@dataclass(frozen=True, slots=True)
+class SetChip:
+    """A filter that is set, and the URL without it."""
+
+    label: str
+    value: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class FreeChip:
+    """A filter that can be set with the links (label, URL), or by typing if there are none.
+
+    A chip of several filters has ``groups`` of links, each with the filter's label.
+    """
+
+    field: Filter
+    links: Sequence[tuple[str, str]]
+    groups: Sequence[tuple[str, Sequence[tuple[str, str]]]] = ()
+
+
+def set_chips(listing: Listing, *, cleared: Sequence[str] = ()) -> list[SetChip]:
+    """The set filters, except for the text search. ``cleared``: parameters removed together with any of them."""
+    others: dict[str, str | None] = dict.fromkeys(cleared)
+    return [
+        SetChip(field.label, field.label_of(value), listing.url(**others, **{field.name: None}))
+        for field, value in listing.filters
+        if value and field.name != "q"
+    ]
+
+
+def free_chips(listing: Listing, names: Sequence[str], *, cleared: Sequence[str] = ()) -> list[FreeChip]:
+    """The unset filters of these names."""
+    return [
+        FreeChip(field, [] if field.is_typed else _make_links(field, listing, cleared))
+        for field, value in listing.filters
+        if field.name in names and not value and (field.options is None or field.options)
+    ]
+
+
+def join_chips(label: str, listing: Listing, names: Sequence[str]) -> FreeChip:
+    """One chip for the unset filters of these names."""
+    fields = [field for field, value in listing.filters if field.name in names and not value]
+    return FreeChip(
+        Filter("", label), (), [(field.label, _make_links(field, listing, ())) for field in fields]
+    )
+
+
+def _make_links(field: Filter, listing: Listing, cleared: Sequence[str]) -> list[tuple[str, str]]:
+    others: dict[str, str | None] = dict.fromkeys(cleared)
+    return [(text, listing.url(**others, **{field.name: key})) for key, text in field.options or ()]

@@ -14,11 +14,11 @@ FIRST_DESCRIPTOR = 3
 
 
 class ActivationError(Exception):
-    """The passed sockets cannot be served on. The message says why."""
+    """The passed sockets cannot be used. The message explains why."""
 
 
 def take_passed_socket() -> socket.socket | None:
-    """The listening TCP socket that the service manager has passed, None without one. Raises ActivationError."""
+    """The listening TCP socket passed by the service manager; None without one. Raises ActivationError."""
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None
     if os.environ.get("LISTEN_FDS") != "1":
@@ -36,7 +36,7 @@ def take_passed_socket() -> socket.socket | None:
 
 
 def serve_on(granian: Any, listener: socket.socket) -> None:
-    """Has all workers accept from this socket. On Linux, each would open its own, which closes with it."""
+    """Makes all workers accept from this socket. On Linux, each would otherwise open its own, which closes with it."""
 
     def share_listener() -> None:
         listener.set_inheritable(True)

@@ -16,9 +16,8 @@ from django.conf import settings
 from django.db import close_old_connections
 from prometheus_client import Counter, Gauge, Histogram
 
-from flagadmin.core.db.locks import Lock, hold_if_free
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sample
+from flagadmin.core.db.transactions import Lock, hold_if_free
+from flagadmin.core.metrics import process_name, sample
 
 log = logging.getLogger("flagadmin.runtime")
 
@@ -63,15 +62,15 @@ def run_on_startup(task: Task) -> None:
 def run_every(interval: timedelta, task: Task, *, everywhere: bool = False) -> None:
     """Registers a task to run periodically, in one maintenance thread, on one server at a time.
 
-    With ``everywhere``, it runs on all servers, in a thread that does not wait for the other tasks: for what is due to
-    the second. Its own locks keep two servers from doing the same.
+    With ``everywhere``, it runs on all servers, in a thread that does not wait for the other tasks: for work that
+    must run on time. The task's own locks keep two servers from doing the same.
     """
     if all(periodic.task != task for periodic in _periodic):
         _periodic.append(PeriodicTask(interval, task, everywhere))
 
 
 def run_throughout(loop: Loop) -> None:
-    """Registers a loop that a thread of its own runs, on every server, until the event is set."""
+    """Registers a loop that runs in its own thread on every server until the event is set."""
     if loop not in _loops:
         _loops.append(loop)
 
@@ -82,7 +81,7 @@ def run_startup_tasks() -> None:
 
 
 def start_maintenance(stop: threading.Event) -> list[threading.Thread]:
-    """Starts the threads that run due tasks until `stop` is set, and those of the loops."""
+    """Starts the threads that run due tasks until `stop` is set, and the threads of the loops."""
     threads = [
         threading.Thread(target=_maintain, args=(stop, everywhere), name=name, daemon=True)
         for everywhere, name in ((False, "maintenance"), (True, "due"))
@@ -130,7 +129,7 @@ def run_due_tasks(now: float, *, everywhere: bool = False) -> None:
 
 
 def _run_alone(task: Task) -> None:
-    """Skips the task if another server is running tasks at the moment."""
+    """Runs the task, unless another server is running tasks."""
     with hold_if_free(Lock.MAINTENANCE) as is_free:
         if is_free:
             task()

@@ -1,11 +1,12 @@
-"""Server-sent events: the responses of a worker, or of a relay, that stay open, whatever they tell.
+"""Server-sent events: the responses of a worker or a relay that stay open, independent of their content.
 
-The request is answered first, so that it is refused as any other is; if the answer gives out a stream, it is the
-beginning of it. All methods are called in the event loop, and hold no thread. Knows no framework.
+The request is answered first, so that it can be refused like any other. If the answer has a stream, it becomes the
+beginning of the stream. All methods run in the event loop and hold no thread. Knows no framework.
 """
 
 import asyncio
 import random
+import resource
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -14,15 +15,14 @@ from prometheus_client import Counter
 
 from flagadmin.core.errors import TooManyRequests
 from flagadmin.core.server.loop_routes import StreamRequest
-from flagadmin.core.server.open_files import count_files_for_streams
-from flagadmin.core.server.paced_writing import GONE, PacedWriter
+from flagadmin.core.server.slow_clients import GONE, PacedWriter
 
 CONTENT_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx passes events on at once
-# A comment. The Python SDK gives a connection up that is silent for 30 s.
+# A comment. The Python SDK abandons a connection that is silent for 30 s.
 KEEP_ALIVE = b":\n\n"
 KEEP_ALIVE_SECONDS = 25
-# Milliseconds: when the clients of a worker that stops connect again, not all at once, and after other ends.
+# Milliseconds before clients reconnect after a worker stops (spread, so that they do not come at once) or otherwise.
 RECONNECT_SPREAD = (500, 2_500)
 RECONNECT = 2_000
 RETRY_AFTER = 30  # seconds, for clients that are refused
@@ -31,12 +31,12 @@ EVENTS = Counter("flagadmin_stream_events_total", "Events sent to streams.")
 
 
 def make_event(name: str, data: bytes, *, identifier: object = None) -> bytes:
-    """An event. ``data`` is one line."""
+    """An event. ``data`` must be one line."""
     return b"".join(make_event_parts(name, [data], identifier=identifier))
 
 
 def make_event_parts(name: str, data: Iterable[bytes], *, identifier: object = None) -> Iterator[bytes]:
-    """An event whose data are put together only as they are sent. No generator: Django would close it before that."""
+    """An event whose data is joined only while it is sent. Not a generator, which Django would close before that."""
     numbered = b"" if identifier is None else b"id: %b\n" % str(identifier).encode()
     return chain([b"event: %b\n%bdata: " % (name.encode(), numbered)], data, [b"\n\n"])
 
@@ -65,12 +65,12 @@ class EventStream:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the client has yet to read so much that nothing more may be sent."""
+        """Whether the client still has too much unread data to be sent more."""
         return self._sending is not None
 
     async def send(self, *parts: bytes) -> None:
-        """Sends an event, in parts that streams may share. Never waits for the client: the stream is busy until it has
-        read enough.
+        """Sends an event in parts, which streams may share. Never waits for the client: the stream is busy until the
+        client has read enough.
         """
         assert not self.is_busy
         if self.is_open:
@@ -103,12 +103,12 @@ class EventStream:
         if self.is_open:
             self._ended.set_result(
                 b"" if self.is_busy else farewell
-            )  # an event is not interrupted by another
+            )  # so that no other event interrupts this one
 
     async def begin(self) -> Any | None:
-        """Begins to send the answer. Returns its response's ``stream``, or None: then the answer was all.
+        """Begins the answer. Returns the ``stream`` of its response; None if the answer is already complete.
 
-        On its own, so that nothing of the answer is kept for as long as the response is open.
+        A separate function, so that no part of the answer stays in memory while the response is open.
         """
         ready, response = await self._request.ask()
         subscription = getattr(response, "stream", None)
@@ -139,11 +139,11 @@ class EventStream:
 
 
 class EventStreams:
-    """The open streams of a worker or a relay, whatever they tell. At most ``find_limit()``."""
+    """The open streams of a worker or a relay, at most ``find_limit()``."""
 
     def __init__(self, find_limit: Callable[[], int]) -> None:
         self._find_limit = find_limit
-        # A bucket is kept alive each second.
+        # One bucket is kept alive each second.
         self._buckets: list[set[EventStream]] = [set() for _ in range(KEEP_ALIVE_SECONDS)]
         self._draining: asyncio.Task[None] | None = None
 
@@ -161,10 +161,10 @@ class EventStreams:
     async def serve(
         self, request: StreamRequest, opened: Callable[[Any, EventStream], Callable[[], object]]
     ) -> None:
-        """Sends the answer, and if its response has a ``stream``, keeps the response open.
+        """Sends the answer, and keeps the response open if it has a ``stream``.
 
-        ``opened(response.stream, stream)`` is called when the client has read most of the answer. It may then send to
-        the stream, and replace ``when_read``; what it returns is called at the end.
+        Calls ``opened(response.stream, stream)`` when the client has read most of the answer. ``opened`` may then
+        send to the stream and replace ``when_read``; the function that it returns is called at the end.
         """
         stream = EventStream(request)
         subscription = await stream.begin()
@@ -183,7 +183,7 @@ class EventStreams:
                 close()
 
     async def keep_alive(self) -> None:
-        """A task of the event loop. Each stream gets a comment every KEEP_ALIVE_SECONDS, unless it is busy."""
+        """A task of the event loop that sends each stream a comment every KEEP_ALIVE_SECONDS, unless it is busy."""
         while True:
             for bucket in self._buckets:
                 await asyncio.sleep(1)
@@ -205,3 +205,20 @@ class EventStreams:
 async def _wait_for_disconnect(protocol: Any, end: Callable[[], object]) -> None:
     await protocol.client_disconnect()
     end()
+
+
+OTHERS = 1_024  # files of a worker besides streams: other connections, database, files
+
+
+def raise_limit(wanted: int) -> None:
+    """Raises this process's soft limit to ``wanted``, or as far as allowed. Its workers inherit it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
+
+
+def count_files_for_streams(wanted: int) -> int:
+    """How many of the wanted streams fit into this process's limit on open files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if soft == resource.RLIM_INFINITY else max(0, min(wanted, soft - OTHERS))

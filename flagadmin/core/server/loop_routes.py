@@ -6,9 +6,8 @@ loop_routes.add_shortcut("/healthz", HealthShortcut())
 loop_routes.add_stream("/api/client/streaming", stream)
 loop_routes.run_in_loop(watcher.run)
 
-Only GET requests without a body and POST requests to a few paths get here; everything else is answered by Django.
-Nothing here may block: one loop
-serves all connections of a worker.
+Only GET requests without a body and POST requests to a few paths get here; Django answers everything else. Nothing here
+may block: one loop serves all connections of a worker.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ class Ready(NamedTuple):
     route: str = ""
     """The URL pattern for metrics; empty if it is the path."""
     caller: str = ""
-    """The kind of token, if it is not that of all callers of the shortcut."""
+    """The kind of token, if it differs from the shortcut's."""
 
 
 Learn = Callable[[Ready, Any], None]
@@ -44,26 +43,27 @@ Learn = Callable[[Ready, Any], None]
 class Shortcut(Protocol):
     """Answers a path from memory. Both methods run in the loop and must not raise.
 
-    ``caller`` is the kind of token that all its callers have, for the access log; "" if they need none.
+    ``caller`` is the kind of token of all its callers, for the access log; "" if they need none.
     """
 
     caller: str
 
     def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
-        """The response to this RSGI request, or None if it is not certain: then Django answers."""
+        """The response to this RSGI request. None if it is not certain: then Django answers."""
 
     def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
-        """Called before Django answers. The result is called afterwards, in the loop, with what Django answered:
-        the response as sent, and Django's own response object."""
+        """Called before Django answers. The result is called afterwards, in the loop, with Django's answer: the
+        response as sent, and Django's own response object.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
     """``scope`` and ``protocol`` are Granian's (RSGI).
 
-    ``stopping`` is set when the worker stops: the handler must then end its response soon. ``ask`` returns what
-    Django answers, and Django's own response object, without sending anything; if that has a ``stream``, the body is
-    to be read from it. ``send`` sends an answer.
+    ``stopping`` is set when the worker stops: the handler must then end its response soon. ``ask`` returns Django's
+    answer as bytes and as a response object, without sending anything; if that object has a ``stream``, read the body
+    from it. ``send`` sends an answer.
     """
 
     scope: Any
@@ -88,12 +88,12 @@ evaluations: list[re.Pattern[str]] = []
 
 
 def add_shortcut(path: str, shortcut: Shortcut) -> None:
-    """Registers what answers GET requests for exactly this path."""
+    """Registers a shortcut for GET requests to exactly this path."""
     shortcuts[path] = shortcut
 
 
 def add_post_shortcut(path: str, shortcut: Shortcut) -> None:
-    """Registers what answers POST requests for this path, or, if it ends with a slash, for all just below it."""
+    """Registers a shortcut for POST requests to this path, or, if it ends with a slash, to all paths just below it."""
     posts[path] = shortcut
 
 
@@ -107,7 +107,7 @@ def add_stream(path: str, handler: StreamHandler) -> None:
 
 
 def add_evaluations(paths: re.Pattern[str]) -> None:
-    """Registers paths that only read, though a context is sent to them with POST."""
+    """Registers paths that only read, although clients POST a context to them."""
     evaluations.append(paths)
 
 
@@ -118,7 +118,7 @@ def is_writing(method: str, path: str) -> bool:
 def run_in_loop(task: LoopTask) -> None:
     """Registers a task that starts with each worker's loop and is canceled when the worker stops.
 
-    If it raises, that is logged and it is started again after a second.
+    If it raises, the error is logged and the task restarts after a second.
     """
     if task not in tasks:
         tasks.append(task)

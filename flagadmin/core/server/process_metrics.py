@@ -10,8 +10,7 @@ from django.db import connections
 from prometheus_client import Gauge
 
 from flagadmin import __version__
-from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import register_sampler, sample
+from flagadmin.core.metrics import process_name, register_sampler, sample
 
 SAMPLE_SECONDS = 5.0
 

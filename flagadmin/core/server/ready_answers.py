@@ -1,14 +1,14 @@
-"""Answers requests in the event loop as Django answered the same ones, while that answer holds.
+"""Repeats Django's answer to an equal request in the event loop, for as long as that answer holds.
 
-An endpoint declares the request headers that its view reads, as in `Vary`. What middleware and settings read is
-in `_ALWAYS`. Requests that differ in none of these get the same answer, as long as what else decided it is the same.
+An endpoint declares the request headers that its view reads, as in `Vary`. `_ALWAYS` has the headers that middleware
+and settings read. Requests that agree in all of these get the same answer while its basis holds.
 """
 
 import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from flagadmin.core.bounded_dict import BoundedDict
+from flagadmin.core.caches import BoundedDict
 from flagadmin.core.http.middleware import choose_request_id
 from flagadmin.core.server.loop_routes import Headers, Learn, Ready
 
@@ -18,7 +18,7 @@ _REQUEST_ID = "X-Request-Id"
 
 
 class Basis(NamedTuple):
-    """The basis of an answer. ``body`` returns None if the body is no longer kept: then Django answers."""
+    """The basis of an answer. ``body`` returns None if the body is gone: then Django answers."""
 
     holds: Callable[[Any], bool]
     body: Callable[[], bytes | None]
@@ -42,18 +42,20 @@ class ReadyAnswers:
         self._shaping = tuple(dict.fromkeys((*_ALWAYS, *(name.lower() for name in reads))))
         self._read = frozenset((*self._shaping, "cookie", _REQUEST_ID.lower()))
         self._answers: BoundedDict[bytes, _Answer] = BoundedDict(self.max_answers)
-        """By the hash of the request."""
+        """Keyed by the hash of the request."""
 
     @property
     def vary(self) -> str:
         return ", ".join(self.reads)
 
     def state(self) -> Any:
-        """Returns what decides answers besides the request, as it is known now. None if nothing is certain."""
+        """The state that decides answers besides the request; None if it is uncertain."""
         return ()
 
     def find_basis(self, before: Any, sent: Ready, response: Any) -> Basis | None:
-        """Finds what Django's answer rests on, None if on more than is known. ``before`` is the state before it."""
+        """The basis of Django's answer; None if it depends on more than the known state. ``before`` is the state before
+        it.
+        """
         return Basis(lambda state: True, lambda: sent.body) if sent.status == 200 else None
 
     def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
@@ -77,7 +79,7 @@ class ReadyAnswers:
 
         def learn(sent: Ready, response: Any) -> None:
             headers = [(name, value) for name, value in sent.headers if name != _REQUEST_ID]
-            if any(name.lower() == "set-cookie" for name, _ in headers):  # for this client only
+            if any(name.lower() == "set-cookie" for name, _ in headers):  # meant for this client only
                 return
             if basis := self.find_basis(state, sent, response):
                 self._answers[key] = _Answer(sent.status, headers, basis)
@@ -85,18 +87,18 @@ class ReadyAnswers:
         return learn
 
     def _identify(self, scope: Any) -> tuple[bytes, str]:
-        """A hash of all that shapes the answer to an RSGI request, and its X-Request-Id.
+        """A hash of everything in an RSGI request that affects its answer, and its X-Request-Id.
 
-        The hash is empty if only Django can say what the request means.
+        The hash is empty if only Django can interpret the request.
         """
         headers: dict[str, str] = {}
         for name, value in scope.headers.items():
             if name in self._read:
-                # As `make_environ` joins them.
+                # Joined as in `make_environ`.
                 headers[name] = f"{headers[name]},{value}" if name in headers else value
         request_id = headers.get("x-request-id", "")
         if "cookie" in headers or "host" not in headers:
             return b"", request_id
         shaping = [scope.scheme, scope.query_string, *[headers.get(name, "\n") for name in self._shaping]]
-        # A hash, because secrets should not lie about in memory and a header may be long. No header contains NUL.
+        # A hash, because secrets should not stay in memory and a header may be long. No header contains NUL.
         return hashlib.sha256("\0".join(shaping).encode()).digest(), request_id

@@ -1,4 +1,4 @@
-"""The spans that go to OpenTelemetry. Imported only where traces are wanted (`flagadmin/core/server/tracing.py`)."""
+"""The spans sent to OpenTelemetry. Imported only if tracing is on (`flagadmin/core/server/tracing.py`)."""
 
 import os
 import threading
@@ -20,10 +20,10 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 from flagadmin import __version__
 from flagadmin.core.http import logs
-from flagadmin.core.http.bounded_answers import bound, read_bounded
-from flagadmin.core.metrics.processes import process_name
+from flagadmin.core.http.outside import bound, read_bounded
+from flagadmin.core.metrics import process_name
 
-# Attributes that a span may have. URLs are left out: they contain one-time links, and what people search for.
+# Attributes that a span may have. URLs are left out: they contain one-time links and search texts.
 ATTRIBUTES = frozenset(
     {
         "client.address",
@@ -44,13 +44,13 @@ ATTRIBUTES = frozenset(
 )
 MAX_ANSWER = 1_000_000  # bytes
 END_SECONDS = 5.0
-FIRST_INSIDE = "flagadmin.core.http.middleware.ErrorMiddleware"  # static files are answered outside
+FIRST_INSIDE = "flagadmin.core.http.middleware.ErrorMiddleware"  # static files are answered outside it
 
 
 def begin() -> None:
-    """Traces requests and their queries in this process, which must not yet have loaded Django's middleware."""
+    """Traces requests and their queries in this process. Call it before Django's middleware is loaded."""
     os.environ.setdefault("OTEL_SERVICE_NAME", "flagadmin")
-    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "http,database"  # the names above
+    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "http,database"  # the attribute names above
     resource = Resource.create({"service.version": __version__, "service.instance.id": process_name()})
     processor = BatchSpanProcessor(WithoutSecrets(make_exporter()))
     requests = TracerProvider(resource=resource)
@@ -68,20 +68,22 @@ def begin() -> None:
 
 
 def make_exporter() -> OTLPSpanExporter:
-    """A credential provider of OpenTelemetry's variables brings a session of its own."""
+    """Makes the exporter. A credential provider in OpenTelemetry's variables brings its own session."""
     is_given = any(name.endswith("_CREDENTIAL_PROVIDER") for name in os.environ)
     return OTLPSpanExporter(session=None if is_given else bound(Session()))
 
 
 def end(processor: BatchSpanProcessor) -> None:
-    """Sends what is left, for as long as a worker may wait: its own shutdown tries for half a minute."""
+    """Sends the remaining spans, for as long as a worker may wait: OpenTelemetry's own shutdown tries for half a
+    minute.
+    """
     ending = threading.Thread(target=processor.shutdown, daemon=True)
     ending.start()
     ending.join(END_SECONDS)
 
 
 class Session(requests.Session):
-    """To the collector, whose whole answers come in the time of the exporter."""
+    """The session to the collector, whose answers must arrive within the exporter's timeout."""
 
     def request(self, *args: Any, **options: Any) -> requests.Response:
         until = time.monotonic() + options["timeout"]
@@ -97,7 +99,7 @@ def get_trace_id() -> str:
 
 
 class WithoutSecrets(SpanExporter):
-    """Leaves out what spans may not tell. Messages of exceptions can contain values of rows."""
+    """Drops attributes that spans must not reveal. Messages of exceptions can contain values of rows."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter

@@ -51,7 +51,7 @@ class JoinedFilesFinder(BaseFinder):
         target = Path(self.storage.path(f"flagadmin/{name}"))
         if not target.is_file() or target.read_text() != joined:
             target.parent.mkdir(parents=True, exist_ok=True)
-            # A file of its own for each thread: both may be requested for the first time at once.
+            # A separate file for each thread: several may request it for the first time at once.
             with NamedTemporaryFile("w", dir=target.parent, delete=False) as new:
                 new.write(joined)
             os.chmod(new.name, 0o644)

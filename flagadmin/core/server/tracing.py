@@ -1,6 +1,6 @@
-"""Traces for OpenTelemetry, where its variables ask for them: spans of requests that Django answers, and their queries.
+"""Traces for OpenTelemetry, if its variables ask for them: spans of requests that Django answers, and their queries.
 
-Nothing of it is imported without these variables. The packages are those of ``flagadmin[tracing]``.
+Imports nothing without these variables. ``flagadmin[tracing]`` installs the packages.
 """
 
 import os

@@ -43,7 +43,7 @@ def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
     of this process but no transaction of it, and makes changes as they would be made here. Raises ServiceUnavailable
     if the process is killed.
     """
-    # The comment is read here: what reads it from a request cannot be pickled.
+    # The comment is read here, because the function that reads it from a request cannot be pickled.
     options = replace(get_change_options(), comment=get_comment())
     with _one_at_a_time:
         executor = ProcessPoolExecutor(1, _context, initializer=_begin)
@@ -63,7 +63,7 @@ def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
 def start_process(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
     """Calls ``work`` in a new process, and does not wait for it.
 
-    The process ends with this one, and at once on SIGTERM: whatever it does must be taken up again later.
+    The process ends with this one, and at once on SIGTERM: interrupted work must be resumed later.
     """
     identifier = request_id.get()
     _context.Process(target=_run_on_its_own, args=(identifier, work, args, kwargs), daemon=True).start()
@@ -83,7 +83,7 @@ def end_with_parent(end: Callable[[], object]) -> None:
 
 
 def set_stop_handler(stop: Callable[[], object], is_busy: Callable[[], bool]) -> None:
-    """Sets what `stop_on_sigterm` calls to stop this server, and to check for running requests."""
+    """Sets the functions that `stop_on_sigterm` calls to stop this server and to check for running requests."""
     global _stop, _is_busy
     _stop, _is_busy = stop, is_busy
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from django import template
 
-from flagadmin.core.lists import filter_chips
-from flagadmin.core.lists import pages as pages
+from flagadmin.core.lists import pages
 
 register = template.Library()
 
@@ -23,13 +22,13 @@ def cut(names: Sequence[str], limit: int = pages.MAX_NAMES) -> list[str]:
 
 @register.filter
 def indented(document: Any) -> str:
-    """The JSON of a document, a member in each line."""
+    """A document as JSON with one member per line."""
     return json.dumps(document, indent=2, ensure_ascii=False, default=str)
 
 
 @register.filter
 def get(mapping: Mapping[str, Any], key: str) -> Any:
-    """The value of a variable key, None without one."""
+    """The value for a variable key; None without one."""
     return mapping.get(key)
 
 
@@ -40,18 +39,18 @@ def search_text(listing: pages.Listing[Any]) -> str:
 
 @register.filter
 def kept_filters(listing: pages.Listing[Any]) -> list[tuple[str, str]]:
-    """The hidden inputs of the search form: everything in the URL that it does not change."""
+    """The hidden inputs of the search form: all URL parameters that it does not change."""
     chosen = [(field.name, value) for field, value in listing.filters if value and field.name != "q"]
     return [*listing.kept, *chosen]
 
 
 @register.filter
-def set_chips(listing: pages.Listing[Any]) -> list[filter_chips.SetChip]:
-    return filter_chips.set_chips(listing)
+def set_chips(listing: pages.Listing[Any]) -> list[pages.SetChip]:
+    return pages.set_chips(listing)
 
 
 @register.filter
-def free_chips(listing: pages.Listing[Any]) -> list[filter_chips.FreeChip]:
-    """A chip for each filter that is not set."""
+def free_chips(listing: pages.Listing[Any]) -> list[pages.FreeChip]:
+    """A chip for each unset filter."""
     names = [field.name for field, _ in listing.filters if field.options is not None]
-    return filter_chips.free_chips(listing, names)
+    return pages.free_chips(listing, names)

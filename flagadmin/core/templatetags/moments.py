@@ -11,9 +11,9 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince, timeuntil
 
 register = template.Library()
-SOON = timedelta(days=14)  # what expires within this time needs attention
+SOON = timedelta(days=14)  # an expiry within this time needs attention
 
-# In js/times.js, FORMATS says the same for the browser's zone.
+# FORMATS in js/times.js has the same formats for the browser's zone.
 FORMATS = {
     "day": "{0.day} {0:%b %Y}",
     "minute": "{0.day} {0:%b %Y, %H:%M} UTC",

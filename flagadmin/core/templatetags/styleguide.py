@@ -1,4 +1,4 @@
-"""Block tag of the style guide: ``{% example "Pills" %}…{% endexample %}`` shows what is drawn, and its HTML."""
+"""Block tag of the style guide: ``{% example "Pills" %}…{% endexample %}`` shows the content and its HTML."""
 
 import re
 

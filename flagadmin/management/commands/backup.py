@@ -8,9 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.core.db.backups.backup import backup, make_dated_path, remove_old_backups
-from flagadmin.core.db.backups.check import check_backup
-from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.programs import describe_program, find_program
+from flagadmin.core.db.backups.programs import BackupError, describe_program, find_program
+from flagadmin.core.db.backups.restore import check_backup
 
 
 class Command(BaseCommand):

@@ -38,7 +38,7 @@ class Command(BaseCommand):
 
 
 def prompt_for_password() -> str:
-    """Prompts twice. Raises CommandError without a terminal."""
+    """Prompts twice for a password. Raises CommandError without a terminal."""
     if not sys.stdin.isatty():
         raise CommandError("No terminal to prompt for the password. Use --password-stdin.")
     password = getpass.getpass("Password: ")

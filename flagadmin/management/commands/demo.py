@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, workers: int, no_serve: bool, **options: Any) -> None:
         if not no_serve:
-            check_free(host, port)  # before loading anything for a server that cannot start
+            check_free(host, port)  # before loading data for a server that cannot start
         try:
             migrate()
         except NewerDatabaseError as error:

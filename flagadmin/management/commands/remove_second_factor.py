@@ -1,4 +1,4 @@
-"""`manage.py remove_second_factor NAME`: for an admin who has lost theirs when no other admin can help."""
+"""`manage.py remove_second_factor NAME`: for an admin who has lost theirs and whom no other admin can help."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -6,11 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.db.backups.check import check_backup
-from flagadmin.core.db.backups.contents import Contents, Label
-from flagadmin.core.db.backups.database import check_installed, holds_data
-from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.restore import check_archive, renew_revisions, restore
+from flagadmin.core.db.backups.backup import Contents, Label
+from flagadmin.core.db.backups.programs import BackupError, check_installed, holds_data
+from flagadmin.core.db.backups.restore import check_archive, check_backup, renew_revisions, restore
 from flagadmin.core.db.migrate import NewerDatabaseError, migrate
 from groups.second_factor.codes import find_people_with_unreadable_codes
 
@@ -81,7 +79,7 @@ class Command(BaseCommand):
 
 
 def check_file(file: Path) -> Label | None:
-    """What the backup says of itself. Raises CommandError without such a file, BackupError if it is no backup."""
+    """The label of the backup. Raises CommandError if the file is missing, BackupError if it is not a backup."""
     if not file.is_file():
         raise CommandError(f"File {file} not found.")
     return check_archive(file)

@@ -18,30 +18,29 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
+from flagadmin.core import metrics
 from flagadmin.core.db import commits
-from flagadmin.core.db.migrate import NewerDatabaseError, migrate
-from flagadmin.core.db.reachable import check_reachable
-from flagadmin.core.metrics import processes
+from flagadmin.core.db.migrate import NewerDatabaseError, check_reachable, is_empty, migrate
 from flagadmin.core.server import background_tasks, tracing
 from flagadmin.core.server.activation import ActivationError, serve_on, take_passed_socket
-from flagadmin.core.server.open_files import OTHERS, raise_limit
+from flagadmin.core.server.event_streams import OTHERS, raise_limit
+from flagadmin.core.server.slow_requests import HTTP1
 from flagadmin.core.server.static_files import collect_static_files
 from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT
 
 log = logging.getLogger("flagadmin.runtime")
 
-HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
-CONNECTIONS = 512  # for each worker, beside its streams
-MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
-PROBE_INTERVAL, PROBE_TIMEOUT = 0.1, 5.0  # seconds, until a worker accepts connections
-MAX_WAIT = 1.0  # seconds until the serving loop checks without being told
+MIN_SECRET_KEY = 32  # characters
+CONNECTIONS = 512  # for each worker, in addition to its streams
+MAX_RESPAWNS = 20  # respawned workers in a minute; more indicate an error that restarting does not fix
+PROBE_INTERVAL, PROBE_TIMEOUT = 0.1, 5.0  # seconds until a worker accepts connections
+MAX_WAIT = 1.0  # seconds until the serving loop checks unprompted
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
 
 # For malloc in the workers (mallopt(3)). By default glibc returns large freed blocks to the system, so a
-# response of megabytes maps and clears its pages again each time. That took a quarter of the time of a
+# response of megabytes maps and clears its pages again each time, which took a quarter of the time of a
 # request.
 KEEP_FREED_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; the maximum of glibc
@@ -52,7 +51,7 @@ KEEP_FREED_MEMORY = {
 
 class Command(BaseCommand):
     help = "Migrate the database, then serve. Stops cleanly on SIGTERM and Ctrl+C."
-    stealth_options = ("greeting",)  # of commands that serve: what to say before the address
+    stealth_options = ("greeting",)  # passed by commands that serve: the text before the address
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
@@ -69,8 +68,13 @@ class Command(BaseCommand):
         else:
             check_free(host, port)
         background_tasks.public_url = settings.PUBLIC_URL or make_local_url(host, port)
+        check_secret_key(settings.SECRET_KEY)
         try:
             check_reachable()
+            if is_empty():
+                self.stdout.write(
+                    "The database is empty: creating flagadmin's tables, which takes a few seconds."
+                )
             migrate()
             collect_static_files()
             commits.limit_size()
@@ -108,7 +112,7 @@ class Command(BaseCommand):
             close_connections()
 
     def say_when_served(self, text: str, host: str, port: int, stop: threading.Event) -> None:
-        """Says it as soon as a worker accepts connections: a browser that opens the address before is refused."""
+        """Prints the text once a worker accepts connections: a browser that opens the address earlier is refused."""
         while not stop.wait(PROBE_INTERVAL):
             with suppress(OSError), socket.create_connection((host, port), timeout=PROBE_TIMEOUT):
                 self.stdout.write(text)
@@ -116,11 +120,20 @@ class Command(BaseCommand):
 
 
 def begin_metrics(directory: Path) -> None:
-    """Raises CommandError, on a full disk for example."""
+    """Prepares the metrics. Raises CommandError, for example on a full disk."""
     try:
-        processes.begin(directory)
+        metrics.begin(directory)
     except OSError as error:
         raise CommandError(f"Metrics cannot be kept in {directory}: {error.strerror}.") from error
+
+
+def check_secret_key(key: str) -> None:
+    """Raises CommandError if the key is so short that it could be guessed, and with it every session forged."""
+    if len(key) < MIN_SECRET_KEY:
+        raise CommandError(
+            f"SECRET_KEY has {len(key)} characters, but needs at least {MIN_SECRET_KEY}. Set it to the output of "
+            "`openssl rand -hex 32`, and the present one as SECRET_KEY_FALLBACKS if it has been in use."
+        )
 
 
 def check_free(host: str, port: int) -> None:
@@ -149,9 +162,9 @@ def format_host(host: str) -> str:
 class Wakeup:
     """Wakes Granian's serving loop; replaces its `threading.Event`, which can deadlock.
 
-    A signal handler calls `set`, and may interrupt the same thread inside `wait` or `set`: it would then wait
-    forever for the event's lock, which its own thread holds. `wait` also returns after MAX_WAIT, because the
-    loop misses a signal that arrives while it replaces a killed worker.
+    A signal handler calls `set`, and may interrupt the same thread inside `wait` or `set`. It would then wait forever
+    for the event's lock, which its own thread holds. `wait` also returns after MAX_WAIT, because the loop misses a
+    signal that arrives while it replaces a killed worker.
     """
 
     def __init__(self) -> None:
@@ -171,7 +184,7 @@ class Wakeup:
 
 
 class RespawnLimit(dict[int, float]):
-    """Replaces Granian's record of when each worker was respawned, to allow more respawns.
+    """Replaces Granian's record of respawn times, to allow more respawns.
 
     Granian stops the server if a respawned worker dies within 5.5 seconds, but a worker may be killed twice
     in that time. Only more than MAX_RESPAWNS in a minute count as a crash loop.
@@ -202,15 +215,15 @@ def make_server(host: str, port: int, workers: int) -> Any:
         port=port,
         interface=Interfaces.RSGI,
         workers=workers,
-        # Detecting HTTP/2 has no timeout in Granian; HTTP/2 clients come through a proxy.
+        # Granian's detection of HTTP/2 has no timeout; HTTP/2 clients connect through a proxy.
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIMEOUT_MS),
+        http1_settings=HTTP1,
         websockets=False,
-        # By default, a worker takes no connection beyond 1,024 divided by the workers until one is closed.
+        # By default, a worker accepts at most 1,024 divided by the number of workers at a time.
         backpressure=CONNECTIONS + settings.STREAMS_LIMIT,
         respawn_failed_workers=True,
         # Workers end and log before this timeout. Granian's warnings are suppressed, because it sometimes
-        # takes a worker that has just ended for one that had to be killed.
+        # mistakes a worker that has just ended for one that had to be killed.
         workers_kill_timeout=SHUTDOWN_TIMEOUT + 5,
         log_level=LogLevels.error,
         # Sends Granian's messages to the application's log.
@@ -222,7 +235,7 @@ def make_server(host: str, port: int, workers: int) -> Any:
 
 
 def close_connections() -> None:
-    """Also closes the pools, whose connections would delay stopping the bundled server."""
+    """Closes connections and pools. Pooled connections would delay stopping the bundled server."""
     connections.close_all()
     for wrapper in connections.all():
         if hasattr(wrapper, "close_pool"):

@@ -1,4 +1,4 @@
-"""`manage.py standby watch`: lets the primary database go on alone when its synchronous standby is lost."""
+"""`manage.py standby watch`: lets the primary database continue alone when its synchronous standby is lost."""
 
 from argparse import ArgumentParser
 from contextlib import suppress

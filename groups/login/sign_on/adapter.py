@@ -13,16 +13,15 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 
 from flagadmin.core.errors import BadGateway, NoAccess, ValidationError
-from groups.login.sign_on.accounts import sign_on
+from groups.login.sign_on.accounts import link_identity, sign_on
 from groups.login.sign_on.identity import Identity, is_storable, require_oidc
-from groups.login.sign_on.linking import link_identity
 from groups.login.sign_on.logout import keep_hint
 from groups.login.sign_on.provider import IdentityLogin, Provider, make_provider
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION
 
 if TYPE_CHECKING:
-    from groups.login.sign_on.provider_session import ProviderSession
+    from groups.login.sign_on.provider import ProviderSession
 
 log = logging.getLogger("flagadmin.login")
 
@@ -39,17 +38,17 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return []  # the provider is in the settings, not in the database
 
     def get_requests_session(self) -> "ProviderSession":
-        from groups.login.sign_on.provider_session import ProviderSession
+        from groups.login.sign_on.provider import ProviderSession
 
         return ProviderSession()
 
     def serialize_instance(self, instance: Model) -> dict[str, Any]:
-        """Serializes for the session, while a second factor is asked for. It needs no password, not even hashed."""
+        """Serializes for the session during the second factor. Leaves out the password, even its hash."""
         fields: dict[str, Any] = super().serialize_instance(instance)
         return {name: value for name, value in fields.items() if name != "password"}
 
     def pre_social_login(self, request: HttpRequest, sociallogin: IdentityLogin) -> None:
-        """The identity is proven: finds, makes or links its account. allauth then starts the session."""
+        """The identity is proven: finds, creates or links its account. allauth then starts the session."""
         identity = Identity.of(sociallogin.claims, require_oidc())
         request.proven_identity = identity  # type: ignore[attr-defined]
         if sociallogin.state["process"] == AuthProcess.CONNECT:
@@ -77,7 +76,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         exception: BaseException | None = None,
         extra_context: dict[str, Any] | None = None,
     ) -> None:
-        """Raises what went wrong, in our words. The provider's own are in the log only: anybody can write them."""
+        """Raises the error in our words. The provider's own words go only to the log, because anyone can forge them."""
         if not (extra_context or {}).get("state"):
             raise ValidationError(EXPIRED)
         if exception is not None:

@@ -12,6 +12,8 @@ from groups.login.sign_on.settings import OidcSettings
 
 MAX_GROUPS = 1_000  # values of the claim
 MAX_TEXT_LENGTH = 255  # characters
+OTHER_EMAILS = ("emails", "preferred_username", "upn")
+"""Claims in which Entra ID puts the address, or a name that looks like one."""
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -24,7 +26,7 @@ def require_oidc() -> OidcSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """``groups`` are the values of the groups claim, None if none is configured."""
+    """``groups`` are the values of the groups claim; None if none is configured."""
 
     issuer: str
     subject: str
@@ -32,20 +34,21 @@ class Identity:
     name: str = ""
     email: str = ""
     email_is_verified: bool = False
+    email_fault: str = ""  # a sentence: why there is no verified email address
     groups: frozenset[str] | None = None
 
     @classmethod
     def of(cls, claims: Mapping[str, Any], oidc: OidcSettings) -> "Identity":
-        """Raises NoAccess if the groups are not in the claim."""
-        email = _read_text(claims, "email")
+        """Reads an identity. Raises NoAccess if the groups are not in the claim."""
+        email, is_verified = _read_email(claims, oidc)
         return cls(
             issuer=oidc.issuer,
             subject=claims["sub"],
-            username=_read_text(claims, "preferred_username") or email,
+            username=_read_text(claims, "preferred_username") or _read_text(claims, "upn") or email,
             name=_read_text(claims, "name"),
             email=email,
-            # Some providers send a string.
-            email_is_verified=oidc.trust_email or claims.get("email_verified") in (True, "true"),
+            email_is_verified=is_verified,
+            email_fault=_find_email_fault(email, is_verified, claims, oidc),
             groups=_read_groups(claims, oidc.groups_claim) if oidc.groups_claim else None,
         )
 
@@ -59,19 +62,48 @@ class Identity:
         return self.email.rpartition("@")[2].lower()
 
 
+def _read_email(claims: Mapping[str, Any], oidc: OidcSettings) -> tuple[str, bool]:
+    """The address, and whether it is verified. `email_verified` applies only to `email`; some providers
+    send it as text.
+    """
+    name = oidc.email_claim
+    value = claims.get(name)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    email = _read_text({name: value}, name)
+    says_so = name == "email" and str(claims.get("email_verified")).lower() == "true"
+    return email, bool(email) and (oidc.trust_email or says_so)
+
+
+def _find_email_fault(email: str, is_verified: bool, claims: Mapping[str, Any], oidc: OidcSettings) -> str:
+    """Names the missing claim, and claims that may have the address instead."""
+    if is_verified:
+        return ""
+    if email:
+        claim = "email_verified" if oidc.email_claim == "email" else "FLAGADMIN_OIDC_TRUST_EMAIL"
+        return f"The identity provider does not say that {email} is verified ({claim})."
+    sent = [name for name in ("email", *OTHER_EMAILS) if name != oidc.email_claim and name in claims]
+    others = (
+        f"; it sends {', '.join(sent)}, and FLAGADMIN_OIDC_EMAIL_CLAIM can name one of them" if sent else ""
+    )
+    return f"The identity provider sends no email address (claim {oidc.email_claim}){others}."
+
+
 def _read_text(claims: Mapping[str, Any], name: str) -> str:
-    """A claim that we cannot store counts as absent: a part of an address would be another one."""
+    """Reads a claim. One that we cannot store counts as absent, because a shortened address would be
+    another address.
+    """
     value = claims.get(name)
     return value.strip() if is_storable(value) else ""
 
 
 def is_storable(value: Any) -> TypeGuard[str]:
-    """Whether PostgreSQL takes the value: without NUL, and without halves of a character, which JSON can have."""
+    """Whether PostgreSQL can store the value: no NUL and no lone surrogates, both of which JSON allows."""
     return isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH and not UNSTORABLE.search(value)
 
 
 def _read_groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
-    """No claim means no groups: a provider may leave out an empty list, and access must end with membership."""
+    """A missing claim means no groups: a provider may omit an empty list, and access must end with membership."""
     # Entra ID sends a reference instead of more than 200 groups.
     elsewhere = claims.get("_claim_names")
     if (isinstance(elsewhere, Mapping) and name in elsewhere) or claims.get("hasgroups"):

@@ -1,6 +1,6 @@
-"""Logging in through the identity provider, and linking it with an account.
+"""Logs in through the identity provider, and links it with an account.
 
-/login/sso/ sends the browser there and /login/sso/callback/ gets it back.
+/login/sso/ sends the browser there, and the browser returns to /login/sso/callback/.
 """
 
 import logging
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -18,24 +19,26 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 
 from flagadmin.core.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
-from flagadmin.core.http.client_address import get_client_address
-from groups.console import ActionPage, ConsolePage
+from flagadmin.core.http.request_metrics import get_client_address
+from groups.console import ActionPage, ConfirmPage, ConsolePage
 from groups.login.actions import record_refusal
 from groups.login.flow import make_safe_next
 from groups.login.login_form import LoginForm, render_login
+from groups.login.sign_on.accounts import find_identity, make_link_check, unlink_identity, unlink_identity_of
 from groups.login.sign_on.identity import Identity, require_oidc
-from groups.login.sign_on.linking import make_link_check, unlink_identity
 from groups.login.throttle import log_failure
+from groups.models import User
+from groups.people.console import OneAccount
 from groups.people.personal_tokens import get_own_user
 from groups.second_factor.confirmation import is_confirmed
 
 log = logging.getLogger("flagadmin.login")
 
-UNFINISHED_SECONDS = 600  # as long as allauth keeps the state of a login
+UNFINISHED_SECONDS = 600  # allauth keeps the state of a login equally long
 
 
 class SignOnPage(View):
-    """Imports what it needs late: only installations with a provider load libraries for tokens and requests."""
+    """Imports its dependencies late: only installations with a provider load libraries for tokens and requests."""
 
     @method_decorator(never_cache)
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -47,14 +50,14 @@ class SignOnPage(View):
             return self.refused(error)
 
     def refused(self, error: AppError) -> HttpResponse:
-        """The login page, which says why. Who is logged in sees it on the account page."""
+        """The login page with the reason. A logged-in user sees it on the account page."""
         if self.request.user.is_authenticated:
             messages.error(self.request, error.message)
             return HttpResponseRedirect(reverse("account"))
         identity, address = getattr(self.request, "proven_identity", None), get_client_address(self.request)
         if isinstance(identity, Identity):
             record_refusal(identity.label, error.message, address=address)
-        elif error.status < 500:  # anybody can call this page, so it writes no event
+        elif error.status < 500:  # anyone can call this page, so it writes no event
             log_failure(address, f"identity provider: {error.message}")
         next_url = self.request.GET.get("next")
         response = render_login(
@@ -72,7 +75,7 @@ class StartPage(SignOnPage):
         next_url = make_safe_next(request.GET.get("next"))
         if request.user.is_authenticated:
             return HttpResponseRedirect(next_url)
-        request.session.set_expiry(UNFINISHED_SECONDS)  # until the login: anybody can begin one
+        request.session.set_expiry(UNFINISHED_SECONDS)  # until the login, because anyone can begin one
         return send_to_provider(request, process="login", next_url=next_url)
 
 
@@ -83,7 +86,9 @@ class LinkPage(ConsolePage):
         require_oidc()
         if not constant_time_compare(request.GET.get("check", ""), make_link_check(request)):
             raise NoAccess("Start on your account page.")
-        if not is_confirmed(request, get_own_user(self.caller)):  # a new way to log in, like a second factor
+        if not is_confirmed(
+            request, get_own_user(self.caller)
+        ):  # it adds a way to log in, like a second factor
             return redirect_to_login(request.get_full_path(), reverse("account-confirm"))
         with translating_failures():
             return send_to_provider(request, process="connect", next_url="/")
@@ -128,3 +133,38 @@ def translating_failures() -> Iterator[None]:
     except OAuth2Error as error:
         log.warning("The identity provider's answer was not valid: %s", error)
         raise BadGateway("The identity provider's answer was not valid. The server log says why.") from error
+
+
+class UnlinkIdentityOf(OneAccount, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        identity = find_identity(user)
+        refusal = "Unlink your own account on your account's page." if user.pk == self.caller.id else ""
+        name = identity["identity"] if identity else ""
+        return {
+            "title": f"Unlink {user.display_name}",
+            "lead": f"{name} of {identity['provider']} no longer logs in as {user}." if identity else "",
+            "removed_items": _list_removed(user) if identity else [],
+            "kept": _describe_kept(user),
+            "button": f"Unlink {name}",
+            "cancel": self.url,
+            "blocked": refusal or ("" if identity else f"{user.display_name} is not linked."),
+        }
+
+    def act(self) -> tuple[str, str]:
+        user = unlink_identity_of(self.user_id, caller=self.caller)
+        return f"{user} is unlinked.", self.url
+
+
+def _list_removed(user: User) -> list[str]:
+    removed = ["the groups and the root role that the identity provider gave"]
+    if not (settings.PASSWORD_LOGIN and user.has_usable_password()):
+        removed.append("their only way to log in")
+    return removed
+
+
+def _describe_kept(user: User) -> str:
+    sentence = "Their sessions and tokens keep working."
+    if settings.OIDC and settings.OIDC.link_by_email and user.email:
+        sentence += f" The next login at the identity provider as {user.email} links the account again."
+    return sentence

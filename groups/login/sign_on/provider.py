@@ -1,39 +1,52 @@
 """allauth's OpenID Connect provider, with a nonce and full validation of the ID token.
 
-allauth trusts the token endpoint's connection and leaves out the signature and the nonce; userinfo may be about
-somebody else. Here a token counts only if signature, issuer, audience, times and nonce are right.
+allauth trusts the connection to the token endpoint and skips the signature and the nonce; userinfo may describe another
+person. Here, signature, issuer, audience, times and nonce of a token must be valid.
+
+Anyone can trigger requests to the identity provider, so their time, size and number are bounded.
 """
 
 import hmac
 import secrets
+import threading
+import time
 from typing import Any
 
 import jwt
+import orjson
+import requests
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin, SocialToken
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
 
+from flagadmin.core.http.outside import bound, read_bounded
 from groups.login.links import make_absolute_url
 from groups.login.sign_on.identity import is_storable, require_oidc
 from groups.models import User
 
-LEEWAY = 60  # seconds by which clocks may differ
-NEEDED = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")  # of the published configuration
-MAX_SUBJECT_LENGTH = 191  # characters; allauth's column
-# No HS256: a key that both sides know proves less, and mixing both kinds invites confusion of keys.
+LEEWAY = 60  # seconds of tolerance between clocks
+NEEDED = (
+    "issuer",
+    "authorization_endpoint",
+    "token_endpoint",
+    "jwks_uri",
+)  # required members of the published configuration
+MAX_SUBJECT_LENGTH = 191  # characters; the limit of allauth's column
+# No HS256: a shared key proves less, and mixing both kinds risks key confusion.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
 
 class Endpoints(OpenIDConnectOAuth2Adapter):
-    """The provider's URLs, which it publishes, and the requests of one login."""
+    """The URLs that the provider publishes, and the requests of one login."""
 
-    state: dict[str, Any]  # what was kept when the browser was sent away
+    state: dict[str, Any]  # stored when the browser was sent away
 
     def get_provider(self) -> "Provider":
         return make_provider(self.request)
@@ -100,8 +113,8 @@ class Provider(OpenIDConnectProvider):
     def redirect_to(self, request: HttpRequest, *, process: str, next_url: str) -> HttpResponse:
         """Sends the browser to the provider. ``process`` is "login" or "connect".
 
-        Nothing in the URL of the request adds scopes or parameters, which allauth would allow.
-        Raises requests.RequestException, OAuth2Error if its configuration cannot be read.
+        Ignores scopes and parameters in the URL of the request, which allauth would accept.
+        Raises requests.RequestException, OAuth2Error if the provider's configuration cannot be read.
         """
         nonce = secrets.token_urlsafe(32)
         response: HttpResponse = self.redirect(
@@ -110,12 +123,12 @@ class Provider(OpenIDConnectProvider):
         return response
 
     def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> "IdentityLogin":
-        """``response`` are the claims. They are not stored."""
+        """``response`` has the claims. They are not stored."""
         return IdentityLogin(self, response)
 
 
 class IdentityLogin(SocialLogin):
-    """The login of an identity. ``accounts.py`` looks for its account, instead of allauth."""
+    """The login of an identity. ``accounts.py``, not allauth, looks for its account."""
 
     _did_authenticate_by_email = None
     id_token = ""
@@ -126,11 +139,11 @@ class IdentityLogin(SocialLogin):
         self.claims = claims
 
     def lookup(self) -> None:
-        """Does nothing: allauth's method would also empty the data that we keep with a link."""
+        """Does nothing: allauth's method would also clear the data stored with a link."""
 
 
 class CallbackView(OAuth2CallbackView):
-    """Gives the endpoints the state of this login, in which the nonce is."""
+    """Passes the state of this login, with its nonce, to the endpoints."""
 
     adapter: Endpoints
 
@@ -141,7 +154,7 @@ class CallbackView(OAuth2CallbackView):
 
 
 def make_provider(request: HttpRequest | None) -> Provider:
-    """The configured provider. It is identified by its issuer, so that another's subjects are other people."""
+    """The configured provider. It is identified by its issuer, so that another provider's subjects are other people."""
     oidc = require_oidc()
     app = SocialApp(
         provider="openid_connect",
@@ -184,16 +197,71 @@ def decode(
             leeway=LEEWAY,
             options={"require": require},
         )
-    # PyJWT does not expect every type that JSON has.
+    # PyJWT does not handle every JSON type.
     except (jwt.PyJWTError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise OAuth2Error(f"The token is not valid: {error}") from error
     return claims
 
 
 def _find_key(keys: jwt.PyJWKSet, header: dict[str, Any]) -> jwt.PyJWK:
-    """The key that the token names, or the only one. Raises PyJWTError."""
+    """The key that the token names, or the only key. Raises PyJWTError."""
     usable = [key for key in keys.keys if key.public_key_use in (None, "sig")]
     matching = [key for key in usable if key.key_id == header["kid"]] if "kid" in header else usable
     if len(matching) != 1:
         raise jwt.InvalidKeyError("the provider has no such key")
     return matching[0]
+
+
+MAX_SECONDS = 5.0  # for one answer, and for each wait within it
+MAX_BYTES = 1_000_000
+# A provider that does not answer occupies at most these threads.
+MAX_AT_ONCE = max(1, settings.SERVER_THREADS // 4)
+
+_slots = threading.BoundedSemaphore(MAX_AT_ONCE)
+
+
+class ProviderSession(requests.Session):
+    """Requires successful answers to be JSON objects. Follows no redirects: OpenID Connect has none here.
+
+    Raises requests.RequestException, OAuth2Error.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        bound(self)
+
+    def request(self, method: Any, url: Any, **kwargs: Any) -> requests.Response:  # type: ignore[override]
+        if not _slots.acquire(blocking=False):
+            raise requests.ConnectionError(f"{MAX_AT_ONCE} requests are waiting for it already")
+        try:
+            until = time.monotonic() + MAX_SECONDS
+            bounds: dict[str, Any] = {"timeout": MAX_SECONDS, "stream": True, "allow_redirects": False}
+            response = super().request(method, url, **kwargs | bounds)
+            with response:
+                response._content = read_bounded(response, max_bytes=MAX_BYTES, until=until)
+        finally:
+            _slots.release()
+        _check_answer(response)
+        return response
+
+
+def _check_answer(response: requests.Response) -> None:
+    """Reports only the error, not the content: allauth's own messages, which are logged, would contain tokens."""
+    if response.status_code >= 500:
+        response.raise_for_status()
+    if response.is_redirect:
+        raise OAuth2Error(f"a redirect to {response.headers['location'][:200]}")
+    try:
+        # Refuses content that is too deep for the parsers that read it later, or not JSON.
+        answer = orjson.loads(response.content)
+    except ValueError as error:
+        raise OAuth2Error(f"status {response.status_code}, not JSON: {error}") from error
+    if not isinstance(answer, dict):
+        raise OAuth2Error("not a JSON object")
+    if not response.ok:
+        reasons = [str(answer[name])[:200] for name in ("error", "error_description") if name in answer]
+        raise OAuth2Error(f"status {response.status_code}: {', '.join(reasons) or 'no reason'}")
+    if response.request.method == "POST" and not isinstance(answer.get("access_token"), str):
+        raise OAuth2Error("no access token")
+    response.json = lambda **_: answer  # type: ignore[method-assign]
+    response.headers["content-type"] = "application/json"

@@ -16,7 +16,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """An OpenID Connect provider, and what flagadmin makes of its claims (docs/sign-on.md)."""
+    """An OpenID Connect provider, and the use of its claims (docs/sign-on.md)."""
 
     issuer: str  # without a trailing slash
     client_id: str
@@ -24,19 +24,18 @@ class OidcSettings:
     scopes: tuple[str, ...] = ("openid", "profile", "email")
     button: str = "Log in with single sign-on"
     create_accounts: bool = False
-    root_role: str = ""  # of accounts that are created; empty for none
+    root_role: str = ""  # for created accounts; empty for none
     email_domains: frozenset[str] = frozenset()  # empty for all
+    email_claim: str = "email"
     trust_email: bool = False
     link_by_email: bool = False
     logout: bool = False  # whether logging out here logs out at the provider
     groups_claim: str = ""  # empty: groups and root roles are not synchronized
-    root_roles: tuple[
-        tuple[str, str], ...
-    ] = ()  # (value of the claim, root role); the first that fits counts
+    root_roles: tuple[tuple[str, str], ...] = ()  # (value of the claim, root role); the first match counts
 
 
 def read_oidc_settings() -> OidcSettings | None:
-    """The provider, None if none is set. Raises ImproperlyConfigured naming the variables that do not fit."""
+    """The provider; None if none is set. Raises ImproperlyConfigured with the names of invalid variables."""
     variables = sorted(
         name for name, value in os.environ.items() if name.startswith(PREFIX) and value.strip()
     )
@@ -53,6 +52,7 @@ def read_oidc_settings() -> OidcSettings | None:
         create_accounts=environment.flag(f"{PREFIX}CREATE_ACCOUNTS"),
         root_role=environment.text(f"{PREFIX}ROOT_ROLE"),
         email_domains=frozenset(name.lower() for name in environment.names(f"{PREFIX}EMAIL_DOMAINS")),
+        email_claim=environment.text(f"{PREFIX}EMAIL_CLAIM", "email"),
         trust_email=environment.flag(f"{PREFIX}TRUST_EMAIL"),
         link_by_email=environment.flag(f"{PREFIX}LINK_BY_EMAIL"),
         logout=environment.flag(f"{PREFIX}LOGOUT"),

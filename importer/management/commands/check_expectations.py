@@ -1,4 +1,4 @@
-"""Checks what saved contexts expect: ``manage.py check_expectations --environment production``."""
+"""Checks the expectations of saved contexts: ``manage.py check_expectations --environment production``."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,15 +11,13 @@ from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from importer.body.schemas import parse_body
-from importer.expectations import check_if_imported, find_broken_if_imported
+from importer.effects import answer_plan, check_if_imported, find_broken_if_imported
 from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
-from importer.who_changes import answer_plan
 from playground.comparison.given_contexts import check_contexts
-from playground.saved_contexts.checks import choose_expectations
+from playground.saved_contexts.checks import choose_expectations, list_lines, summarize, write_junit
 from playground.saved_contexts.expectations import Checked, check_expectations
-from playground.saved_contexts.report import list_lines, summarize, write_junit
 
 NOT_MET = 1
 
@@ -111,8 +109,9 @@ class Command(BaseCommand):
     def _check_import(
         self, plan: Plan, choice: dict[str, Any], options: Mapping[str, Any], caller: Caller
     ) -> list[Checked]:
-        """All that is expected, with ``--all``; else what the import's project and environment give, without what they
-        do not give now either."""
+        """All expectations, with ``--all``; otherwise those about the import's project and environment that the import
+        breaks.
+        """
         if options["all"]:
             return check_if_imported(plan, choice, caller=caller)
         choice["projects"] = choice["projects"] or [plan.project]
@@ -137,7 +136,7 @@ class Command(BaseCommand):
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Raises CommandError for options that need others."""
+    """Raises CommandError for options that require others."""
     people = ("at_most", "synthetic", "fixed", "contexts")
     if options["as_if_imported"] is None:
         for name in ("into", "all", *people):
@@ -152,7 +151,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _plan(options: Mapping[str, Any], caller: Caller) -> Plan:
-    """The plan of an import that could be made. Raises ValidationError, NoAccess."""
+    """The plan of a possible import. Raises ValidationError, NoAccess."""
     into = options["into"]
     project, slash, environment = (into or "").partition("/")
     if into is not None and not (project and slash and environment):

@@ -12,7 +12,7 @@ from flagadmin.core.wording import choices
 from importer.converting.changes import count_changes, describe_change, read_users
 from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.recognize import PRODUCTS
-from importer.converting.rollouts import DESCRIPTIONS, Choice
+from importer.converting.strategies import DESCRIPTIONS, Choice
 from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 
 AUTO = "auto"
@@ -105,7 +105,7 @@ class Command(BaseCommand):
 
 
 def _check_flags(chosen: Options, conversion: Conversion) -> None:
-    """Refuses choices for flags that the file does not have."""
+    """Refuses choices for flags that are not in the file."""
     if unknown := sorted(chosen.choices.keys() - {flag.name for flag in conversion.flags}):
         message = f"--flag {unknown[0]}: the file has no such flag with percentages. "
         known = choices(flag.name for flag in conversion.flags if flag.has_percentages)

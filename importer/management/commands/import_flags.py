@@ -21,7 +21,7 @@ from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Action, Plan
-from importer.report.document import plan_document
+from importer.report import plan_document
 from importer.trial import try_out
 from projects.access import may_refuse_changes
 
@@ -99,7 +99,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{entry['message']} {'; '.join(entry['affectedItems'][:100])}".rstrip())
 
     def _finish_check(self, plan: Plan, make: Callable[[], ImportRun]) -> None:
-        """Raises what refuses the import as a whole."""
+        """Raises refusals of the whole import."""
         check_comment(list_touched_places(plan))
         if may_refuse_changes(plan.project):
             try_out(make)

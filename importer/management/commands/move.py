@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,18 +20,16 @@ from importer.management.files import read_bytes, write_bytes
 from importer.moving.back import move_back, read_bodies, write_files
 from importer.moving.follow import Round, follow
 from importer.moving.leave_out import LISTS, Choice, read_choices
-from importer.moving.proving.proof import TokenProof
-from importer.moving.proving.proof_people import MAX_USERS
+from importer.moving.proving.proof import MAX_USERS, TokenProof, count_lines, describe_proof, summarize_proofs
 from importer.moving.proving.prove import prove
 from importer.moving.reading.installation import Installation
 from importer.moving.reading.source import Source
 from importer.moving.report import Report, strip_controls
 from importer.moving.run import WantedMove, move_from
-from importer.moving.texts import count_lines, describe_proof, summarize_proofs
 
 MAX_SUGGESTED = 20
 NOT_DONE = 2
-"""The exit status of a plan with something to do, a move that leaves something out, and a proof of differences."""
+"""The exit status of a plan with work to do, a move that omits something, and a proof of differences."""
 
 
 class Command(BaseCommand):
@@ -56,7 +55,7 @@ class Command(BaseCommand):
             "--token",
             default="",
             help="an admin token of that server; default: the environment variable UNLEASH_TOKEN, "
-            "which other users of this machine cannot see",
+            "which other users of this machine cannot see; back needs an admin's personal token (user:…)",
         )
         parser.add_argument(
             "--database",
@@ -124,7 +123,15 @@ class Command(BaseCommand):
         token = self.options["token"] or os.environ.get("UNLEASH_TOKEN", "")
         if not token:
             raise CommandError("Give an admin token of that server (--token or UNLEASH_TOKEN).")
-        return Source(self.options[option], token)
+        self.told_at = float("-inf")
+        return Source(self.options[option], token, tell=self._tell)
+
+    def _tell(self, doing: str) -> None:
+        """Shows the current step, at most once a second."""
+        now = time.monotonic()
+        if now - self.told_at >= 1:
+            self.told_at = now
+            self.stderr.write(strip_controls(f"{doing} …"), self.style.NOTICE)
 
     def _move_back(self) -> None:
         options, report = self.options, Report()
@@ -142,6 +149,8 @@ class Command(BaseCommand):
         self._write_report(report.document())
         for text in () if options["json"] else report.texts():
             self.stdout.write(text)
+        if report.is_refused:
+            raise CommandError("Nothing was written there.", returncode=NOT_DONE)
 
     def _move(self) -> None:
         writes = self.options["step"] == "apply"
@@ -205,7 +214,7 @@ class Command(BaseCommand):
             raise SystemExit(NOT_DONE)
 
     def _print_round(self, current: Round, printed: list[str]) -> list[str]:
-        """Prints what is new since the last round, and returns all of this one."""
+        """Prints the news since the last round, and returns all lines of this one."""
         lines = [current.problem] if current.problem else []
         if current.report is not None:
             lines += current.report.texts()
@@ -213,6 +222,7 @@ class Command(BaseCommand):
             lines += [] if proof.is_equal else describe_proof(proof, self.users)
         if not current.problem:
             lines.append(summarize_proofs(current.proofs))
+        self.told_at = float("inf")  # later rounds only report news
         if not self.options["json"]:
             now = timezone.now()
             for line in lines if lines != printed else lines[-1:]:
@@ -248,7 +258,7 @@ def _suggest(report: Report) -> str:
 
 
 def _read_users(values: list[str]) -> tuple[int, bytes]:
-    """Reads how many users to generate, and the file of one's own."""
+    """Reads how many users to generate, and the user's own file."""
     users, csv = (10_000 if not values else 0), b""
     for value in values:
         if value.isdecimal():
@@ -262,7 +272,7 @@ def _read_users(values: list[str]) -> tuple[int, bytes]:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[threading.Event]:
-    """Set by Ctrl-C and SIGTERM: what was begun is completed."""
+    """Set by Ctrl-C and SIGTERM: the current step is completed."""
     stopping = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)

@@ -1,11 +1,11 @@
-"""Asks another server what some users of a browser or app get, and compares it with what they get here.
+"""Compares another server's results for some users of a browser or app with the results here.
 
-Both servers evaluate for frontend tokens, each in its own way, so flags that are written alike do not prove it.
+Both servers evaluate for frontend tokens in their own ways, so equal definitions prove nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
@@ -13,24 +13,24 @@ from django.db import DEFAULT_DB_ALIAS
 
 from groups.models import ApiToken
 from importer.moving.proving.answers import make_definitions, read_flags_here
-from importer.moving.proving.proof import Difference, TokenProof
-from importer.moving.proving.proof_people import People
+from importer.moving.proving.proof import Difference, People, TokenProof
 from importer.moving.reading.shapes import Shape, SourceToken, read_shape
 from importer.moving.reading.source import Source
+from playground.comparison.compare import FlagReasons
 from playground.comparison.users import make_users
 from playground.engine.context import TOP_LEVEL, Context
+from playground.engine.snapshot import Snapshot
 from playground.response.frontend import render_toggles
 from playground.snapshot_cache import load_snapshot_at
-from sdk.evaluation.context import make_context
-from sdk.evaluation.prepared import Prepared, prepare
+from sdk.evaluation.prepared import Prepared, make_context, prepare
 from sdk.evaluation.toggles import read_query_context
 from sdk.token_scope import read_token_scope
 
 PATH = "/api/frontend"
 SAMPLE = 20
-"""Users, each of whom is a request. At most half of them are saved contexts and users of a file."""
+"""Users, each of whom costs a request. At most half are saved contexts and users of a file."""
 LOWEST, HIGHEST = 0.0, 0.999999
-"""Two draws of chance, for which results that chance decides differ."""
+"""Two random draws with different results if chance decides."""
 
 
 class _Variant(Shape):
@@ -51,6 +51,8 @@ class _Answer(Shape):
 
 Variants = dict[str, str]
 """The variant of each flag that is on, in words."""
+Evaluated = tuple[Context, Variants, Variants]
+"""A context, and its results here with the lowest and the highest random draws."""
 
 
 def prove_frontend(
@@ -71,41 +73,48 @@ def prove_frontend(
         raw = source.get(f"{PATH}?{urlencode(query)}", token=token.secret)
         return _read(read_shape(source.address, PATH, raw, _Answer))
 
-    answers = list(
-        zip(queries, source.for_each(ask, queries), _evaluate_here(here, queries, people.now), strict=True)
-    )
+    ours = _prepare(here)
+    evaluated = _evaluate_here(ours, queries, people.now)
+    answers = list(zip(queries, source.for_each(ask, queries), evaluated, strict=True))
     proof.left_out = sorted(left_out)
     proof.flags = len(flags.keys() - {*left_out})
     proof.note = f"{PATH} was asked for {len(queries)} users"
-    names = sorted({name for _, there, (low, high) in answers for name in (*there, *low, *high)})
+    names = sorted({name for _, there, (_, low, high) in answers for name in (*there, *low, *high)})
     for name in names:
         if name not in left_out:
-            proof.differences += _compare(name, answers)
+            proof.differences += _compare(name, answers, FlagReasons(ours.snapshot, name))
 
 
 def _write_query(context: Context, number: int) -> dict[str, str]:
-    """Writes the query with ids, so that chance decides only a flag's own choice, and an address, as servers do."""
+    """Writes the query with ids, so that only a flag's own rollout is random, and an address, as servers do."""
     fields = {
         "sessionId": f"session-{number}",
         "remoteAddress": f"192.0.2.{number}",
         "appName": "proof",
-        "currentTime": context.values["currentTime"],
         **context.fields,
     }
-    fields.pop("environment", None)
+    for decided in ("environment", "currentTime"):  # determined by the token, and by the other server's clock
+        fields.pop(decided, None)
     return {(field if field in TOP_LEVEL else f"properties[{field}]"): text for field, text in fields.items()}
 
 
-def _evaluate_here(
-    token: ApiToken, queries: Collection[Mapping[str, str]], now: datetime
-) -> Iterator[tuple[Variants, Variants]]:
-    """Yields what frontends get for each query, with the lowest and the highest numbers that chance can draw."""
+class _Here(NamedTuple):
+    snapshot: Snapshot
+    prepared: Prepared
+
+
+def _prepare(token: ApiToken) -> _Here:
     scope = read_token_scope(token, using=DEFAULT_DB_ALIAS)
-    prepared = prepare(load_snapshot_at(scope.revisions, scope.environment), scope.revisions)
+    compiled = load_snapshot_at(scope.revisions, scope.environment)
+    return _Here(compiled.snapshot, prepare(compiled, scope.revisions))
+
+
+def _evaluate_here(here: _Here, queries: Collection[Mapping[str, str]], now: datetime) -> Iterator[Evaluated]:
+    """Yields the frontend results for each query, with the lowest and the highest random draws."""
     for query in queries:
         fields = read_query_context(query)
-        context = make_context(fields, environment=scope.environment, address="", now=now)
-        yield _find(prepared, context, LOWEST), _find(prepared, context, HIGHEST)
+        context = make_context(fields, environment=here.snapshot.environment, address="", now=now)
+        yield context, _find(here.prepared, context, LOWEST), _find(here.prepared, context, HIGHEST)
 
 
 def _find(prepared: Prepared, context: Context, drawn: float) -> Variants:
@@ -127,15 +136,15 @@ def _describe(variant: _Variant) -> str:
 
 
 def _compare(
-    name: str, answers: Collection[tuple[Any, Variants, tuple[Variants, Variants]]]
+    name: str, answers: Collection[tuple[Any, Variants, Evaluated]], reasons: FlagReasons
 ) -> Iterator[Difference]:
     differing = [
-        (query, there.get(name, "off"), low.get(name, "off"))
-        for query, there, (low, high) in answers
+        (query, context, there.get(name, "off"), low.get(name, "off"))
+        for query, there, (context, low, high) in answers
         if low.get(name) == high.get(name) != there.get(name)
     ]
     if differing:
-        query, there, here = differing[0]
-        reason = f"{there} there, {here} here"
+        query, context, there, here = differing[0]
+        reason = f"{there} there, {here} here ({reasons.of(context)})"
         example = orjson.dumps(query).decode()
         yield Difference(name, reason, users=len(differing), of=len(answers), example=example)

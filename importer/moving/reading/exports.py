@@ -23,7 +23,7 @@ from importer.moving.reading.source import Source, SourceError
 from importer.moving.report import Kind, Line
 
 NAMES_AT_ONCE = 1_000  # flags of one export
-PAGE = 100  # flags of one page of a search, which may be asked for only 15 times a minute
+PAGE = 100  # flags per page of a search, which is limited to 15 requests a minute
 MAX_ARCHIVED = 100_000  # flags of one project
 EXPORT = "/api/admin/features-batch/export"
 PARTS = (
@@ -35,14 +35,15 @@ PARTS = (
     "dependencies",
     "links",
 )
-"""The members that are taken from exports."""
+"""The members that are read from exports."""
 MOVED_AS_SUCH = ("contextFields", "tagTypes")
 
 
 def read_project(
     source: Source, project_id: str, known: dict[str, SourceEnvironment], installation: Installation
 ) -> SourceProject | None:
-    """None if the server does not show it. Adds environments that its list leaves out to the ``known`` ones."""
+    """None if the server does not show it. Adds environments missing from the list to the ``known`` ones."""
+    source.begin(f"Reading project {project_id}")
     path = f"/api/admin/projects/{quote(project_id, safe='')}"
     raw = source.find(f"{path}/overview")
     if raw is None:
@@ -69,7 +70,9 @@ def read_project(
     )
     project.flags = _read_flags(source, project, installation)
     for environment_name, data in project.flags.items():
+        _complete_variants(data)
         installation.left += _add_missing_switches(project_id, environment_name, data, active)
+        installation.left += _add_strategies_for_everybody(project_id, environment_name, data)
     return project
 
 
@@ -78,7 +81,7 @@ def _read_archived(
 ) -> list[SourceFlag]:
     listed = list(_search_archived(source, project_id))
     archived = [flag for flag in listed if flag.name not in active]
-    if len(archived) < len(listed):  # it does not know this filter
+    if len(archived) < len(listed):  # the server does not support this filter
         detail = f"Unleash {installation.version} does not list them"
         installation.cannot(f"archived flags of project {project_id}", detail, project_id)
     return archived
@@ -103,12 +106,13 @@ def _search_archived(source: Source, project_id: str) -> Iterator[SourceFlag]:
 
 
 def _read_flags(source: Source, project: SourceProject, installation: Installation) -> dict[str, Document]:
-    """The merged exports of the flags, by environment, with the order of strategies, which exports do not have."""
+    """The merged exports of the flags, by environment, with the order of strategies, which exports lack."""
     names = list(dict.fromkeys(flag.name for flag in project.listed))
     parts = [names[start : start + NAMES_AT_ONCE] for start in range(0, len(names), NAMES_AT_ONCE)]
     environments = [used.environment for used in project.overview.environments]
 
     def read(wanted: tuple[str, list[str]]) -> Document:
+        source.begin(f"Reading {len(wanted[1]):,} flags of project {project.id} in {wanted[0]}")
         body = {"environment": wanted[0], "features": wanted[1], "downloadFile": False}
         raw = source.post(EXPORT, body)
         export = read_shape(source.address, EXPORT, raw, Export)
@@ -140,15 +144,15 @@ _KNOWN = {*PARTS, *MOVED_AS_SUCH}
 
 
 def _read_entries(address: str, part: str, raw: Any, unknown: set[str]) -> list[Document]:
-    """The entries without members that imports do not know, which are added to ``unknown``, and without nulls."""
     entries = read_shape(address, f"{EXPORT}: {part}", raw, list[Document])
     shape = list_members(Data)[part]
     for entry in entries:
-        _keep_known(entry, shape, unknown, part)
+        keep_known(entry, shape, unknown, part)
     return entries
 
 
-def _keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> None:
+def keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> None:
+    """Drops nulls and members that imports do not know. Adds the latter to ``unknown``."""
     members = list_members(shape)
     for member, value in list(entry.items()):
         if member not in members or value is None:
@@ -158,13 +162,13 @@ def _keep_known(entry: Document, shape: Any, unknown: set[str], place: str) -> N
         elif (inner := members[member]) is not None:
             for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, dict):
-                    _keep_known(each, inner, unknown, f"{place}.{member}")
+                    keep_known(each, inner, unknown, f"{place}.{member}")
 
 
 def _add_missing_switches(
     project_id: str, environment: str, data: Document, flags: Iterable[SourceFlag]
 ) -> Iterator[Line]:
-    """Exports leave out whether flags are on in environments that Unleash's edition does not have."""
+    """Exports omit whether flags are on in environments that Unleash's edition does not support."""
     exported = {entry.get("featureName") for entry in data["featureEnvironments"]}
     for flag in flags:
         used = next((each for each in flag.environments if each.name == environment), None)
@@ -173,13 +177,44 @@ def _add_missing_switches(
         entry = {"name": flag.name, "featureName": flag.name, "environment": environment}
         data["featureEnvironments"].append(entry | {"enabled": used.enabled})
         if used.variants:
-            detail = "its export leaves them out"
-            subject = f"variants of flag {flag.name} in {environment}"
+            detail = "its export leaves them out: move with --database"
+            subject = name_variants(flag.name, environment)
             yield Line(Kind.CANNOT, subject, detail, project_id, flag.name)
 
 
+def name_variants(flag: str, environment: str) -> str:
+    return f"variants of flag {flag} in {environment}"
+
+
+def _complete_variants(data: Document) -> None:
+    """Adds members that imports require and SDKs ignore, or treat the same if missing."""
+    for entry in (*data["featureStrategies"], *data["featureEnvironments"]):
+        variants = [each for each in entry.get("variants", ()) if isinstance(each, dict)]
+        for variant in variants:
+            variant.setdefault("stickiness", "default")
+            variant.setdefault("weightType", "variable")
+        if variants and not any(each["weightType"] == "variable" for each in variants):
+            variants[0]["weightType"] = "variable"
+
+
+def _add_strategies_for_everybody(project_id: str, environment: str, data: Document) -> Iterator[Line]:
+    """Adds a strategy to flags that are on without an enabled one: there they are on for everyone.
+
+    Here, such a flag would get the default strategy of its environment, which may be for fewer users.
+    """
+    guarded = {each.get("featureName") for each in data["featureStrategies"] if not each.get("disabled")}
+    for entry in data["featureEnvironments"]:
+        name = entry.get("featureName")
+        if entry.get("enabled") and name not in guarded:
+            data["featureStrategies"].append({"name": "default", "featureName": name})
+            detail = (
+                "is on without an active strategy, so everybody has it. It gets a strategy for everybody here"
+            )
+            yield Line(Kind.NOTE, f"flag {name} in {environment}", detail, project_id, name or "")
+
+
 def _turn_archived_off(data: Document, archived: Collection[str]) -> None:
-    """An archived flag keeps its switch there, which does nothing: one that is revived is off, there and here."""
+    """Turns off archived flags. There they keep a switch without effect; a revived flag is off, there and here."""
     for flag in data["features"]:
         if flag["name"] in archived:
             flag["archived"] = True
@@ -190,7 +225,7 @@ def _turn_archived_off(data: Document, archived: Collection[str]) -> None:
 
 
 def _order_strategies(source: Source, project: SourceProject, flags: dict[str, Document]) -> None:
-    """Sets the sort order of strategies where a flag has several in an environment."""
+    """Sets the sort order of strategies of flags with several in an environment."""
     several: set[str] = set()
     for data in flags.values():
         seen: set[str] = set()

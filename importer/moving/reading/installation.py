@@ -1,21 +1,23 @@
-"""Everything that was read from the other installation."""
+"""All data read from the other installation."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from importer.moving.reading.hidden import Hidden
-from importer.moving.reading.release_shapes import SourcePlan, SourceTemplate
+from importer.moving.reading.database import Hidden
 from importer.moving.reading.shapes import (
     Overview,
+    SourceAddon,
     SourceEnvironment,
     SourceField,
     SourceFlag,
     SourceFlagType,
     SourcePerson,
+    SourcePlan,
     SourceSegment,
     SourceStrategyType,
     SourceTag,
     SourceTagType,
+    SourceTemplate,
     SourceToken,
 )
 from importer.moving.report import Kind, Line
@@ -27,7 +29,7 @@ HISTORY = "history"
 class SourceProject:
     """A project: ``flags`` are the data of its exports, by environment, ``listed`` all flags with their dates.
 
-    ``exported`` are the members that its exports have, also those without entries.
+    ``exported`` are the members of its exports, including empty ones.
     """
 
     id: str
@@ -41,7 +43,7 @@ class SourceProject:
 
 @dataclass(slots=True)
 class Installation:
-    """All that can be read. ``left`` is what cannot, in words."""
+    """All readable data. ``left`` describes the rest in words."""
 
     address: str
     version: str
@@ -54,13 +56,17 @@ class Installation:
     flag_types: list[SourceFlagType]
     tokens: list[SourceToken]
     people: list[SourcePerson]
+    origins: list[str]
+    addons: list[SourceAddon]
     templates: list[SourceTemplate] = field(default_factory=list)
     plans: list[SourcePlan] = field(default_factory=list)
     hidden: Hidden | None = None
     projects: list[SourceProject] = field(default_factory=list)
     left: list[Line] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    """The projects that a move has refused. Other objects that need them are not reported as faulty."""
     segment_names: dict[int, str] = field(init=False)
-    """The segments' names by their ids there, including those that are left out."""
+    """The segments' names by their ids there, including segments that are left out."""
 
     def __post_init__(self) -> None:
         self.segment_names = {segment.id: segment.name for segment in self.segments}

@@ -1,9 +1,10 @@
-"""Required members of Unleash's answers. Other members are ignored."""
+"""Required members of Unleash's answers and tables about releases. Other members are ignored."""
 
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,13 +20,13 @@ from projects.text_values import format_scalar, is_scalar
 V = TypeVar("V")
 TRIED = "8"
 MAJORS = ("6", "7", TRIED)
-"""Versions that answer in these shapes, as far as their documentation tells."""
+"""Versions that answer in these shapes, according to their documentation."""
 Text = Annotated[str, BeforeValidator(lambda value: format_scalar(value) if is_scalar(value) else value)]
-"""Numbers and booleans are taken as they would be stored here."""
+"""Numbers and booleans are converted as they would be stored here."""
 
 
 class Shape(BaseModel):
-    """The members that an answer must have. Others are ignored, and null counts as missing."""
+    """The required members of an answer. Ignores others; null counts as missing."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
@@ -49,6 +50,14 @@ class SourceAddon(Shape):
     id: int
     provider: str
     description: str | None = None
+    parameters: dict[str, Text] = {}
+    events: list[str] = []
+    projects: list[str] = []
+    environments: list[str] = []
+
+
+class SourceBanner(Shape):
+    message: str = ""
 
 
 class SourceFlagType(Shape):
@@ -185,7 +194,7 @@ class ListedProject(Shape):
 
 
 class Statistics(Shape):
-    """The counts of what exists, whether or not this edition lists it. None: the server does not say."""
+    """The counts of existing objects, including those that this edition does not list. None if unknown."""
 
     projects: int | None = None
     flags: int | None = Field(None, alias="featureToggles")
@@ -201,7 +210,7 @@ class EventList(Shape):
 
 
 class SourceToken(Shape):
-    secret: str
+    secret: str = Field("", validation_alias=AliasChoices("secret", "identifier"))
     name: str = Field("", alias="tokenName")
     type: str
     environment: str | None = None
@@ -210,7 +219,7 @@ class SourceToken(Shape):
     alias: str | None = None
     secure: bool = False
     digest: str | None = Field(None, exclude=True)
-    """SHA-256 of the secret, if the database has told it. ``secret`` is only its start then."""
+    """SHA-256 of the secret, if known from the database. Then ``secret`` is only its start."""
 
 
 class OrderedStrategy(Shape):
@@ -244,7 +253,7 @@ class ExportedSegment(Shape):
 
 
 class Export(Shape):
-    """The parts of an export that are read here. Imports check the rest of it."""
+    """The parts of an export that are read here. Imports validate the rest."""
 
     features: list[ExportedFlag]
     strategies: list[ExportedPart] = Field(alias="featureStrategies")
@@ -273,3 +282,61 @@ def read_list(
     if member is not None:
         raw = raw.get(member) if isinstance(raw, dict) else None
     return read_shape(source.address, path, raw, list[shape])  # type: ignore[valid-type]
+
+
+class MilestoneStrategy(Shape):
+    id: str = ""
+    milestone_id: str = ""
+    """Only in the database, not in the API."""
+    strategy_name: str = Field("", validation_alias=AliasChoices("strategyName", "name"))
+    title: str = ""
+    sort_order: int = Field(0, alias="sortOrder")
+    parameters: dict[str, Text] = {}
+    constraints: list[Constraint] = []
+    variants: list[dict[str, Any]] = []
+    segments: list[int] = []
+
+
+class Transition(Shape):
+    """The condition for starting the next milestone."""
+
+    minutes: int = Field(alias="intervalMinutes")
+
+
+class SourceMilestone(Shape):
+    id: str = ""
+    name: str
+    sort_order: int = Field(0, alias="sortOrder")
+    release_plan_definition_id: str = ""
+    """Only in the database, not in the API."""
+    transition: Transition | None = Field(None, alias="transitionCondition")
+    started_at: datetime | None = Field(None, alias="startedAt")
+    strategies: list[MilestoneStrategy] = []
+
+
+class SourceTemplate(Shape):
+    """A release template."""
+
+    id: str = ""
+    name: str
+    description: str = ""
+    project: str | None = None
+    archived_at: datetime | None = Field(None, alias="archivedAt")
+    milestones: list[SourceMilestone] = []
+
+
+class SourcePlan(SourceTemplate):
+    """The release plan of a flag in an environment. The strategies of its active milestone are the flag's."""
+
+    feature_name: str = Field(alias="featureName")
+    environment: str
+    active_milestone_id: str = Field("", alias="activeMilestoneId")
+    release_plan_template_id: str = Field("", alias="releasePlanTemplateId")
+
+
+class ReleaseRow(SourcePlan):
+    """A release template in the database, or a flag's plan, according to ``discriminator``."""
+
+    discriminator: str
+    feature_name: str = ""
+    environment: str = ""

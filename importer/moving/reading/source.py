@@ -1,5 +1,7 @@
-"""Asks the server that flags are moved from. It may be slow, broken or hostile: time, size and number are bounded."""
+"""Calls the source server of a move. It may be slow, broken or hostile: time, size and number are bounded."""
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -8,35 +10,43 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import requests
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 
 from flagadmin.client.server import TokenAuth, find_cause, is_server_address
 from flagadmin.core.errors import AppError, Conflict
-from flagadmin.core.http.bounded_answers import bound, read_bounded
 from flagadmin.core.http.json_bodies import parse_json
-from flagadmin.core.http.outside import Refused
-from flagadmin.core.http.retry_after import read_retry_after
-from importer.moving.reading.checked_connections import checked_session
+from flagadmin.core.http.outside import (
+    BoundedAdapter,
+    EncryptedHeadersInTime,
+    HeadersInTime,
+    Refused,
+    bound,
+    connect,
+    read_bounded,
+    read_retry_after,
+)
+from groups.tokens import PERSONAL
 
 T = TypeVar("T")
 R = TypeVar("R")
 AT_ONCE = 4  # requests
 ATTEMPTS = 5
-WAIT = 0.5  # seconds before the second attempt if the server names none; doubled each time
-SLOWER = 30  # times as long, where the server says that it is asked too often: it counts by the minute
-MAX_WAIT = 120  # seconds that the server may ask to wait for
+WAIT = 0.5  # seconds before the second attempt if the server states none; doubled each time
+SLOWER = 30  # factor on the wait if the server refuses too frequent requests: it counts by the minute
+MAX_WAIT = 120  # maximum wait in seconds that the server may request
 MAX_SECONDS = 120.0  # for one answer
 SILENCE = 30.0  # seconds without a byte, and for all headers together
 MAX_BYTES = 64_000_000  # of one answer, unpacked
 TOO_MANY = 429
-MAX_QUOTED = 500  # bytes of an answer that says why something is refused
+MAX_QUOTED = 500  # bytes of an answer with the reason for a refusal
 
 
 class SourceError(Conflict):
-    """The server cannot be read. The message names the address, and never the token."""
+    """The server cannot be read. The message contains the URL, and never the token."""
 
 
 class UnexpectedStatus(SourceError):
-    """The server has answered, but not with what was asked for."""
+    """The server answered with an unexpected status."""
 
     def __init__(self, message: str, answered: int) -> None:
         super().__init__(message)
@@ -46,7 +56,7 @@ class UnexpectedStatus(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of an answer. ``only_allowed``: addresses are checked as integrations' are, and no proxies are used."""
+    """Limits of an answer. ``only_allowed``: checks addresses like integrations do, and uses no proxies."""
 
     attempts: int = ATTEMPTS
     seconds: float = MAX_SECONDS
@@ -54,44 +64,65 @@ class Limits:
 
 
 FOR_PAGES = Limits(only_allowed=True)
-"""Somebody in a browser names the address."""
+"""For addresses given by a user in a browser."""
 FOR_REQUESTS = Limits(attempts=1, seconds=30.0, only_allowed=True)
-"""Somebody waits for the answer."""
+"""For calls while a user waits for the answer."""
 
 
 class Source:
-    """A server that speaks Unleash's API. Proxies and certificates are those of the environment, redirects are refused.
+    """A server with Unleash's API. Proxies and certificates come from the environment, redirects are refused.
 
     Its methods raise SourceError. Thread-safe.
     """
 
-    def __init__(self, address: str, token: str, *, limits: "Limits | None" = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        *,
+        limits: "Limits | None" = None,
+        tell: Callable[[str], None] = lambda doing: None,
+    ) -> None:
+        """``tell`` is called with each step that begins, from several threads."""
         self.address = check_address(address)
         self._limits = limits or Limits()
         if not token or not token.isascii() or not token.isprintable():
             raise SourceError("Give a token of that server, in ASCII.")
         self._token = token
+        self._tell = tell
         self.answers = 0
-        """So far, for whoever waits."""
+        """The number of answers so far, for progress."""
+        self.doing = ""
+        """The current step, such as ``Reading project web``."""
         self._local = threading.local()
+
+    @property
+    def has_personal_token(self) -> bool:
+        return self._token.startswith(PERSONAL)
+
+    def begin(self, doing: str) -> None:
+        self.doing = doing
+        self._tell(doing)
 
     def get(self, path: str, *, token: str = "", headers: Mapping[str, str] | None = None) -> Any:
         """The JSON at a path."""
         return self._ask("GET", path, token=token, headers=headers)
 
     def find(self, path: str) -> Any:
-        """The JSON at a path, or None if the server has no such path, or not for this token."""
+        """The JSON at a path; None if the server has no such path, or not for this token."""
         return self._ask("GET", path, absent=(403, 404))
 
     def post(self, path: str, body: Any) -> Any:
         return self._ask("POST", path, body=body)
 
     def send(self, method: str, path: str, body: Any) -> Any:
-        """Writes there. Returns the JSON of the answer, None if it has none. 409 is no error: it is there already."""
+        """Writes there. Returns the answer's JSON, None if it has none. 409 is not an error: the object
+        exists already.
+        """
         return self._ask(method, path, body=body, absent=(409,), writes=True)
 
     def for_each(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Returns what ``ask`` returns for each item, a few at once. The first error ends it."""
+        """Calls ``ask`` for each item, a few at a time. The first error ends it."""
         with ThreadPoolExecutor(AT_ONCE) as threads:
             waiting = [threads.submit(ask, item) for item in items]
             try:
@@ -159,7 +190,7 @@ class Source:
 
 
 def check_address(address: str) -> str:
-    """The address without a slash at its end. Raises SourceError."""
+    """The URL without a trailing slash. Raises SourceError."""
     if not is_server_address(address):
         raise SourceError(f"{address[:200]} is not an address like https://unleash.example.com.")
     return address.rstrip("/").removesuffix("/admin").removesuffix("/api")
@@ -189,8 +220,41 @@ def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...], *
 
 
 def _read_wanted_wait(url: str, answer: requests.Response) -> float | None:
-    """Seconds that the server asks to wait for. None: it does not say."""
+    """The seconds that the server asks to wait; None if it states none."""
     seconds = read_retry_after(answer.headers.get("Retry-After", ""))
     if seconds is not None and seconds > MAX_WAIT:
         raise SourceError(f"{url}: status {answer.status_code}; asks to wait for {seconds:.0f} seconds.")
     return seconds
+
+
+CONNECT_SECONDS = 10.0
+
+
+class _Connection(HeadersInTime):
+    def _new_conn(self) -> socket.socket:
+        return connect(self._dns_host, self.port or 80, encrypted=False, timeout=CONNECT_SECONDS)
+
+
+class _EncryptedConnection(EncryptedHeadersInTime):
+    def _new_conn(self) -> socket.socket:
+        return connect(self._dns_host, self.port or 443, encrypted=True, timeout=CONNECT_SECONDS)
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _EncryptedPool(HTTPSConnectionPool):
+    ConnectionCls = _EncryptedConnection
+
+
+class _CheckedAdapter(BoundedAdapter):
+    pools = {"http": _Pool, "https": _EncryptedPool}
+
+
+def checked_session() -> requests.Session:
+    """Uses no proxy, which would connect to unchecked addresses."""
+    session = bound(requests.Session(), _CheckedAdapter)
+    session.trust_env = False
+    session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
+    return session

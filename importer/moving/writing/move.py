@@ -1,6 +1,6 @@
-"""Writes what was read from another installation, all of it in one transaction, or nothing.
+"""Writes the data of another installation, everything in one transaction, or nothing.
 
-A plan is the same work, undone at its end: it says exactly what would happen.
+A plan is the same work, rolled back, so it shows exactly what would happen.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,32 +21,46 @@ from flagadmin.core.http.logs import request_id
 from importer.moving.leave_out import Choice
 from importer.moving.reading.installation import Installation
 from importer.moving.report import Kind, Line, Report
-from importer.moving.writing.access import find_roles, move_access, move_groups, move_roles
-from importer.moving.writing.edits import Edits, comment_on_move, read_edits
-from importer.moving.writing.keeping import SYSTEM, Refused
-from importer.moving.writing.own_things import move_own_things
-from importer.moving.writing.people import move_people
-from importer.moving.writing.plans import move_plans
+from importer.moving.writing.keeping import SYSTEM, Edits, Refused, comment_on_move, read_edits
+from importer.moving.writing.people import (
+    find_roles,
+    move_access,
+    move_groups,
+    move_own_things,
+    move_people,
+    move_roles,
+)
 from importer.moving.writing.projects import ProjectMove
+from importer.moving.writing.releases import move_plans, move_templates
+from importer.moving.writing.settings import move_settings, move_tokens
 from importer.moving.writing.shared import move_shared, move_tags
-from importer.moving.writing.templates import move_templates
-from importer.moving.writing.tokens import move_tokens
 from importer.moving.writing.traces import move_listed_dates, move_traces
 from projects.access import lock_projects
 
+Tell = Callable[[str], None]
+"""Called with each step that begins."""
 
-def move(installation: Installation, *, write: bool, overwrite: bool = False, by: str = "") -> Report:
-    """Writes what is new or changed, or only says what that would be. Things that exist only here stay as they are.
+
+def move(
+    installation: Installation,
+    *,
+    write: bool,
+    overwrite: bool = False,
+    by: str = "",
+    tell: Tell = lambda doing: None,
+) -> Report:
+    """Writes everything new or changed, or only reports it. Objects that exist only here stay unchanged.
 
     If anything is refused, nothing is written. Edits made here since the last move stay, unless ``overwrite``.
     """
     with _in_one_change(comment_on_move(installation.address, by)):
-        return run_with_retries(partial(_move_in_transaction, installation, write=write, overwrite=overwrite))
+        work = partial(_move_in_transaction, installation, tell, write=write, overwrite=overwrite)
+        return run_with_retries(work)
 
 
 @contextmanager
 def _in_one_change(comment: str) -> Iterator[None]:
-    """All events of the move belong together, as those of a request do."""
+    """Groups all events of the move, like those of a request."""
     token = request_id.set(request_id.get() or uuid4().hex)
     try:
         with changing(comment=tidy_comment(comment)):
@@ -55,20 +69,21 @@ def _in_one_change(comment: str) -> Iterator[None]:
         request_id.reset(token)
 
 
-def _move_in_transaction(installation: Installation, *, write: bool, overwrite: bool) -> Report:
+def _move_in_transaction(installation: Installation, tell: Tell, *, write: bool, overwrite: bool) -> Report:
+    installation.refused.clear()  # left by an attempt that is repeated
     report = Report(lines=list(installation.left))
     unreadable: list[Problem] = []
-    with changing(ignores_legal_values=True, keeps_unreadable=True, unreadable=unreadable):
-        _move(installation, report, write=write, overwrite=overwrite)
+    with changing(comes_from_elsewhere=True, keeps_unreadable=True, unreadable=unreadable):
+        _move(installation, report, tell, write=write, overwrite=overwrite)
     report.lines += [Line(Kind.NOTE, "value that SDKs cannot read", each.message) for each in unreadable]
     return report
 
 
-def _move(installation: Installation, report: Report, *, write: bool, overwrite: bool) -> None:
-    # Before the first event: all events have its moment, which must not be before somebody else's change.
+def _move(installation: Installation, report: Report, tell: Tell, *, write: bool, overwrite: bool) -> None:
+    # Before the first event: all events have its time, which must not precede another user's change.
     lock_projects(SYSTEM, [project.id for project in installation.projects])
     edits = Edits() if overwrite else read_edits(installation.address)
-    _move_all(installation, edits, report)
+    _move_all(installation, edits, report, tell)
     if not write or report.is_refused:
         transaction.set_rollback(True)
     elif report.has_work:
@@ -77,26 +92,32 @@ def _move(installation: Installation, report: Report, *, write: bool, overwrite:
         record(moved, actor=SYSTEM)
 
 
-def _move_all(installation: Installation, edits: Edits, report: Report) -> None:
+def _move_all(installation: Installation, edits: Edits, report: Report, tell: Tell) -> None:
+    tell("Comparing what projects share with what is here")
     _attempt("", report, lambda: move_shared(installation, edits))
     _attempt("", report, lambda: _move_people(installation, edits))
     for project in sorted(installation.projects, key=lambda each: each.id):
+        tell(f"Comparing {len(project.listed):,} flags of project {project.id} with what is here")
         moving = ProjectMove(installation, project, edits)
         if _attempt(project.id, report, moving.move):
             report.same += moving.same
+        else:
+            installation.refused.add(project.id)
     _attempt("", report, lambda: move_tags(installation, edits))
     _attempt("", report, lambda: move_templates(installation, edits))
     _attempt("", report, lambda: move_plans(installation, edits))
+    _attempt("", report, lambda: move_settings(installation, edits))
     _attempt("", report, lambda: move_listed_dates(installation))
     _attempt("", report, lambda: move_tokens(installation))
     if (hidden := installation.hidden) is not None:
+        tell("Copying access, usage and history")
         _attempt("", report, lambda: move_access(installation, hidden, edits))
         _attempt("", report, lambda: move_own_things(installation, hidden))
         _attempt("", report, lambda: move_traces(installation, hidden.database))
 
 
 def _move_people(installation: Installation, edits: Edits) -> Iterator[Line]:
-    """Roles come before the people who hold them, and groups after their members."""
+    """Moves roles before the people who hold them, and groups after their members."""
     hidden = installation.hidden
     if hidden is None:
         yield from move_people(installation, edits, {})
@@ -108,7 +129,7 @@ def _move_people(installation: Installation, edits: Edits) -> Iterator[Line]:
 
 
 def _attempt(project: str, report: Report, work: Callable[[], Iterable[Line]]) -> bool:
-    """Does all of the work, or nothing of it, and reports it: what comes after it may be refused too."""
+    """Does all of the work or none, and reports it, because later steps may be refused too."""
     subject = f"project {project}" if project else "what projects share"
     choice = str(Choice("project", project)) if project else ""
     try:

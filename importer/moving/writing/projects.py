@@ -18,21 +18,23 @@ from importer.moving.leave_out import FLAG, Choice
 from importer.moving.reading.installation import Installation, SourceProject
 from importer.moving.reading.shapes import Overview, UsedEnvironment
 from importer.moving.report import Kind, Line
-from importer.moving.writing.edits import Edits, find_archived_by_moves, find_moved
 from importer.moving.writing.keeping import (
     DELETED,
     SYSTEM,
+    Edits,
     Refused,
     change_line,
     describe_changes,
+    find_archived_by_moves,
+    find_moved,
     shown,
     try_alone,
 )
 from importer.moving.writing.shared import SegmentIds, move_field, move_segment
 from importer.plan.build import plan_import
-from importer.plan.exclude import exclude_flags, exclude_links, name_flag
+from importer.plan.entries import exclude_flags, exclude_links, name_flag
 from importer.plan.import_plan import Action, FlagPlan, Plan
-from importer.report.document import plan_document
+from importer.report import plan_document
 from projects.flags.archive.actions import revive_flags
 from projects.flags.copies.move import move_flag
 from projects.models import Dependency, Flag, FlagLink, Project, ProjectEnvironment
@@ -41,7 +43,7 @@ from projects.projects.environments import add_environment, set_default_strategy
 from projects.projects.queries import make_settings_document
 from projects.strategies.sentences import summarize_strategy
 
-MAX_PROBLEMS = 1_000  # of one environment
+MAX_PROBLEMS = 1_000  # per environment
 ENTRY = re.compile(r"data\.(\w+)\[(\d+)\]")
 _NAMING = ("naming_pattern", "naming_example", "naming_description")
 MEMBERS = {
@@ -52,13 +54,13 @@ MEMBERS = {
     "featureNaming.example": ("naming_example",),
     "featureNaming.description": ("naming_description",),
 }
-"""Settings of a project by where problems are with them."""
+"""Settings of a project by the paths of their problems."""
 
 
 class ProjectMove:
-    """Moves one project. Afterwards, ``same`` is the number of flags that are the same in all environments.
+    """Moves one project. Afterwards, ``same`` is the number of flags that are equal in all environments.
 
-    ``given_up``: environments that the project has stopped using here since the last move. Flags do not move there.
+    ``given_up``: environments that the project has stopped using here since the last move, to which no flags move.
     """
 
     def __init__(self, installation: Installation, project: SourceProject, edits: Edits) -> None:
@@ -76,7 +78,7 @@ class ProjectMove:
         for field in self.project.fields:
             lines += move_field(field, self.id, self.edits)
         basics = self._keep_valid(_read_basics(self.overview))
-        if not self.is_edited:  # flags take the default stickiness, which can be one of the context fields
+        if not self.is_edited:  # flags use the default stickiness, which can be one of the context fields
             update_project(self.id, basics, caller=SYSTEM)
         for segment in self.installation.segments:
             if segment.project == self.id:
@@ -92,7 +94,7 @@ class ProjectMove:
         return [*self.left, *lines]
 
     def _keep_valid(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Keeps what is possible here; the rest is left to be done by hand."""
+        """Keeps the values that are possible here; the rest is left to manual work."""
         try:
             run_and_roll_back(lambda: update_project(self.id, values, caller=SYSTEM))
         except ValidationError as error:
@@ -106,7 +108,7 @@ class ProjectMove:
 
     @contextmanager
     def _drop_rules_for_new_flags(self) -> Iterator[None]:
-        """Flags that are new here are old ones there, which need not fit. Nobody else sees this."""
+        """Suspends rules for new flags: flags new here are old there, and need not comply. Invisible to others."""
         row = Project.objects.filter(id=self.id)
         rules = row.values("naming_pattern", "flag_limit").get()
         row.update(naming_pattern="", flag_limit=None)
@@ -190,6 +192,7 @@ class ProjectMove:
                 raise Refused(list(_list_problems(plan)))
             new = {name for name, known in actions.items() if Action.CREATE in known}
             yield from _list_flag_lines(plan, new)
+            yield from _list_note_lines(plan)
             for flag in (*plan.flags.values(), *conflicts):
                 actions.setdefault(flag.name, set()).add(flag.action)
             if any(plan.with_action(Action.CREATE, Action.CHANGE)):
@@ -197,7 +200,7 @@ class ProjectMove:
         self.same = sum(known == {Action.SAME} for known in actions.values())
 
     def _fetch(self) -> Iterator[Line]:
-        """Fetches flags that were moved to this project there from another that moves, and not edited here."""
+        """Fetches flags that were moved there to this project from another moving project, unless edited here."""
         others = [project.id for project in self.installation.projects if project is not self.project]
         names = {flag.name for flag in self.project.listed}
         rows = Flag.objects.filter(name__in=names, project__in=others).order_by("name")
@@ -212,7 +215,7 @@ class ProjectMove:
         yield Line(Kind.CHANGE, f"flag {name}", f"project {project} → {self.id}", self.id, name)
 
     def _restore(self) -> Iterator[Line]:
-        """Restores flags that a move has archived and that are active there again. Imports then turn them on."""
+        """Restores flags archived by a move that are active there again. Imports then turn them on."""
         restored = find_archived_by_moves(self.installation.address, self._find_archived())
         here = Flag.objects.filter(project=self.id, name__in=restored).order_by("name")
         names = list(here.values_list("name", flat=True))
@@ -224,7 +227,8 @@ class ProjectMove:
     def _with_emptied(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data with an empty entry for each flag that has parents or links here, and none there.
 
-        Exports have no entry for it, and imports leave what has none as it is, or give a new flag its project's links.
+        Exports have no entry for such a flag, so an import would leave them unchanged, or give a new flag its
+        project's links.
         """
         exported = {feature["name"] for feature in data["features"]}
         return data | {
@@ -235,7 +239,7 @@ class ProjectMove:
 
     @cached_property
     def _here(self) -> dict[str, set[str]]:
-        """The flags that have parents or links here, by the part of exports, as far as exports there have it."""
+        """The flags with parents or links here, by part of exports, as far as exports there have the part."""
         names = {flag.name for flag in self.project.listed}
         rows = {"dependencies": Dependency.objects, "links": FlagLink.objects}
         return {
@@ -245,13 +249,13 @@ class ProjectMove:
         }
 
     def _find_deleted(self) -> set[str]:
-        """Flags that are there, and were deleted here since the last move."""
+        """Flags that exist there and were deleted here since the last move."""
         names = {flag["name"] for data in self.project.flags.values() for flag in data["features"]}
         edited = names & self.edits.flag_names
         return edited - {*Flag.objects.filter(name__in=edited).values_list("name", flat=True)}
 
     def _find_archived(self) -> set[str]:
-        """Flags that are archived here alone. Imports skip them, but refuse links to them."""
+        """Flags that are archived only here. Imports skip them, but refuse links to them."""
         active = {flag.name for flag in self.project.listed} - self.project.archived
         here = Flag.objects.filter(name__in=active).exclude(archived_at=None)
         return {*here.values_list("name", flat=True)}
@@ -265,7 +269,7 @@ class ProjectMove:
             raise Refused([self._explain(problem, data, where) for problem in error.details]) from None
 
     def _explain(self, problem: Problem, data: dict[str, Any], where: str) -> Line:
-        """Explains which flag an unreadable entry belongs to."""
+        """Names the flag of an unreadable entry."""
         flag = ""
         if place := ENTRY.match(problem.path):
             part, number = place.groups()
@@ -333,9 +337,15 @@ def _list_flag_lines(plan: Plan, new: set[str]) -> Iterator[Line]:
             yield Line(Kind.CHANGE, subject, _describe_flag(document), plan.project, name)
         elif action == Action.SKIP:
             yield Line(Kind.CANNOT, subject, document.get("reason", ""), plan.project, name)
-    for name in plan.defaulted:
-        detail = "is on without a strategy; here it gets the default strategy of its environment"
-        yield Line(Kind.NOTE, f"flag {name} in {plan.environment}", detail, plan.project, name)
+
+
+def _list_note_lines(plan: Plan) -> Iterator[Line]:
+    """Notes of the import, such as flag values that SDKs cannot read."""
+    where = f"{plan.project} / {plan.environment}"
+    for note in plan.notes[:MAX_PROBLEMS]:
+        yield Line(Kind.NOTE, where, note, plan.project)
+    if (more := len(plan.notes) - MAX_PROBLEMS) > 0:
+        yield Line(Kind.NOTE, where, f"{more:,} more notes", plan.project)
 
 
 def _list_conflict_lines(plan: Plan, names: set[str]) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""Writes what projects share: environments, tag types, types of strategies and flags, context fields, segments."""
+"""Writes shared objects: environments, tag types, types of strategies and flags, context fields, segments."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -18,8 +18,7 @@ from importer.moving.reading.shapes import (
     SourceTagType,
 )
 from importer.moving.report import Kind, Line
-from importer.moving.writing.edits import Edits
-from importer.moving.writing.keeping import DELETED, SYSTEM, keep, try_alone
+from importer.moving.writing.keeping import DELETED, SYSTEM, Edits, keep, try_alone
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.context_fields.documents import make_context_field_document
 from projects.environments.actions import create_environment, update_environment
@@ -30,9 +29,8 @@ from projects.segments.actions import create_segment, update_segment
 from projects.segments.documents import make_segment_document
 from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_types import create_strategy_type, update_strategy_type
-from projects.tag_types.actions import create_tag_type, update_tag_type
+from projects.tag_types.actions import create_tag, create_tag_type, list_known_tags, update_tag_type
 from projects.tag_types.documents import tag_type_document
-from projects.tag_types.tags import create_tag, list_known_tags
 
 
 def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
@@ -54,7 +52,7 @@ def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
 def _move(
     kind: str, read: Any, move: Callable[[Any, Edits], Iterator[Line]], edits: Edits, project: str = ""
 ) -> list[Line]:
-    """If this is not possible, the whole move is refused until the reader leaves it out."""
+    """Moves an object. If that fails, the whole move is refused until the user leaves it out."""
     choice = Choice(kind, read.name)
     return try_alone(choice.subject, lambda: move(read, edits), project, choice=str(choice))
 
@@ -115,7 +113,7 @@ def _move_strategy_type(kind: SourceStrategyType, edits: Edits) -> Iterator[Line
 
 
 def _move_flag_type(flag_type: SourceFlagType, edits: Edits) -> Iterator[Line]:
-    """Moves a flag type. There is a fixed number of them. Their expected lifetime can be set."""
+    """Moves a flag type. Their number is fixed, but their expected lifetime can be set."""
     subject = f"flag type {flag_type.id}"
     present = FlagType.objects.filter(pk=flag_type.id).first()
     if present is None:
@@ -173,7 +171,7 @@ def _move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
         "description": segment.description,
         "constraints": [each.model_dump(exclude_unset=True) for each in segment.constraints],
     }
-    # One that all projects may use here is not taken away from them.
+    # A field that all projects can use here stays available to them.
     if present is None or present.project_id:
         values["project_id"] = segment.project
     return keep(
@@ -214,7 +212,7 @@ class SegmentIds:
         self._ids = dict(rows.values_list("name", "id"))
 
     def translate(self, ids: Iterable[int]) -> list[int]:
-        """Raises ValidationError for one that is not here: without it, a strategy would be for more users."""
+        """Raises ValidationError for a missing segment: without it, a strategy would apply to more users."""
         names = [self._names.get(key, f"{key}") for key in ids]
         if missing := [name for name in names if name not in self._ids]:
             raise ValidationError.at("segments", f"segment {choices(missing)} is not here")

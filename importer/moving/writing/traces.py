@@ -1,7 +1,6 @@
-"""Copies what time has left in the other database: dates, stages, last uses, usage of 30 days, and its audit events.
+"""Copies traces from the other database: dates, stages, last uses, usage of 30 days, and its audit events.
 
-Rows go through temporary tables, so that memory stays small whatever their number. A second run finds the same rows
-and writes nothing.
+Rows go through temporary tables, so that memory stays small. A second run finds the same rows and writes nothing.
 """
 
 import json
@@ -22,14 +21,14 @@ from projects.applications.usage_report import HOURS_KEPT
 from projects.models import LifecycleStage
 
 USAGE_MOVED = timedelta(days=30)
-MARGIN = 10_000  # ids of events, which may be given in another order than they are committed
+MARGIN = 10_000  # ids of events, which may be committed in another order
 NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 Lines = Iterator[Line]
 
 
 def move_traces(installation: Installation, database: SourceDatabase) -> Lines:
-    """Moves the traces. Flags that do not move are left out: another one here may have the name of one of them."""
+    """Moves the traces of moved flags only: another flag here may have the name of a flag that did not move."""
     names = installation.flag_names
     yield from _move_dates(database, names)
     yield from _move_stages(database, names)
@@ -39,7 +38,7 @@ def move_traces(installation: Installation, database: SourceDatabase) -> Lines:
 
 
 def move_listed_dates(installation: Installation) -> Lines:
-    """Moves the dates that lists of flags have. A database has them too."""
+    """Moves the dates in lists of flags, which a database has too."""
     flags = [flag for project in installation.projects for flag in project.listed]
     yield from _write_dates(
         (flag.name, flag.created_at, flag.archived_at) for flag in flags if flag.created_at
@@ -76,7 +75,7 @@ def _write_dates(rows: Iterable[Sequence[Any]]) -> Lines:
 
 
 def _move_stages(database: SourceDatabase, names: Collection[str]) -> Lines:
-    """Moves when flags entered their stages. Where both sides have a stage, the earlier moment counts."""
+    """Moves the times when flags entered their stages. If both sides have a stage, the earlier time counts."""
     if database.has("feature_lifecycles", "feature", "stage", "created_at", "status", "status_value"):
         query = """SELECT feature, stage, created_at, left(status, 16), left(status_value, 255)
                      FROM feature_lifecycles WHERE created_at IS NOT NULL AND stage = ANY(%s)"""
@@ -250,7 +249,7 @@ def _move_events(database: SourceDatabase, source: str) -> Lines:
 
 
 def _format_json(document: Any) -> str | None:
-    """As text that jsonb takes, which has no NUL and no half of a character."""
+    """Text that jsonb accepts, without NUL and lone surrogates."""
     if document is None:
         return None
     text = json.dumps(document, ensure_ascii=False).encode(errors="replace").decode()

@@ -10,7 +10,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, read_transaction_time, record_all
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import InvalidOperation, Problem
+from flagadmin.core.errors import InvalidOperation
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flags_for_update, access_project, lock_projects
@@ -26,27 +26,27 @@ ARCHIVED = LifecycleStage.Stage.ARCHIVED
 def archive_flags(
     project_id: str, names: Iterable[str], *, expected: Expected = None, caller: Caller
 ) -> list[Flag]:
-    """Archives the active flags among ``names``, skipping unknown and archived ones.
+    """Archives the active flags among ``names``; archived ones do not change.
 
     ``expected`` refers to the metadata document. Raises NotFound, NoAccess, EditConflict, and
     InvalidOperation if an active flag that is not being archived depends on one of these flags, or if one of
-    them is in another project.
+    them is not in the project.
     """
-    flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
+    flags = access_flags_for_update(caller, project_id, names, Permission.DELETE_FEATURE)
     return _archive(flags, expected=expected, caller=caller)
 
 
 @transactional
 def archive_flags_of_projects(names: Mapping[str, Sequence[str]], *, caller: Caller) -> list[Flag]:
-    """Like ``archive_flags``, for flags of several projects: they may depend on each other.
+    """Like ``archive_flags``, for flags of several projects, which may depend on each other.
 
-    ``names`` are those of each project. All or nothing.
+    ``names`` are by project. All or nothing.
     """
     lock_projects(caller, names, flags=names)
     flags = [
         flag
         for project_id in sorted(names)
-        for flag in _access(project_id, names[project_id], Permission.DELETE_FEATURE, caller=caller)
+        for flag in access_flags_for_update(caller, project_id, names[project_id], Permission.DELETE_FEATURE)
     ]
     return _archive(flags, caller=caller)
 
@@ -72,12 +72,12 @@ def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller
 
 @transactional
 def revive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[Flag]:
-    """Revives archived flags, off in every environment. Skips unknown and active flags.
+    """Revives the archived flags among ``names``, off in every environment; active ones do not change.
 
-    Raises NotFound, NoAccess, InvalidOperation if the project is full, and ValidationError if the
-    installation is.
+    Raises NotFound, NoAccess, InvalidOperation if a flag is not in the project or the project is full, and
+    ValidationError if the installation is.
     """
-    flags = _access(project_id, names, Permission.UPDATE_FEATURE, caller=caller)
+    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
     archived = [flag for flag in flags if flag.is_archived]
     check_room(access_project(caller, project_id), len(archived))
     ids = [flag.pk for flag in archived]
@@ -103,14 +103,14 @@ def check_archived(flag: Flag) -> None:
 
 @transactional
 def delete_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[str]:
-    """Permanently deletes the archived flags among ``names``, skipping all others, and returns their names.
+    """Permanently deletes archived flags, and returns their names.
 
-    Raises NotFound, NoAccess, and InvalidOperation if an active flag depends on one of them.
+    Raises NotFound, NoAccess, and InvalidOperation if one of them is active or not in the project, or if an active
+    flag depends on one of them.
     """
-    flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
-    archived = [flag for flag in flags if flag.is_archived]
-    remove_flags(archived, caller=caller)
-    return [flag.name for flag in archived]
+    flags = access_flags_for_update(caller, project_id, names, Permission.DELETE_FEATURE, archived=True)
+    remove_flags(flags, caller=caller)
+    return [flag.name for flag in flags]
 
 
 def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], bool]:
@@ -121,19 +121,6 @@ def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], boo
     flags = Flag.objects.active().filter(project_id=project_id, name__in=list(names))
     parents = {parent for parent, _ in find_children_outside(flags)}
     return sorted(parents), Dependency.objects.filter(flag__in=flags).exists()
-
-
-def _access(project_id: str, names: Iterable[str], permission: Permission, *, caller: Caller) -> list[Flag]:
-    names = list(names)
-    flags = access_flags_for_update(caller, project_id, names, permission)
-    elsewhere = Flag.objects.readable_by(caller).filter(name__in=names).exclude(project_id=project_id)
-    foreign = list(elsewhere.order_by("name").values_list("name", "project_id"))
-    if foreign:
-        raise InvalidOperation(
-            f"{', '.join(name for name, _ in foreign[:20])} is not in project {project_id}.",
-            details=[Problem(name, f"it is in project {project}") for name, project in foreign],
-        )
-    return flags
 
 
 def _make_events(

@@ -23,10 +23,15 @@ class ArchivedFlags(serializers.Serializer):
 
 class ArchiveViewSet(ViewSet):
     lookup_url_kwarg = "name"
-    permissions = {"destroy": Permission.DELETE_FEATURE, "revive": Permission.UPDATE_FEATURE}
+    permissions = {
+        "destroy": Permission.DELETE_FEATURE,
+        "destroy_features": Permission.DELETE_FEATURE,
+        "revive": Permission.UPDATE_FEATURE,
+    }
     flag: Flag
 
     def authorize(self, name: str | None = None, project_id: str | None = None) -> None:
+        name = "features" if self.action == "destroy_features" else name
         if name is not None:
             self.flag = access_named_flag(self.caller, name)
             self.check_permission(project=self.flag.project_id)
@@ -36,6 +41,12 @@ class ArchiveViewSet(ViewSet):
     def everywhere(self, request: ApiRequest) -> Response:
         """List all archived flags that the caller can read, sorted by name."""
         return _answer(Flag.objects.readable_by(self.caller))
+
+    @extend_schema(exclude=True)
+    @everywhere.mapping.delete
+    def destroy_features(self, request: ApiRequest) -> Response:
+        """Permanently delete the archived flag whose name is ``features``."""
+        return self.destroy(request, "features")
 
     @extend_schema(
         operation_id="getArchivedFeaturesByProjectId", tags=["Archive"], responses={200: ArchivedFlags}
@@ -54,7 +65,7 @@ class ArchiveViewSet(ViewSet):
 
     @extend_schema(operation_id="deleteFeature", tags=["Features"], responses={200: None})
     def destroy(self, request: ApiRequest, name: str) -> Response:
-        """Permanently delete one archived flag. An active flag is not changed."""
+        """Permanently delete one archived flag. An active one is refused."""
         actions.delete_flags(self.flag.project_id, [name], caller=self.caller)
         return Response()
 

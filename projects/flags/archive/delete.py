@@ -10,6 +10,7 @@ from flagadmin.core.audit.record import record_selected
 from flagadmin.core.errors import InvalidOperation, Problem
 from flagadmin.core.wording import choices
 from groups.access import Caller
+from projects.deletion.kept_names import FLAG, end_names
 from projects.flags.archive.deleted_flags import select_removed_flags
 from projects.models import Dependency, Flag
 
@@ -30,6 +31,7 @@ def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
     """Like ``remove_flags``, but for a queryset: the flags are not loaded into memory."""
     check_no_children(flags, "deleted")
     record_selected(EventType.FEATURE_DELETED, *select_removed_flags(flags), actor=caller)
+    end_names(FLAG, flags.order_by().values("name"), caller=caller)
     remove_rows(Dependency.objects.filter(parent__in=flags.order_by().values("pk")))
     remove_rows(flags)
 

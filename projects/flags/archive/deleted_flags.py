@@ -1,4 +1,4 @@
-"""Builds the documents that audit events keep of deleted flags, entirely in SQL.
+"""Builds the documents of deleted flags for audit events, entirely in SQL.
 
 A project may have ten thousand archived flags. Copying their documents from table to table in one statement
 keeps memory use low and avoids round trips.
@@ -68,7 +68,7 @@ SELECT gone.project_id, gone.name, json_build_object(
   LEFT JOIN children ON children.flag_id = gone.id
  ORDER BY gone.name COLLATE "C"
 """
-# Same format as flagadmin.core.http.timestamps.iso.
+# Same format as flagadmin.core.http.responses.iso.
 _ISO = (
     "regexp_replace(to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US'), '000$', '') || 'Z'"
 )

@@ -20,6 +20,7 @@ from flagadmin.core.wording import choices
 from groups.console import ConfirmPage
 from projects.access import access_project, group_by_project
 from projects.console import api_path, project_url
+from projects.deletion.kept_names import FLAG, list_users
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.archive.actions import archive_flags_of_projects, delete_flags, revive_flags
@@ -35,10 +36,10 @@ from projects.flags.insights.usage import FlagUser, read_users
 from projects.flags.lists.queries import make_project_scope
 from projects.models import Dependency, Flag, FlagEnvironment
 from projects.projects.required_comments import requires_comment
-from projects.reverts.undo import UndoableAction, tell_done
+from projects.reverts.offers import UndoableAction, tell_done
 
 MAX_LISTED = 20  # flags listed individually
-RECENT = timedelta(days=7)  # what was evaluated this recently is in use
+RECENT = timedelta(days=7)  # a flag evaluated within this time is in use
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class UsedFlag:
 
     @property
     def others(self) -> int:
-        """The number of other applications than the last one."""
+        """The number of applications besides the last one."""
         return len({user.application for user in self.users}) - 1
 
     @property
@@ -79,7 +80,7 @@ def count_enabled(flags: Sequence[Flag]) -> list[tuple[str, int]]:
 class ArchivePage(DraftingPage, ChangeSelectedFlags):
     """Lists the applications that use the flags and the flags that depend on them.
 
-    Archiving all flags of a project archives exactly the flags that the page counted.
+    Archiving all flags of a project archives exactly the flags counted on the page.
     """
 
     template_name = "flags/archive.html"
@@ -172,7 +173,11 @@ class DeletePage(SelectedFlags, ConfirmPage):
         self.names, plans = read_names_and_plans(flags)
         self.title = f"Delete {count_flags(self.names)}"
         return {
-            "removed_items": [*self.names, *(f"Release plan {plan}" for plan in plans)],
+            "removed_items": [
+                *self.names,
+                *(f"Release plan {plan}" for plan in plans),
+                *(f"{user} no longer applies" for user in list_users(FLAG, self.names)),
+            ],
             "kept": f"{'Its' if len(self.names) == 1 else 'Their'} strategies, variants, tags, links and safeguards"
             " are deleted too."
             " The audit log is kept.",

@@ -34,7 +34,7 @@ class ArchiveCheck(serializers.Serializer):
 
 
 class BulkFlagViewSet(InProjectViewSet):
-    """Actions on several flags of a project. Unknown names are skipped."""
+    """Actions on several flags of a project, all or none. Refuses names of other flags."""
 
     tags = ("Features",)
     permissions = {
@@ -61,7 +61,7 @@ class BulkFlagViewSet(InProjectViewSet):
     @extend_schema(operation_id="archiveFeatures", request=NamesBody, responses={202: None}, examples=[NAMES])
     @action(detail=False, methods=["post"])
     def archive(self, request: ApiRequest, project_id: str) -> Response:
-        """Archive flags. A parent can only be archived with its children. Unknown names are skipped."""
+        """Archive flags. A parent can only be archived with its children."""
         archiving.archive_flags(project_id, self.names, caller=self.caller)
         return Response(status=202)
 
@@ -90,21 +90,21 @@ class BulkFlagViewSet(InProjectViewSet):
     @extend_schema(operation_id="reviveFeatures", request=NamesBody, responses={200: None}, examples=[NAMES])
     @action(detail=False, methods=["post"])
     def revive(self, request: ApiRequest, project_id: str) -> Response:
-        """Revive archived flags, turned off in every environment. Unknown names are skipped."""
+        """Revive archived flags, turned off in every environment."""
         archiving.revive_flags(project_id, self.names, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="deleteFeatures", request=NamesBody, responses={200: None}, examples=[NAMES])
     @action(detail=False, methods=["post"], url_path="delete")
     def delete_flags(self, request: ApiRequest, project_id: str) -> Response:
-        """Permanently delete archived flags. Unknown and active flags are skipped."""
+        """Permanently delete archived flags. Active ones are refused."""
         archiving.delete_flags(project_id, self.names, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="staleFeatures", request=StaleBody, responses={202: None})
     @action(detail=False, methods=["post"])
     def stale(self, request: ApiRequest, project_id: str) -> Response:
-        """Mark flags as stale or not stale."""
+        """Mark flags as stale or not stale. Archived ones are refused."""
         values = self.validated(StaleBody)
         flags.set_stale(project_id, values["features"], values["stale"], caller=self.caller)
         return Response(status=202)
@@ -118,7 +118,7 @@ class BulkFlagViewSet(InProjectViewSet):
     )
     @action(detail=False, methods=["post"], url_path="bulk_features/environments/<str:environment>/on")
     def turn_on(self, request: ApiRequest, project_id: str, environment: str) -> Response:
-        """Turn flags on. Flags without an enabled strategy get the default one. Unknown names are skipped."""
+        """Turn flags on. Flags without an enabled strategy get the default one. Archived ones are refused."""
         flag_environments.enable_flags(
             project_id,
             self.names,
@@ -136,7 +136,7 @@ class BulkFlagViewSet(InProjectViewSet):
     )
     @action(detail=False, methods=["post"], url_path="bulk_features/environments/<str:environment>/off")
     def turn_off(self, request: ApiRequest, project_id: str, environment: str) -> Response:
-        """Turn flags off. Unknown names are skipped."""
+        """Turn flags off. Archived ones are refused."""
         flag_environments.disable_flags(project_id, self.names, environment, caller=self.caller)
         return Response()
 

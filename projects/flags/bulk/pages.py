@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.functional import cached_property
 
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
@@ -21,28 +22,35 @@ from projects.flags.bulk.selected_flags_page import (
     count_flags,
 )
 from projects.flags.environments.actions import check_enabling, disable_flags, enable_flags, make_switch_draft
-from projects.flags.environments.toggle import find_project_environment
+from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.insights.usage import read_users
 from projects.flags.lists.cells import read_flag_cells, read_texts_when_on
 from projects.flags.tags.actions import change_tags_of_many
 from projects.models import Environment, Flag, FlagTag, TagType
 from projects.projects.required_comments import requires_comment
-from projects.reverts.undo import UndoableAction, tell_done
+from projects.reverts.offers import UndoableAction, tell_done
 
 DEFAULT_ADDED = "On with the default strategy, which is added"
 
 
 class TogglePage(DraftingPage, ChangeSelectedFlags):
-    """Says what turning the flags on or off changes for each of them, then does it."""
+    """Shows the effect of turning the flags on or off for each of them, then does it."""
 
     template_name = "flags/toggle_many.html"
     shown_by = "get"
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
-        form = request.POST if "enabled" in request.POST else request.GET
-        self.turned = "on" if form.get("enabled") == "on" else "off"
+        self.form = request.POST if "enabled" in request.POST else request.GET
         self.environment = request.POST.get("environment", request.GET.get("environment", ""))
+
+    @cached_property
+    def turned(self) -> str:
+        return read_turned(self.form)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        read_turned(self.form)
+        return super().post(request, *args, **kwargs)
 
     def check_permission(self, project_id: str) -> None:
         find_project_environment(project_id, self.environment)
@@ -107,7 +115,7 @@ class TogglePage(DraftingPage, ChangeSelectedFlags):
         )
 
     def changes(self, flags: Sequence[Flag]) -> list[tuple[Flag, str, str]]:
-        """The flags that are not in that state yet, with what they say before and after."""
+        """The flags that are not in that state yet, with their texts before and after."""
         cells = [
             (row.flag, cell)
             for row in read_flag_cells(flags)

@@ -1,4 +1,4 @@
-"""The base of the console's pages about the flags that are selected in a list."""
+"""The base of the console's pages about flags selected in a list."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ class SelectedFlags(ConsolePage):
     """Base page for the flags given as ``?name=…&name=…``, for all flags with ``?all``, or for those of a list.
 
     ``matching`` is the query string of that list. The form posts the same parameters. The flags are those of the
-    project in the URL or, without one, of all projects; then those that the caller may not change are ``left_out``.
+    project in the URL or, without one, of all projects; flags that the caller may not change are then ``left_out``.
     """
 
     archived = False
@@ -76,7 +76,7 @@ class SelectedFlags(ConsolePage):
     def ask(self) -> HttpResponseBase:
         """Redirects to the page about the selected flags, so that reloading it submits nothing.
 
-        Answers with the page itself if its URL would be too long.
+        Responds with the page itself if its URL would be too long.
         """
         query = self.request.GET.copy()
         query.update(self.request.POST)
@@ -101,7 +101,7 @@ class SelectedFlags(ConsolePage):
 
 
 class ChangeSelectedFlags(SelectedFlags, SubmitPage):
-    """Says what changing the ``selected`` flags does, then does it."""
+    """Shows the effect of changing the ``selected`` flags, then changes them."""
 
     passes = ()
 
@@ -110,7 +110,7 @@ class ChangeSelectedFlags(SelectedFlags, SubmitPage):
         self.names = [flag.name for flag in self.selected]
 
     def must_ask(self) -> bool:
-        """Whether the page has to be seen before the flags are changed."""
+        """Whether the page must be shown before the flags change."""
         raise NotImplementedError
 
     def ask_first(self) -> HttpResponseBase | None:
@@ -126,7 +126,7 @@ def list_url(project_id: str | None) -> str:
 
 
 class NothingSelected(ValidationError):
-    """The form names no flag, or none that exists in the required state, or that the caller may change."""
+    """The form names no flag that exists in the required state and that the caller may change."""
 
 
 def select_flags(scope: FlagScope, form: QueryDict, *, archived: bool = False) -> list[Flag]:

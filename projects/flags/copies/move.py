@@ -11,7 +11,9 @@ from flagadmin.core.errors import InvalidOperation, Problem
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_project_for_update, check_project, lock_projects
+from projects.flags.arrivals import check_arrivals
 from projects.flags.limits import check_room
+from projects.flags.name_rules import find_pattern_problem
 from projects.models import (
     Dependency,
     Flag,
@@ -22,16 +24,17 @@ from projects.models import (
     StrategySegment,
 )
 from projects.project_scope import hold_segments
-from projects.used_by.planned import find_segments_ahead
+from projects.used_by.queries import find_segments_ahead
 
 
 @transactional
 def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller) -> Flag:
     """Moves the flag, with all its data, to another project; the caller needs the permission in both.
 
-    Raises NotFound, NoAccess, ValidationError if the new project does not exist, and InvalidOperation if the
-    new project is full or something on the flag prevents the move: a dependency, a segment of the old
-    project, also of a later milestone, or being on in an environment that the new project does not use.
+    Raises NotFound, NoAccess, ValidationError if the new project does not exist, and InvalidOperation if the new
+    project is full or the flag cannot move: its name does not match the new project's pattern, it has a dependency,
+    it or a later milestone uses a segment of the old project, or it is on in an environment that the new project does
+    not use.
     """
     check_project(caller, new_project_id, "newProjectId")
     # Locks both projects at once, in id order, so that two moves in opposite directions cannot deadlock.
@@ -42,6 +45,7 @@ def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller
         return flag
     _check_move(flag, target)
     check_room(target, 1)
+    check_arrivals([name], target.pk, project_id)
     flag.project = target
     flag.save(update_fields=["project"])
     _add_environments(flag, target)
@@ -66,6 +70,8 @@ def _check_move(flag: Flag, target: Project) -> None:
 
 
 def _list_obstacles(flag: Flag, target: Project) -> Iterable[Problem]:
+    if problem := find_pattern_problem(flag.name, target):
+        yield Problem("name", problem.rstrip("."))
     for child, parent in Dependency.objects.filter(Q(flag=flag) | Q(parent=flag)).values_list(
         "flag__name", "parent__name"
     ):

@@ -63,7 +63,7 @@ class ClonePage(FlagFormPage):
 
 
 class MoveForm(forms.Form):
-    """``targets`` are offered; a longer list than MAX_OPTIONS is a text input."""
+    """``targets`` are offered; a list longer than MAX_OPTIONS becomes a text input."""
 
     project = forms.CharField(label="Target project")
 

@@ -65,7 +65,9 @@ def check_parent(flag: Flag, values: Mapping[str, Any], *, caller: Caller) -> De
 def parents_problems(
     flag: Flag, parents: Sequence[str], among: QuerySet[Flag], path: str
 ) -> Iterator[Problem]:
-    """Yields what is wrong with these as all parents of the flag. ``among`` are the flags that the caller may read."""
+    """Yields the problems with these as the flag's full list of parents. ``among`` are the flags that the
+    caller may read.
+    """
     names = {flag.name, *parents}
     rows = among.filter(name__in=names).values_list("name", "project_id", "archived_at")
     states = {name: FlagState(project, archived_at is not None) for name, project, archived_at in rows}
@@ -128,7 +130,7 @@ def uses_dependencies(project: Project) -> bool:
 def list_parent_variants(project: Project, name: str) -> list[str]:
     """Sorted names of the variants that a dependency on this flag can require, in any environment.
 
-    They are those of the flag and of its strategies; none if there is no such active flag.
+    They are the flag's and its strategies'; none if there is no such active flag.
     """
     flags = Flag.objects.active().filter(project=project, name=name)
     lists = [

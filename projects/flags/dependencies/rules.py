@@ -14,7 +14,7 @@ from playground.engine.definitions import DependencyDefinition
 
 @dataclass(frozen=True, slots=True)
 class FlagState:
-    """The project of a flag and whether it is archived."""
+    """The project of a flag, and whether it is archived."""
 
     project: str
     archived: bool = False

@@ -33,7 +33,7 @@ def enable_flag(
     """Turns the flag on in an environment. Returns whether it was off.
 
     If the flag has no enabled strategy, it gets the project environment's default strategy, or one that is on
-    for everyone. With ``activate_disabled``, its disabled strategies are enabled instead, if it has any.
+    for everyone. With ``activate_disabled``, its disabled strategies, if any, are enabled instead.
 
     Raises NotFound, NoAccess, and ValidationError if the default strategy is no longer valid or the flag has
     too many strategies.
@@ -53,9 +53,9 @@ def enable_flags(
     activate_disabled: bool = False,
     caller: Caller,
 ) -> list[Flag]:
-    """Turns on the active flags among ``names``, all or none of them, and returns those that were off.
+    """Turns on flags, all or none of them, and returns those that were off.
 
-    See ``enable_flag``.
+    Raises the errors of ``enable_flag``, and InvalidOperation unless all are active flags of the project.
     """
     flags, project_environment = _access_many(project_id, names, environment, caller=caller)
     return [
@@ -76,27 +76,36 @@ def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller
 
 @transactional
 def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> list[Flag]:
-    """Turns off the active flags among ``names`` and returns those that were on. Raises NotFound, NoAccess."""
+    """Turns off flags and returns those that were on.
+
+    Raises NotFound, NoAccess, and InvalidOperation unless all are active flags of the project.
+    """
     flags, project_environment = _access_many(project_id, names, environment, caller=caller)
     return [flag for flag in flags if set_switch(flag, project_environment, False, caller=caller)]
 
 
 def make_switch_draft(flag: Flag, project_environment: ProjectEnvironment, enabled: bool) -> Draft:
-    """Makes the draft of turning the flag on or off, with the strategy that it may get."""
+    """The draft of turning the flag on or off, with a strategy that it may get."""
     return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, project_environment))
 
 
 def plan_added_strategy(flag: Flag, project_environment: ProjectEnvironment) -> StrategyDefinition:
-    """Plans the strategy that a flag without an enabled one gets when it is turned on."""
+    """The strategy that a flag without an enabled one gets when it is turned on."""
     defaults = StrategyDefaults(flag.name, project_environment.project.default_stickiness)
     document = make_default_strategy(project_environment.default_strategy, defaults)
     return document | {"sortOrder": None, "disabled": False}
 
 
-def check_enabling(flags: Sequence[Flag], project_environment: ProjectEnvironment, *, caller: Caller) -> None:
-    """Raises what turning these flags on would: NoAccess or ValidationError if one needs a strategy and cannot get it.
+def _check_added_strategy(flag: Flag, project_environment: ProjectEnvironment) -> StrategyDefinition:
+    added = plan_added_strategy(flag, project_environment)
+    return check_strategy(flag, added, stored=added)  # the environment's own strategy is not a new value
 
-    The flags are of one project. A few queries, however many they are.
+
+def check_enabling(flags: Sequence[Flag], project_environment: ProjectEnvironment, *, caller: Caller) -> None:
+    """Raises the errors of turning these flags on: NoAccess or ValidationError if one needs a strategy and cannot get
+    it.
+
+    All flags belong to one project. A few queries for any number of flags.
     """
     environment = project_environment.environment_id
     rows = Strategy.objects.filter(flag__in=flags, environment_id=environment).values("flag_id")
@@ -109,7 +118,7 @@ def check_enabling(flags: Sequence[Flag], project_environment: ProjectEnvironmen
             project=project_environment.project_id,
             environment=environment,
         )
-        check_strategy(lacking[0], plan_added_strategy(lacking[0], project_environment))
+        _check_added_strategy(lacking[0], project_environment)
     for flag in lacking:
         number = numbers[flag.pk]["number"] if flag.pk in numbers else 0
         check_number_of_strategies(flag, environment, number)
@@ -211,9 +220,10 @@ def _access_many(
     project_id: str, names: Iterable[str], environment: str, *, caller: Caller
 ) -> tuple[list[Flag], ProjectEnvironment]:
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT
-    flags = access_flags_for_update(caller, project_id, names, permission, environment=environment)
-    active = [flag for flag in flags if not flag.is_archived]
-    return active, find_project_environment(project_id, environment)
+    flags = access_flags_for_update(
+        caller, project_id, names, permission, environment=environment, archived=False
+    )
+    return flags, find_project_environment(project_id, environment)
 
 
 def _enable(
@@ -230,7 +240,7 @@ def _enable(
 def _add_default_strategy(flag: Flag, project_environment: ProjectEnvironment, *, caller: Caller) -> None:
     environment = project_environment.environment_id
     caller.check(Permission.CREATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
-    document = check_strategy(flag, plan_added_strategy(flag, project_environment))
+    document = _check_added_strategy(flag, project_environment)
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
     [after] = read_strategy_documents([strategy])

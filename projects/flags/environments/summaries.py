@@ -13,7 +13,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from projects.models import Flag, UsageHour
 
 Place = tuple[int, str]
@@ -70,7 +70,7 @@ def read_environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document
 
 
 def count_evaluations(ids: Sequence[int]) -> dict[Place, Document]:
-    """Counts how often SDKs evaluated each flag in each environment in the last hour, and the results."""
+    """Counts SDKs' evaluations of each flag in each environment in the last hour, by result."""
     rows = UsageHour.objects.filter(flag_id__in=ids, hour__gt=timezone.now() - timedelta(hours=1))
     summed = rows.order_by().values("flag_id", "environment").annotate(yes_sum=Sum("yes"), no_sum=Sum("no"))
     return {

@@ -4,7 +4,8 @@ SDKs treat a flag without strategies as on for everyone. So a flag without an en
 it is turned on, and is turned off when it loses its last enabled strategy.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
@@ -13,6 +14,16 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
+
+
+def read_turned(form: Mapping[str, Any]) -> str:
+    """Reads ``on`` or ``off`` from a switch. Raises ValidationError: a missing value must not turn a flag off."""
+    turned = str(form.get("enabled", ""))
+    if turned not in ("on", "off"):
+        raise ValidationError.at(
+            "enabled", f"must be on or off, not {turned}" if turned else "must be on or off"
+        )
+    return turned
 
 
 def find_project_environment(project_id: str, environment: str) -> ProjectEnvironment:
@@ -54,7 +65,7 @@ def set_switch(flag: Flag, project_environment: ProjectEnvironment, enabled: boo
 def keep_off_without_strategies(
     flags: Collection[Flag], project_environment: ProjectEnvironment, *, caller: Caller
 ) -> None:
-    """Turns those flags off that have no enabled strategy left in the environment."""
+    """Turns off the flags without an enabled strategy left in the environment."""
     rows = Strategy.objects.filter(
         flag__in=flags, environment_id=project_environment.environment_id, disabled=False
     )

@@ -5,7 +5,9 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.functional import cached_property
 
+from flagadmin.core.change_checks import check_known
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
@@ -18,14 +20,14 @@ from projects.flags.environments.actions import (
     make_switch_draft,
     plan_added_strategy,
 )
-from projects.flags.environments.toggle import find_project_environment
+from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.insights.evaluations import find_last_evaluation
 from projects.flags.insights.usage import FlagUser, read_users
 from projects.flags.queries import read_strategy_documents
 from projects.models import Dependency, Environment, Segment, Strategy
-from projects.projects.policies import needs_request
+from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
-from projects.reverts.undo import UndoableAction
+from projects.reverts.offers import UndoableAction
 from projects.strategies.sentences import Summary, summarize_strategy
 
 MAX_USERS = 5
@@ -35,7 +37,7 @@ MAX_SUMMARIES = 10  # strategies listed individually
 class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
     """Turns a flag on or off in one environment: directly, or in production after a confirmation.
 
-    That is a dialog, and a page without JavaScript.
+    The confirmation is a dialog, or a page without JavaScript.
     """
 
     http_method_names = ["get", "post"]
@@ -48,7 +50,11 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         super().setup(request, *args, **kwargs)
         form = request.POST if request.method == "POST" else request.GET
         self.environment = form.get("environment", request.GET.get("environment", ""))
-        self.turned = "on" if form.get("enabled") == "on" else "off"
+        self.form = form
+
+    @cached_property
+    def turned(self) -> str:
+        return read_turned(self.form)
 
     def get_template_names(self) -> list[str]:
         return [
@@ -58,22 +64,25 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         ]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        read_turned(self.form)
         if "confirmed" not in request.POST and self.asks_first():
             return HttpResponseRedirect(self.question())
         return super().post(request, *args, **kwargs)
 
     def question(self) -> str:
-        """The URL of the confirmation page: a page with one can be left and returned to, an answer to a form cannot."""
+        """The URL of the confirmation page, which users can leave and return to, unlike an answer to a form."""
         query = {"environment": self.environment, "enabled": self.turned, "next": self.get_redirect_url()}
         return f"{self.request.path}?{urlencode(query)}"
 
     def asks_first(self) -> bool:
-        """Whether to ask first: in production, and where changes need a request."""
+        """Whether to ask first: in production, and in places that need a change request."""
         production = Environment.objects.production().filter(name=self.environment)
         return production.exists() or needs_request(self.kwargs["project_id"], [self.environment])
 
     def act(self) -> str:
         project_id, name = self.kwargs["project_id"], self.kwargs["name"]
+        payload = {"enabled": self.turned == "on"}
+        check_known(self.caller, "updateEnabled", payload, project_id, name, self.environment)
         switch = enable_flag if self.turned == "on" else disable_flag
         self.changed = switch(project_id, name, self.environment, caller=self.caller)
         if not self.changed:
@@ -81,7 +90,7 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         return f"Turned {self.turned} {name} in {self.environment}."
 
     def tell(self, done: str) -> None:
-        """Tells what was done, with an Undo button unless somebody else was first: it would undo their change."""
+        """Reports the result, with an Undo button unless another user was first, whose change it would undo."""
         if self.changed:
             super().tell(done)
         else:
@@ -133,7 +142,7 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         return user.environment == self.environment
 
     def summaries(self) -> list[Summary]:
-        """Describes the enabled strategies or, without any, the one that turning the flag on would add."""
+        """Describes the enabled strategies or, without any, the one added by turning the flag on."""
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = read_strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":

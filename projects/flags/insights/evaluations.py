@@ -14,7 +14,7 @@ from projects.models import ApplicationInstance, FlagLastSeen, ProjectApplicatio
 
 HOURS, DAYS = 24, 30
 ONLINE = timedelta(minutes=10)
-"""An instance that was seen this recently is online. SDKs report every minute by default."""
+"""An instance seen within this time is online. SDKs report every minute by default."""
 
 # The counts by time, then the variants of the whole period.
 _SUMS = """
@@ -42,7 +42,7 @@ WITH counted AS (
 
 @dataclass(slots=True)
 class Count:
-    """The evaluations in the hour or on the day that begins then (UTC)."""
+    """The evaluations in the hour or on the day that begins at this time (UTC)."""
 
     at: datetime
     yes: int = 0
@@ -53,7 +53,7 @@ class Count:
 class Evaluations:
     """The evaluations of a flag in an environment over a period: one count per hour or day, oldest first.
 
-    ``variants`` says how often each variant was returned, most often first.
+    ``variants`` has the number of times that each variant was returned, most frequent first.
     """
 
     counts: list[Count]
@@ -73,7 +73,7 @@ class Evaluations:
 
     @property
     def percent_on(self) -> float | None:
-        """The percentage of them that were on; None without any."""
+        """The percentage of evaluations that were on; None without any."""
         return self.yes / self.total * 100 if self.total else None
 
 
@@ -142,9 +142,9 @@ class LastEvaluation:
 
 
 def find_last_evaluation(flag_ids: Iterable[int], environment: str = "") -> LastEvaluation | None:
-    """The latest of any of these flags, in any environment if none is given. One query.
+    """The latest evaluation of any of these flags, in any environment if none is given. One query.
 
-    It outlives what is stored of the application that reported it.
+    It outlives the stored data of the application that reported it.
     """
     rows = FlagLastSeen.objects.filter(flag_id__in=list(flag_ids)).order_by("-seen_at")
     rows = rows.filter(environment=environment) if environment else rows

@@ -13,7 +13,7 @@ from projects.models import Flag
 
 @dataclass(frozen=True, slots=True)
 class UsingApplication:
-    """An application that evaluated the flag. ``outdated``: it runs the oldest version of an SDK."""
+    """An application that evaluated the flag. ``outdated``: it uses the oldest version of an SDK."""
 
     name: str
     environments: Sequence[str]

@@ -1,4 +1,4 @@
-"""Reads a flag's evaluations in each environment over a period, by application, with the changes meanwhile."""
+"""Reads a flag's evaluations in each environment over a period, by application, with the changes in that time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.lists.charts import Slice, Timeline, make_slices, make_timeline
 from groups.access import Caller
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day, read_evaluations_by_hour
+from projects.history.moments import TYPES
 from projects.history.queries import readable_events
-from projects.history.rewind import TYPES
 from projects.models import Flag
 
-MAX_MARKS = 40  # of the changes in an environment, the last ones
+MAX_MARKS = 40  # the last changes in an environment
 MAX_PARTS = 12  # applications or variants; the others are added up
 OTHERS = "others"
 PERIODS = {"24h": ("24 hours", 24), "30d": ("30 days", 30), "90d": ("90 days", 90)}
@@ -33,7 +33,7 @@ SELECT h.environment, coalesce(a.name, 'deleted application'), sum(h.yes + h.no)
 class Insight:
     """A flag in an environment. ``chart`` is None without evaluations.
 
-    ``applications`` are those of the last 24 hours in any period: older counts do not say which it was.
+    ``applications`` are always from the last 24 hours: older counts are not by application.
     """
 
     environment: str
@@ -88,7 +88,7 @@ def _count_applications(flag: Flag, environments: Sequence[str], now: datetime) 
 
 
 def _keep_largest(numbers: Mapping[str, int]) -> dict[str, int]:
-    """The MAX_PARTS largest; ``numbers`` begin with them."""
+    """The MAX_PARTS largest, with which ``numbers`` begin."""
     first = dict(list(numbers.items())[:MAX_PARTS])
     rest = sum(numbers.values()) - sum(first.values())
     return first | ({OTHERS: rest} if rest else {})

@@ -1,4 +1,4 @@
-"""Reads which applications use a flag and how often, for users deciding whether to archive it."""
+"""Reads which applications use a flag and how often, to help users decide whether to archive it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from projects.flags.insights.evaluations import find_last_evaluation
 from projects.models import Flag
 
@@ -32,7 +32,7 @@ SELECT a.name, h.environment, h.hour, h.yes, h.no, h.variants
 
 @dataclass(frozen=True, slots=True)
 class FlagUser:
-    """An application that evaluated a flag in an environment, and when it last did so."""
+    """An application that evaluated a flag in an environment, and the time of its last evaluation."""
 
     application: str
     environment: str
@@ -95,8 +95,9 @@ def read_raw_usage(flag: Flag, *, hours_back: int) -> Document:
 
 
 def describe_usage(flag: int, environment: str) -> dict[str, Any]:
-    """Describes the flag's usage for the question before saving: ``users``, the names of the applications that evaluate
-    it there, and ``last_evaluation`` if none is known."""
+    """The flag's usage for the confirmation before saving: ``users``, the names of the applications that evaluate it
+    there, and ``last_evaluation`` if none is known.
+    """
     users = read_users([flag]).get(flag, [])
     names = sorted({user.application for user in users if user.environment == environment})
     return {"users": names, "last_evaluation": None if names else find_last_evaluation([flag], environment)}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db.models import Case, Count, Max, Q, Value, When
 
 from flagadmin.core.document import Document
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from projects.models import Flag, FlagQuerySet, LifecycleStage
 
 Stage = LifecycleStage.Stage

@@ -13,7 +13,7 @@ from projects.flags.links.rules import normalize_url
 from projects.flags.queries import make_link_document
 from projects.limits import Limits
 from projects.models import Flag, FlagLink
-from projects.projects.link_templates import make_links
+from projects.projects.links import make_links
 
 
 @transactional
@@ -60,7 +60,7 @@ def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> 
 
 
 def add_first_links(flag: Flag, *, caller: Caller) -> None:
-    """Adds the links of the project's templates to a new flag. Within its creation."""
+    """Adds the links of the project's templates to a new flag, as part of its creation."""
     for url, title in make_links(flag.project.link_templates, project=flag.project_id, feature=flag.name):
         link = FlagLink.objects.create(flag=flag, url=url, title=title)
         _record(EventType.FEATURE_LINK_ADDED, flag, after=link, caller=caller)

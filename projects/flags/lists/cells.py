@@ -2,14 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.lists.charts import format_percent
 from projects.flags.insights.evaluations import read_last_evaluations
+from projects.flags.lists.people import People, measure_people
 from projects.models import Dependency, Environment, Flag, FlagEnvironment, ProjectEnvironment
 
-# SQL of a strategy ``s``: whether it is limited to some requests. One without a share names users, addresses or hosts.
+# SQL for a strategy ``s``: whether it applies only to some requests. Without a percentage, it names users, addresses
+# or hosts.
 CONDITIONAL = """(s.share IS NULL OR s.constraints <> '[]' OR EXISTS (
      SELECT FROM projects_strategysegment link WHERE link.strategy_id = s.id))"""
 
@@ -27,9 +30,11 @@ _NONE = (None, 100.0, False)
 class Cell:
     """A flag in an environment.
 
-    ``strategies`` are the enabled ones. ``share`` is the percentage for the share bar: 0 if the flag is off,
-    None if no number says it (several strategies, or only named users). ``text`` says it: "Off", "10 %",
-    "100 %", "3 strategies", "Targeted list". ``conditional``: at least one strategy has conditions.
+    ``strategies`` are the enabled ones. ``share`` is the percentage of people for whom it is on, for the share bar: 0
+    if the flag is off, None if no number fits (only named users, or only an SDK can tell). ``text`` is its text:
+    "Off", "16.6 %", "Targeted list", "Can't tell". ``set_text`` is what is set, without the people who meet it: "100 %
+    with conditions", "3 strategies". ``why`` explains the difference; "" without one. ``conditional``: at least one
+    strategy has conditions.
     """
 
     environment: str
@@ -40,6 +45,8 @@ class Cell:
     text: str
     conditional: bool
     last_evaluated: datetime | None
+    set_text: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +59,17 @@ class FlagCells:
     last_evaluated: datetime | None
 
 
-def read_flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
-    """One entry per flag, in order. Five queries for any number of flags."""
+def read_flag_cells(flags: Sequence[Flag], *, measured: bool = True) -> list[FlagCells]:
+    """One entry per flag, in order. Five queries for any number of flags, and those of ``measure_people`` unless
+    ``measured`` is False, which has the ``set_text`` as ``text``.
+    """
     ids = [flag.pk for flag in flags]
     seen, parents, strategies = read_last_evaluations(ids), _read_parents(ids), _read_strategies(ids)
     enabled = set(
         FlagEnvironment.objects.filter(flag_id__in=ids, enabled=True).values_list("flag_id", "environment_id")
     )
     environments = _read_environments({flag.project_id for flag in flags})
-    return [
+    rows = [
         FlagCells(
             flag=flag,
             cells=[
@@ -78,16 +87,17 @@ def read_flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
         )
         for flag in flags
     ]
+    return _measure(rows) if measured else rows
 
 
 def read_texts_when_on(ids: Sequence[int], environment: str) -> dict[int, str | None]:
-    """Reads what the cells of these flags would say if they were on; None without an enabled strategy. One query."""
+    """What is set for these flags, in words, if they were on; None without an enabled strategy. One query."""
     strategies = _read_strategies(ids)
     texts: dict[int, str | None] = {}
     for flag_id in ids:
         count, share, conditional = strategies.get((flag_id, environment), _NONE)
         cell = _make_cell(environment, False, True, count, share, conditional, None)
-        texts[flag_id] = cell.text if count else None
+        texts[flag_id] = cell.set_text if count else None
     return texts
 
 
@@ -100,15 +110,65 @@ def _make_cell(
     conditional: bool,
     seen: datetime | None,
 ) -> Cell:
+    """The cell as it is set. Its ``why`` is the number of strategies, or their conditions."""
+    why = ""
     if not enabled:
         share, text = 0.0, "Off"
     elif count == 0:  # all strategies are disabled
         share, text = 0.0, "0 %"
     elif count is not None and count > 1:
         share, text = None, f"{count:,} strategies"
+        why = text
+    elif share is None:
+        text = "Targeted list"
     else:
-        text = "Targeted list" if share is None else f"{share:g} %"
-    return Cell(name, production, enabled, count or 0, share, text, enabled and conditional, seen)
+        why = f"{share:g} % of those who meet its conditions" if conditional else ""
+        text = f"{share:g} % with conditions" if conditional else f"{share:g} %"
+    return Cell(name, production, enabled, count or 0, share, text, enabled and conditional, seen, text, why)
+
+
+def _measure(rows: Sequence[FlagCells]) -> list[FlagCells]:
+    """The same with the shares of people, where they may differ from what is set."""
+    places = {
+        (row.flag.project_id, cell.environment, row.flag.name)
+        for row in rows
+        if not row.flag.is_archived
+        for cell in row.cells
+        if _may_differ(row, cell)
+    }
+    people = measure_people(places)
+    return [
+        replace(
+            row,
+            cells=[
+                _name_people(row, cell, people.get((row.flag.project_id, cell.environment, row.flag.name)))
+                for cell in row.cells
+            ],
+        )
+        for row in rows
+    ]
+
+
+def _may_differ(row: FlagCells, cell: Cell) -> bool:
+    return cell.enabled and (bool(cell.why) or bool(row.parents and cell.share))
+
+
+def _name_people(row: FlagCells, cell: Cell, people: People | None) -> Cell:
+    if people is None:
+        return cell
+    needs = f"needs {', '.join(row.parents)}" if row.parents else ""
+    if people.unknown:
+        why = (cell.why, needs, "only an SDK can tell")
+        return replace(cell, share=None, text=_format_range(people), why=", ".join(filter(None, why)))
+    differs = cell.share is None or round(people.on, 1) != cell.share
+    why_less = ", ".join(filter(None, (cell.why, needs))) if differs else ""
+    return replace(cell, share=people.on, text=format_percent(people.on), why=why_less)
+
+
+def _format_range(people: People) -> str:
+    if not people.on:
+        return "Can't tell"
+    return f"{people.on:.0f} to {people.on + people.unknown:.0f} %"
 
 
 def _read_strategies(ids: Sequence[int]) -> dict[tuple[int, str], tuple[int | None, float | None, bool]]:

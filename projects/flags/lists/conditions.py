@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from flagadmin.core.db.statements import fetch_row
-from flagadmin.core.http.ids import is_id
+from flagadmin.core.http.parameters import is_id
 from groups.models import Group, GroupMembership, User
 from projects.flags.lists.cells import CONDITIONAL
 from projects.models import (
@@ -86,17 +86,26 @@ SELECT f.id
                        FROM projects_strategy s JOIN projects_environment e ON e.name = s.environment_id
                       WHERE e.type = 'production' GROUP BY 1, 2) s
               GROUP BY 1) s ON s.flag_id = f.id
- WHERE all_on AND s.everyone IS NOT FALSE AND f.name NOT IN (
+ WHERE all_on AND s.everyone IS NOT FALSE AND f.id NOT IN (SELECT flag_id FROM projects_dependency) AND f.name NOT IN (
        SELECT a.feature FROM audit_auditevent a LEFT JOIN projects_environment e ON e.name = a.environment
         WHERE a.created_at >= %(since)s AND a.feature IS NOT NULL
               AND (e.type = 'production' OR a.type IN ('feature-reverted', 'feature-revived')))"""  # noqa: S608 - constants
-# Strategies are compared by a hash of what decides: not by their titles and ids.
-_DIFFERS = """
+# Conditions as sets: neither their order nor the order of their values matters.
+_CONDITIONS = """(
+         SELECT array_agg(DISTINCT jsonb_hash_extended(
+                  '{"inverted": false, "caseInsensitive": false}' || (c - 'values'), 0)
+                  # coalesce((SELECT hash_array_extended(array_agg(DISTINCT v ORDER BY v), 7)
+                              FROM jsonb_array_elements_text(c -> 'values') v), 0))
+           FROM jsonb_array_elements(s.constraints) c)"""
+# Compares strategies by a hash of the parts that matter, in order, without titles and ids.
+_DIFFERS = f"""
 WITH active AS (
   SELECT s.flag_id, s.environment_id,
-         bit_xor(hashtextextended(s.name, 1) # jsonb_hash_extended(s.parameters, 2)
-                 # jsonb_hash_extended(s.constraints, 3) # jsonb_hash_extended(s.variants, 4)
-                 # coalesce(hash_array_extended(l.ids, 5), 0)) + count(*) AS hash
+         hash_array_extended(array_agg(
+           hashtextextended(s.name, 1) # jsonb_hash_extended(s.parameters, 2)
+           # CASE WHEN s.constraints = '[]' THEN 0 ELSE hash_array_extended({_CONDITIONS}, 3) END
+           # jsonb_hash_extended(s.variants, 4) # coalesce(hash_array_extended(l.ids, 5), 0)
+           ORDER BY s.sort_order, s.id), 6) AS hash
     FROM projects_strategy s
     LEFT JOIN (SELECT strategy_id, array_agg(segment_id ORDER BY segment_id) AS ids
                  FROM projects_strategysegment GROUP BY 1) l ON l.strategy_id = s.id
@@ -111,7 +120,7 @@ SELECT f.id
 HAVING bool_or(p.enabled)
        AND NOT (bool_and(p.enabled IS TRUE) AND count(s.hash) IN (0, count(*))
                 AND min(s.hash) IS NOT DISTINCT FROM max(s.hash)
-                AND min(jsonb_hash_extended(p.variants, 0)) = max(jsonb_hash_extended(p.variants, 0)))"""
+                AND min(jsonb_hash_extended(p.variants, 0)) = max(jsonb_hash_extended(p.variants, 0)))"""  # noqa: S608 - constants
 _ROLLOUTS = {OFF: _OFF, FULL: _FULL, DIFFERS: _DIFFERS}
 
 
@@ -190,11 +199,11 @@ def never_evaluated() -> Q:
 def rolled_out(state: str) -> Q:
     """Finds flags by their rollout in the environments of their projects.
 
-    ``off``: off everywhere. ``full``: on for everyone in all production environments, where nothing of them has
-    changed for 30 days. ``differs``: on in some environments only, or with other strategies or variants there.
-    The flags are found once, here: a page and the number of its rows both need them. Only active flags.
+    ``off``: off everywhere. ``full``: on for everyone in all production environments, without parents, and
+    unchanged there for 30 days. ``differs``: on in some environments only, or with other strategies or variants
+    there. Finds the flags once, because a page and its row count both need them. Only active flags.
     """
-    # Their ids stay text: most flags may be among them.
+    # The ids stay text, because most flags may be among them.
     ids = f"SELECT array_agg(id)::text FROM ({_ROLLOUTS[state]}) found"  # noqa: S608 - constants
     [flag_ids] = fetch_row(ids, {"since": timezone.now() - LONG_FULL})
     return Q(RawSQL("projects_flag.id = ANY(%s::bigint[])", [flag_ids or "{}"], BooleanField()))

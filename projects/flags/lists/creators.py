@@ -12,7 +12,7 @@ MAX_CREATORS = 10_000
 def list_flag_creators(flags: QuerySet[Flag], *, limit: int = MAX_CREATORS) -> list[User]:
     """The accounts that created any of these flags, by user name. One query.
 
-    Flags that a token created, or somebody whose account was deleted, have no creator.
+    Flags created by a token, or by a deleted account, have no creator.
     """
     creators = User.objects.filter(pk__in=flags.order_by().values("created_by")).order_by(Lower("username"))
     return list(creators[:limit])

@@ -1,6 +1,6 @@
 """Filters and sorting of the console's lists of flags: those of one project, and of all projects.
 
-The conditions are those of the flag search (``projects.flags.lists.search``) and some that only the console has.
+The conditions are the flag search's (``projects.flags.lists.search``) and some that only the console has.
 """
 
 from collections.abc import Callable, Sequence
@@ -64,10 +64,12 @@ STATES = (("on", "On"), ("off", "Off"), ("all", "On for everyone"), ("some", "On
 _SHARE = """(
     SELECT CASE WHEN count(*) = 0 THEN 100 ELSE coalesce(max(s.share) FILTER (WHERE NOT s.disabled), 0) END
       FROM projects_strategy s WHERE s.flag_id = projects_flag.id AND s.environment_id = %s)"""
+# A flag with parents is on for as many as its parents.
 _FOR_EVERYONE = f"""(
-    projects_flag.id NOT IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s)
+    projects_flag.id NOT IN (SELECT d.flag_id FROM projects_dependency d)
+    AND (projects_flag.id NOT IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s)
     OR projects_flag.id IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s
-                               AND NOT s.disabled AND s.share = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
+                               AND NOT s.disabled AND s.share = 100 AND NOT {CONDITIONAL})))"""  # noqa: S608 - constants
 
 
 def make_environment_key(environment: str) -> str:
@@ -77,10 +79,10 @@ def make_environment_key(environment: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FlagScope:
-    """The flags of a list, before its filters, with their tags, and the environments that it has columns for.
+    """The flags of a list, before its filters, with their tags, and the environments shown as columns.
 
-    ``projects`` are (id, name) of a list of several projects; it is empty in the list of one. ``mine`` are those of the
-    caller, by owner.
+    ``projects`` are (id, name) in a list of several projects; it is empty in the list of one. ``mine`` are the
+    caller's, by owner.
     """
 
     flags: QuerySet[Flag]
@@ -160,7 +162,7 @@ def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
 
 
 def list_owner_choices(scope: FlagScope) -> list[tuple[str, str]]:
-    """Mine, those without an owner, and each owner of a flag in the list. Two queries."""
+    """The caller, no owner, and each owner of a flag in the list. Two queries."""
     flags = scope.flags.order_by()
     groups = Group.objects.filter(pk__in=flags.exclude(owner_group=None).values("owner_group")).order_by(
         "name"
@@ -207,9 +209,9 @@ def list_environment_names(project: Project) -> list[str]:
 
 
 def annotate_for_sort(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:
-    """Adds only what ``sort`` (a key of ``list_columns``, descending with "-") sorts by.
+    """Adds only the value for ``sort`` (a key of ``list_columns``, descending with "-").
 
-    In an environment that is the largest share of the flag's strategies, or -1 if it is off there.
+    For an environment, that is the largest percentage of the flag's strategies, or -1 if it is off there.
     """
     key = sort.removeprefix("-")
     if key == "owner":
@@ -227,7 +229,7 @@ def annotate_for_sort(flags: QuerySet[Any], environments: Sequence[str], sort: s
 
 
 def count_stale_flags(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:
-    """The numbers of ``stale`` and ``overdue`` flags of each project that has any, most stale ones first."""
+    """The numbers of ``stale`` and ``overdue`` flags of each project with any, most stale ones first."""
     rows = flags.order_by().values("project_id", "project__name")
     counted = rows.annotate(
         overdue=Count("pk", filter=overdue(now)), stale_flags=Count("pk", filter=Q(stale=True))

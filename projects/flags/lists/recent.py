@@ -1,4 +1,4 @@
-"""The flags whose pages somebody has looked at last, kept in the session."""
+"""The flags that the user viewed last, kept in the session."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ _KEY = "recent-flags"
 
 
 def note_visit(session: SessionBase, name: str) -> None:
-    """Puts the flag first. The session changes only if it was not."""
+    """Puts the flag first. Changes the session only if it was not first."""
     names = list_recent_names(session)
     if names[:1] != [name]:
         session[_KEY] = [name, *(other for other in names if other != name)][:MAX_RECENT]

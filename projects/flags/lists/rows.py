@@ -49,17 +49,17 @@ class FlagRow:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it was evaluated, but not lately."""
+        """Whether it was evaluated, but not recently."""
         return self.last_evaluated is not None and timezone.now() - self.last_evaluated > IDLE
 
     @property
     def is_recent(self) -> bool:
-        """Whether it is still evaluated: applications ask for it although it may be archived."""
+        """Whether it is still evaluated: applications request it although it may be archived."""
         return self.last_evaluated is not None and timezone.now() - self.last_evaluated < RECENT
 
     @property
     def is_selectable(self) -> bool:
-        """Whether the caller may do anything with it."""
+        """Whether the caller has any action on it."""
         return any(self.may.values()) or any(not place[1].locked for place in self.cells if place)
 
 

@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from rest_framework.serializers import BooleanField
 
-from flagadmin.core.http.ids import is_id
+from flagadmin.core.http.parameters import is_id
 from flagadmin.core.lists.filters import (
     MAX_LENGTH,
     MAX_OFFSET,
@@ -66,8 +66,8 @@ def check_number_of_values(text: str) -> None:
 class OperatorFilter(django_filters.CharFilter):
     """A filter written as an operator and values.
 
-    ``condition`` builds the query from the operator, one of ``operators``, and the values, each of which
-    ``reads`` must accept. ``wants`` describes a valid value in error messages; ``explained`` is added to the help.
+    ``condition`` builds the query from the operator, one of ``operators``, and the values, each of which must pass
+    ``reads``. ``wants`` describes a valid value in error messages; ``explained`` is added to the help.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Truth(Option, forms.Field):
 
 
 class SearchOptions(forms.Form):
-    """Clients send values of their own, which count as the default."""
+    """Invalid values count as the default, because clients send values of their own."""
 
     sortBy = Text(
         initial="createdAt",

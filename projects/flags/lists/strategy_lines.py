@@ -1,4 +1,4 @@
-"""The strategies of a flag as lines of its page: a sentence, a share, variants."""
+"""The strategies of a flag as lines of its page: a sentence, a percentage, variants."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ MAX_VARIANTS, FEW_VARIANTS = 8, 3
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A variant with its share, as text, and its color on this page."""
+    """A variant with its weight, as text, and its color on this page."""
 
     name: str
     percent: str
@@ -43,9 +43,9 @@ class Palette:
 
 @dataclass(frozen=True, slots=True)
 class StrategyLine:
-    """A strategy. ``share`` is the percentage of its bar, None if no number says it; ``of`` stands beside it.
+    """A strategy. ``share`` is the percentage of its bar, None if no number fits; ``of`` is shown beside it.
 
-    ``up`` and ``down`` say whether it can move.
+    ``up`` and ``down`` tell whether it can move.
     """
 
     id: str
@@ -95,14 +95,14 @@ def make_strategy_lines(
 
 
 def calculate_share(name: str, parameters: Mapping[str, str]) -> float | None:
-    """Calculates the percentage of requests for which it is on where its conditions hold.
+    """The percentage of requests for which it is on if its conditions hold.
 
-    None if it names users or addresses, or is custom. Anything but a whole number counts as 0, as in SDKs.
+    None if it names users or addresses, or is custom.
     """
     kind = STRATEGY_TYPES.get(name)
     if kind is None or kind.lists:
         return None
-    return min(float(kind.threshold(parameters)), 100.0) if kind.percentage else 100.0
+    return float(kind.share(parameters)) if kind.percentage else 100.0
 
 
 def _describe_share(share: float | None, strategy: StrategyDefinition, summary: Summary) -> str:

@@ -12,7 +12,7 @@ from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update
 from projects.models import Flag, FlagTag, TagType
 from projects.strategies.known_names import KnownNames
-from projects.tag_types.tag_rules import tag_problems
+from projects.tag_types.rules import tag_problems
 
 Tag = tuple[str, str]
 """A tag type and a value."""
@@ -36,12 +36,14 @@ def change_tags(name: str, add: Sequence[Tag], remove: Sequence[Tag] = (), *, ca
 def change_tags_of_many(
     project_id: str, names: Iterable[str], add: Sequence[Tag], remove: Sequence[Tag] = (), *, caller: Caller
 ) -> list[Flag]:
-    """Like ``change_tags``, for the active flags among ``names``, in a fixed number of queries."""
+    """Like ``change_tags``, for active flags of a project, in a fixed number of queries.
+
+    Raises InvalidOperation unless all are.
+    """
     check_tags(add, "tags.addedTags[{}]")
-    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
-    active = [flag for flag in flags if not flag.is_archived]
-    apply_tags(active, add, remove, caller=caller)
-    return active
+    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE, archived=False)
+    apply_tags(flags, add, remove, caller=caller)
+    return flags
 
 
 def access_named_flag(caller: Caller, name: str) -> Flag:
@@ -50,7 +52,7 @@ def access_named_flag(caller: Caller, name: str) -> Flag:
 
 
 def check_tags(tags: Sequence[Tag], path: str = "") -> None:
-    """Raises ValidationError. ``path`` is that of a tag in the request, with ``{}`` for its index."""
+    """Raises ValidationError. ``path`` is the path of a tag in the request, with ``{}`` for its index."""
     known_names = KnownNames(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
     check_problems(
         problem

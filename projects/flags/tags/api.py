@@ -17,7 +17,7 @@ from projects.flags.queries import tag_document
 from projects.flags.serializers import NamesBody, TagBody, TagChanges, TagList
 from projects.flags.tags import actions
 from projects.models import Flag, FlagTag
-from projects.tag_types import tags as known
+from projects.tag_types import actions as known
 from projects.tag_types.actions import access_tag_type
 from projects.viewsets import InProjectViewSet
 
@@ -86,7 +86,7 @@ class BulkTagViewSet(InProjectViewSet):
 
     @extend_schema(operation_id="addTagToFeatures", request=ManyTagsBody, responses={200: None})
     def replace(self, request: ApiRequest, project_id: str) -> Response:
-        """Add tags to several flags of the project, and remove others. Unknown names are skipped."""
+        """Add tags to several flags of the project, and remove others. Names that are no active flags are refused."""
         values = self.validated(ManyTagsBody)
         actions.change_tags_of_many(
             project_id, values["features"], *_read_changes(values["tags"]), caller=self.caller

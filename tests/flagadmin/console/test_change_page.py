@@ -53,7 +53,7 @@ def test_each_flag_says_whom_the_change_changed(browse: Any, turned_on: AuditEve
         part = browser.get(url)
         assert f'id="who-{url.partition("event=")[2]}"' in part.text
         assert f'id="who-{url.partition("event=")[2]}"' in text
-        assert "production: 1,000 of 1,000 generated users off → on" in page_text(part)
+        assert "production: 10,000 of 10,000 generated users off → on" in page_text(part)
 
 
 def test_the_whole_change_is_compared(browse: Any, turned_on: AuditEvent) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.core.db.similar import MAX_CANDIDATES, count_differences, find_similar_rows
+from flagadmin.core.db.lookups import MAX_CANDIDATES, count_differences, find_similar_rows
 from projects.models import FavoriteFlag, Flag
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag, switch_on

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.console import activity
-from flagadmin.console.first_steps import FEW_FLAGS
+from flagadmin.console.start import FEW_FLAGS
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record, record_all

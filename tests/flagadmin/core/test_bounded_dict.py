@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from flagadmin.core.bounded_dict import BoundedDict
+from flagadmin.core.caches import BoundedDict
 
 
 def test_those_set_last_stay() -> None:

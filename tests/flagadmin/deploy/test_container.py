@@ -48,6 +48,7 @@ volume_path = "{folder}/volumes"
 """
 
 pytestmark = [
+    pytest.mark.machines,
     pytest.mark.processes,
     pytest.mark.skipif(
         os.geteuid() != 0 or not all(map(shutil.which, NEEDED)),
@@ -125,7 +126,7 @@ def test_the_container_serves_as_its_own_user_and_stops_cleanly(container, tmp_p
             command = ["buildah", "run", "--volume", f"{tmp_path}:/data", container, "--", *serve]
             runner = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             wait_until_ready(port, runner)
-            servers = list(filter(is_python, descendants(b"flagadmin\0serve")))
+            servers = list(filter(is_python, descendants(b"flagadmin\0serve", os.getpid())))
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in servers} == {USER}
             os.kill(min(servers), signal.SIGTERM)
             assert runner.wait(PATIENCE) == 0, runner.stdout.read().decode()

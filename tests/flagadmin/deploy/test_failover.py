@@ -34,7 +34,7 @@ from tests.support.nginx import running_nginx
 from tests.support.replication import Server, application_url, follow, replicated
 from tests.support.serve import serve, wait_until_it_answers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.machines]
 
 SOME = 5  # requests
 
@@ -71,7 +71,7 @@ def databases() -> Iterator[tuple[Server, Server]]:
 def site(tmp_path: Path, databases: tuple[Server, Server]) -> Iterator[Site]:
     variables = TOKENS | {
         "DATABASE_URL": application_url(*databases),
-        "SECRET_KEY": "the same on all machines",
+        "SECRET_KEY": "the same long secret key on all machines",
         "FLAGADMIN_BEHIND_PROXY": "1",
         "FLAGADMIN_DATABASE_SECONDS": "1",
         "FLAGADMIN_LOG_LEVEL": "CRITICAL",  # nobody reads them

@@ -1,9 +1,10 @@
 """While the database is away, a worker answers what SDKs read as before, and nothing else; then all is as it was."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ import pytest
 from tests.support.event_stream import Listener
 from tests.support.live_server import Client, reserved_port, wait_until
 from tests.support.load import ADMIN, FLAG, SDK, TOKENS, report_body
-from tests.support.replication import Server, one_server
+from tests.support.replication import Server, migrated_server
 from tests.support.serve import serve, wait_until_it_answers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 FRONTEND = "*:development.0123456789abcdef-frontend"
 METRICS = "0123456789abcdef"
@@ -66,12 +67,15 @@ class Installation:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installed(
+    tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]
+) -> Iterator[Installation]:
     data = tmp_path_factory.mktemp("outage")
-    with one_server() as database, reserved_port() as port:
+    install(data)
+    with migrated_server(install) as database, reserved_port() as port:
         variables = TOKENS | {
             "DATABASE_URL": f"postgresql://flagadmin@127.0.0.1:{database.port}/flagadmin",
-            "SECRET_KEY": "the same on all machines",
+            "SECRET_KEY": "the same long secret key on all machines",
             "INIT_FRONTEND_API_TOKENS": FRONTEND,
             "FLAGADMIN_METRICS_TOKEN": METRICS,
             "FLAGADMIN_DATABASE_SECONDS": "1",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_server import Client, reserved_port, wait_until_ready
+from tests.support.live_server import PATIENCE, Client, reserved_port, wait_until_ready
 from tests.support.paths import APPS, ROOT
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 
 @pytest.fixture(scope="module")
@@ -81,4 +81,4 @@ def test_the_installed_package_serves_without_the_checkout(wheel, tmp_path):
             assert "Checked in a scratch database" in done.stdout, done.stderr
         finally:
             server.terminate()
-            server.wait(60)
+            server.wait(PATIENCE)

@@ -9,7 +9,7 @@ from tests.support.live_server import wait_until
 from tests.support.paths import ROOT
 from tests.support.replication import ONE_SERVER, servers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.machines]
 
 CLIENTS = "host all,replication all 127.0.0.1/32 trust\n"
 PASSWORD = "correct horse battery"

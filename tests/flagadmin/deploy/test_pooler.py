@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -17,10 +18,11 @@ from tests.support.live_server import Client, reserved_port, wait_until
 from tests.support.load import ADMIN, FLAG, SDK, TOKENS, import_body, report_body
 from tests.support.paths import ROOT
 from tests.support.pooler import pooled
-from tests.support.replication import Server, one_server
+from tests.support.postgresql_versions import programs_of
+from tests.support.replication import APPLICATION, PASSWORDS, Server, deployed_server
 from tests.support.serve import environment, serve, wait_until_it_answers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 FEATURES = "/api/client/features"
 USERS = b"userId\nmelinda\nahmed\n"
@@ -52,12 +54,17 @@ class Installation:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     data = tmp_path_factory.mktemp("pooled")
-    with one_server() as database, reserved_port() as pooler, reserved_port() as port:
-        url = f"postgresql://flagadmin@127.0.0.1:{pooler}/flagadmin"
+    with (
+        deployed_server(programs_of(15)) as database,
+        reserved_port() as pooler,
+        reserved_port() as port,
+    ):
+        password = quote(PASSWORDS["application_password"])
+        url = f"postgresql://{APPLICATION}:{password}@127.0.0.1:{pooler}/flagadmin"
         variables = environment(
             data,
             DATABASE_URL=url,
-            SECRET_KEY="the same on all machines",
+            SECRET_KEY="the same long secret key on all machines",
             FLAGADMIN_DATABASE_SECONDS="1",
             **TOKENS,
         )

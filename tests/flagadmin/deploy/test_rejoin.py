@@ -9,7 +9,7 @@ from tests.support.live_server import wait_until
 from tests.support.postgresql_versions import programs_of
 from tests.support.replication import Server, replicated
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.machines]
 
 INSERT = "INSERT INTO entries VALUES ('{}')"
 ENTRIES = "SELECT string_agg(name, ',' ORDER BY name) FROM entries"

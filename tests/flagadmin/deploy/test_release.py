@@ -15,6 +15,8 @@ import yaml
 
 from tests.support.paths import ROOT
 
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
+
 STARTED = "2026-11-23T05:00:00Z"
 HASHED = [
     {"type": "distribution", "url": "https://example.org", "hashes": [{"alg": "SHA-256", "content": "ab"}]}

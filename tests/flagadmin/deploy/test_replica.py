@@ -11,7 +11,7 @@ from tests.support.load import SDK, TOKENS
 from tests.support.replication import application_url, replicated
 from tests.support.serve import serve, wait_until_it_answers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.machines]
 
 OF_THE_REPLICA = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'flagadmin'"
 
@@ -23,7 +23,7 @@ def installed(tmp_path: Path) -> Iterator[Installation]:
         variables = TOKENS | {
             "DATABASE_URL": application_url(primary),
             "DATABASE_REPLICA_URL": application_url(standby).replace("read-write", "any"),
-            "SECRET_KEY": "the same on all machines",
+            "SECRET_KEY": "the same long secret key on all machines",
             "FLAGADMIN_METRICS_TOKEN": METRICS,
             "FLAGADMIN_LOG_LEVEL": "CRITICAL",
         }

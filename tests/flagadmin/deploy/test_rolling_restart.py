@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -19,10 +19,10 @@ from tests.support.load import ADMIN, TOKENS, Load, evaluating, polling, polling
 from tests.support.nginx import nginx, running_nginx
 from tests.support.paths import ROOT
 from tests.support.programs import program
-from tests.support.replication import one_server
+from tests.support.replication import migrated_server
 from tests.support.serve import serve, wait_until_it_answers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 GOOD = b'{"health": "GOOD"}'
 REQUESTS = (polling, polling_delta, reporting, evaluating, toggling)
@@ -64,16 +64,19 @@ class Service:
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> Iterator[list[Service]]:
-    with one_server() as database, ExitStack() as running:
+def services(tmp_path: Path, install: Callable[[Path], None]) -> Iterator[list[Service]]:
+    with migrated_server(install) as database, ExitStack() as running:
         variables = TOKENS | {
             "DATABASE_URL": f"postgresql://flagadmin@127.0.0.1:{database.port}/flagadmin",
-            "SECRET_KEY": "the same on all machines",
+            "SECRET_KEY": "the same long secret key on all machines",
             "FLAGADMIN_BEHIND_PROXY": "1",
             "FLAGADMIN_LOG_LEVEL": "ERROR",
         }
         ports = [running.enter_context(reserved_port()) for _ in range(2)]
-        services = [Service(tmp_path / f"data-{port}", port, **variables) for port in ports]
+        folders = [tmp_path / f"data-{port}" for port in ports]
+        for folder in folders:
+            install(folder)
+        services = [Service(folder, port, **variables) for folder, port in zip(folders, ports, strict=True)]
         for service in services:
             running.callback(service.kill)
         for service in services:

@@ -20,7 +20,7 @@ from tests.support.paths import ROOT
 from tests.support.replication import application_url, replicated, replicator_url
 from tests.support.serve import environment, serve, wait_until_it_answers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.machines]
 
 FRONTEND = "*:development.0123456789abcdef-frontend"
 THREADS, THREADS_THAT_WRITE = 8, 6
@@ -50,7 +50,7 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Ins
     with replicated() as (primary, standby), ExitStack() as running:
         variables = TOKENS | {
             "DATABASE_URL": application_url(primary, standby),
-            "SECRET_KEY": "the same on all machines",
+            "SECRET_KEY": "the same long secret key on all machines",
             "INIT_FRONTEND_API_TOKENS": FRONTEND,
             "FLAGADMIN_METRICS_TOKEN": METRICS,
             "FLAGADMIN_THREADS": str(THREADS),

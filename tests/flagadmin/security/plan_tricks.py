@@ -18,8 +18,7 @@ from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
 from releases.plans.due import look_at_due
-from releases.safeguards.actions import note_alert
-from releases.safeguards.flag_actions import set_flag_safeguard
+from releases.safeguards.actions import note_alert, set_flag_safeguard
 from releases.safeguards.serializers import FlagSafeguardBody
 from tests.support.cast import make_user
 from tests.support.editor_form import Form
@@ -68,7 +67,7 @@ def let_time_pass() -> None:
 
 def fire() -> None:
     let_time_pass()
-    note_alert("Down", {}, fires=True)
+    note_alert("Down", {}, fires=True, caller=Caller.system())
     let_time_pass()
 
 

@@ -56,6 +56,7 @@ def pages() -> list[Route]:
                 "admin/",
                 "static/",
                 "mcp",
+                ".well-known/",
                 "metrics",
                 "ofrep/",
                 "scim/",

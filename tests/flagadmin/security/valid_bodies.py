@@ -34,7 +34,7 @@ CONTEXT_FIELD = {
     "legalValues": [{"value": "gold", "description": "d"}, {"value": "blue"}],
 }
 LEGAL_VALUE = {"value": "blue", "description": "d"}
-NAMES = {"features": ["cart", "nosuch"]}
+NAMES = {"features": ["cart", "checkout"]}
 TAGS = {
     "addedTags": [{"type": "team", "value": "blue"}],
     "removedTags": [{"type": "team", "value": "green"}],
@@ -218,6 +218,13 @@ VALID: dict[str, Any] = {
         "projects": ["shop"], "environments": ["production"], "contexts": [],
         "asIf": {"environment": "production", "draft": {"flag": "cart", "enabled": False}},
     },
+    f"post {_ADMIN}/playground/incidents": {
+        "environment": "production",
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+        "affected": "userId\n42\n",
+        "others": "userId\n7\n",
+    },
     f"post {_ADMIN}/playground/contexts": SAVED_CONTEXT | {"project": "shop"},
     f"put {_ADMIN}/playground/contexts/<str:context_id>": SAVED_CONTEXT,
     f"post {_ADMIN}/playground/compare": {
@@ -283,12 +290,12 @@ VALID: dict[str, Any] = {
         "roles": [{"id": BuiltIn.MEMBER, "users": ["<person>"], "groups": ["<group>"]}],
     },
     f"post {_PROJECT}/api-tokens": TOKEN,
-    f"post {_PROJECT}/archive": {"features": ["third", "nosuch"]},
+    f"post {_PROJECT}/archive": {"features": ["third"]},
     f"post {_PROJECT}/archive/validate": NAMES,
     f"post {_PROJECT}/bulk_features/environments/<str:environment>/on": NAMES,
     f"post {_PROJECT}/bulk_features/environments/<str:environment>/off": NAMES,
-    f"post {_PROJECT}/revive": {"features": ["gone", "nosuch"]},
-    f"post {_PROJECT}/delete": {"features": ["gone", "nosuch"]},
+    f"post {_PROJECT}/revive": {"features": ["gone"]},
+    f"post {_PROJECT}/delete": {"features": ["gone"]},
     f"post {_PROJECT}/stale": NAMES | {"stale": True},
     f"put {_PROJECT}/tags": NAMES | {"tags": TAGS},
     f"post {_PROJECT}/environments/<str:environment>/change-requests": PROPOSED,

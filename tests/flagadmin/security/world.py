@@ -215,7 +215,8 @@ def build(shop: Any) -> dict[str, Any]:
         Flag.objects.create(name=name, project=shop, created_at=now) for name in ("cart", "checkout")
     )
     Flag.objects.create(name="third", project=shop, created_at=now)
-    Flag.objects.create(name="gone", project=shop, created_at=now, archived_at=now)
+    for name in ("gone", "features"):  # the second has an address of its own: DELETE /archive/features
+        Flag.objects.create(name=name, project=shop, created_at=now, archived_at=now)
     for one in (flag, parent):
         FlagEnvironment.objects.bulk_create(
             FlagEnvironment(flag=one, environment_id=name) for name in ("development", "production")

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.login import invitations
+from groups.login import passwords
 from groups.models import LoginLink, User
 from groups.permissions import BuiltIn
 from tests.support.cast import make_user
@@ -34,7 +34,7 @@ class AtOnce:
 def server(settings, monkeypatch):
     settings.EMAIL_HOST, settings.PUBLIC_URL = "mail.example.org", "https://flags.example.org"
     settings.ALLOWED_HOSTS = ["*"]
-    monkeypatch.setattr(invitations, "Thread", AtOnce)
+    monkeypatch.setattr(passwords, "Thread", AtOnce)
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.logs import drop_secrets
 from groups.access import Caller
-from groups.login.invitations import reset_password
 from groups.login.links import create_login_link, find_link
-from groups.login.passwords import change_password
+from groups.login.passwords import change_password, reset_password
 from groups.models import ApiToken
 from groups.people.actions import update_account
 from tests.support.cast import client, make_token

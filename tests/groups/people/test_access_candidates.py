@@ -1,6 +1,6 @@
 """Lists of who can be given access, and the number of admins."""
 
-from groups.models import Group
+from groups.models import Group, GroupMembership
 from groups.permissions import BuiltIn
 from tests.support.cast import make_user
 from tests.support.records import refused
@@ -10,6 +10,8 @@ USERS = "/api/admin/user-admin"
 
 def test_candidates_are_accounts_and_groups(api, people):
     group = Group.objects.create(name="Crew", description="Rows")
+    GroupMembership.objects.create(group=group, user=people["owner"])
+    Group.objects.create(name="Others")
     body = api["owner"].get(f"{USERS}/access").json()
     assert {user["username"] for user in body["users"]} == set(people)
     robot = next(user for user in body["users"] if user["username"] == "service")

@@ -107,6 +107,24 @@ def test_a_role_in_use_is_not_deleted_and_says_by_how_many(browse, people, shop,
     assert Role.objects.filter(pk=deployer.pk).exists()
 
 
+def test_a_built_in_role_does_not_ask_to_revoke_it_first(browse, people, shop):
+    text = page_text(browse("admin").get(f"/access/roles/{BuiltIn.MEMBER}/delete/"))
+    assert "Member is a built-in role and cannot be deleted." in text
+    assert "Revoke it" not in text
+
+
+def test_disabled_holders_are_marked(browse, people, shop, deployer):
+    people["member"].is_active = False
+    people["member"].save()
+    Grant.objects.create(user=people["member"], project=shop, role=deployer)
+    admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
+    assert "1 of them disabled" in page_text(admin.get(address))
+    assert "1 disabled" in page_text(admin.get(address))
+    assert "user disabled" in page_text(admin.get(f"{address}?by=holder"))
+    refused = page_text(admin.get(f"{address}delete/"))
+    assert "granted to 1 person (1 of them disabled). Revoke it from them first." in refused
+
+
 def test_an_unused_role_is_deleted(browse, people, deployer):
     answer = browse("admin").post(f"/access/roles/{deployer.pk}/delete/")
 

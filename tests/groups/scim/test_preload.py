@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from groups.access import Caller
+from groups.scim.actions import set_enabled
 from groups.scim.preload import _import_if_used
-from groups.scim.settings_actions import set_enabled
 
 SERVICE = "groups.scim.service"
 

@@ -7,8 +7,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import ApiToken, Group, GroupMembership, ScimSettings, User
 from groups.permissions import BuiltIn
-from groups.scim import service
-from groups.scim.settings_actions import make_token, set_enabled
+from groups.scim.actions import make_token, set_enabled
 from tests.support.cast import client, make_group, make_user
 from tests.support.cast import make_token as make_api_token
 from tests.support.scim import ERROR, GROUP, GROUPS, USER, USERS, Provider
@@ -22,8 +21,20 @@ def provider(db):
     return Provider()
 
 
+@pytest.fixture
+def service():
+    """Imported late, as by the API: it takes seconds."""
+    from groups.scim import service
+
+    return service
+
+
 def test_settings_are_the_admins(api):
-    assert api["admin"].get(SETTINGS).json() == {"enabled": False, "hasToken": False}
+    assert api["admin"].get(SETTINGS).json() == {
+        "enabled": False,
+        "assumeControlOfExisting": False,
+        "hasToken": False,
+    }
     assert api["admin"].post(SETTINGS, {"enabled": True}, format="json").json()["enabled"]
     secret = api["admin"].post(f"{SETTINGS}/generate-new-token").json()["token"]
     assert client(f"Bearer {secret}").get(USERS).status_code == 200
@@ -223,7 +234,7 @@ def test_filters_that_are_refused(provider, text):
         ('meta.created gt "2020-01-01T00:00:00"', ["aisha", "ken"]),
         ('meta.created gt "2020-01-01T00:00:00Z"', ["aisha", "ken"]),
         ('id eq "99999999999999999999"', []),
-        (f'id eq "{"9" * 5_000}"', []),
+        (f'id eq "{"9" * 4_900}"', []),
         ('meta.created sw "1999-01-01T00:00:00Z"', []),
         ('userName co "%"', []),
         ('userName eq "\\ud800" or externalId co "\\u0000"', []),
@@ -275,7 +286,9 @@ def test_a_group_within_a_group_adds_no_person_with_its_id(provider, kind):
 
 
 @pytest.mark.parametrize("method", ["put", "patch"])
-def test_a_user_who_is_deactivated_while_another_change_is_read_stays_so(provider, method, monkeypatch):
+def test_a_user_who_is_deactivated_while_another_change_is_read_stays_so(
+    provider, service, method, monkeypatch
+):
     aisha, find_user = make_user("aisha"), service._find_user
 
     def find_while_others_change(key):
@@ -293,7 +306,9 @@ def test_a_user_who_is_deactivated_while_another_change_is_read_stays_so(provide
     assert (changed["userName"], changed["active"], changed["externalId"]) == ("ai", False, "e")
 
 
-def test_a_group_that_is_renamed_while_a_change_of_members_is_read_keeps_its_name(provider, monkeypatch):
+def test_a_group_that_is_renamed_while_a_change_of_members_is_read_keeps_its_name(
+    provider, service, monkeypatch
+):
     group, aisha, find_group = make_group("Team"), make_user("aisha"), service._find_group
 
     def find_while_others_rename(key, **options):

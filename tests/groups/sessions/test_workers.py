@@ -3,17 +3,15 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from http.client import HTTPConnection
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
-from flagadmin.core.db.bundled.cluster import Cluster
-from tests.support.live_server import PATIENCE, reserved_port
-from tests.support.serve import environment, serve, wait_until_it_answers
+from tests.support.live_server import PATIENCE
+from tests.support.serve import environment
+from tests.support.served import Served
 
 pytestmark = pytest.mark.processes
 
@@ -34,18 +32,15 @@ print(json.dumps([*keys, UserSession.objects.get(session_key=keys[1]).pk]))
 """
 
 
-def test_an_ended_session_is_over_in_all_workers(tmp_path: Path, install: Callable[[Path], None]) -> None:
-    data_dir = tmp_path / "data"
-    install(data_dir)
-    variables = environment(data_dir, DJANGO_SETTINGS_MODULE="flagadmin.settings")
+def test_an_ended_session_is_over_in_all_workers(served: Served) -> None:
+    variables = environment(served.data_dir, DJANGO_SETTINGS_MODULE="flagadmin.settings")
     filled = subprocess.run(
         [sys.executable, "-c", FILL], env=variables, capture_output=True, text=True, check=True
     )
     here, there, row = json.loads(filled.stdout)
-    with reserved_port() as port, serve(data_dir, port) as process, ExitStack() as stack:
-        wait_until_it_answers(port, process)
+    with ExitStack() as stack:
         connections = [
-            stack.enter_context(closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE)))
+            stack.enter_context(closing(HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)))
             for _ in range(CONNECTIONS)
         ]
         assert {account(connection, there) for connection in connections} == {200}
@@ -54,9 +49,6 @@ def test_an_ended_session_is_over_in_all_workers(tmp_path: Path, install: Callab
 
         assert {account(connection, there) for connection in connections} == {302}
         assert {account(connection, here) for connection in connections} == {200}
-        process.terminate()
-        process.communicate()
-    Cluster(data_dir, durable=False).stop()
 
 
 def account(connection: HTTPConnection, session: str) -> int:

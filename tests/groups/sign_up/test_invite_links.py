@@ -8,7 +8,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.http.responses import iso
 from groups.models import InviteLink, Role, RolePermission, User
 from groups.permissions import BuiltIn
 from groups.sign_up import rules

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from flagadmin.client.report import describe_who_changes
 from flagadmin.core.audit.models import AuditEvent
 from projects.models import Flag, FlagEnvironment, Project, ProjectEnvironment, Segment
 from releases.models import ChangeRequest
@@ -76,6 +77,17 @@ def test_a_plan_names_the_fields_and_who_changes(api: Any) -> None:
         place["users"],
         {"offToOn": place["users"]},
     )
+
+
+def test_a_plan_says_what_generated_users_do_not_tell(api: Any) -> None:
+    post(api, "apply", directory())
+    pattern = [{"contextName": "userId", "operator": "STR_STARTS_WITH", "values": ["acme-"]}]
+    strategies = [{"name": "default", "constraints": pattern}]
+    planned = post(api, "plan", change(api, **switch("production", on=True, strategies=strategies))).json()
+    [place] = planned["whoChanges"]
+    [sentence] = place["unmeasured"]
+    assert sentence.startswith("checkout-redesign has the condition userId")
+    assert describe_who_changes(place).endswith(f"; cannot be measured: {sentence}")
 
 
 def test_environments_that_are_left_out_and_other_flags_stay(api: Any) -> None:

@@ -245,6 +245,15 @@ def test_broken_files_are_all_named(run: Run, repository: Path) -> None:
     assert len(said.splitlines()) == 4
 
 
+@pytest.mark.parametrize("indent", ["  ", "\t"])
+def test_a_key_that_is_there_twice_in_a_json_file_is_refused(run: Run, repository: Path, indent: str) -> None:
+    path = repository / "segments" / "twice.json"
+    path.write_text(f'{{\n{indent}"name": "other",\n{indent}"name": "more",\n{indent}"constraints": []\n}}')
+    status, said = run("plan", repository)
+    assert status == 1
+    assert f"{path}:3: found duplicate key" in said
+
+
 def test_what_is_no_server_or_no_token_is_said(run: Run, repository: Path) -> None:
     for options, message in (
         (["--url", "ftp://x"], "is not an address like"),
@@ -267,3 +276,39 @@ def test_shared_segments_can_be_somebody_elses(run: Run, repository: Path) -> No
     (repository / "flagadmin.yaml").write_text("projects: [shop]\nshared: false\n")
     edit(repository / "segments" / "beta-users.yaml", "Early birds", "Late birds")
     assert run("plan", repository) == (0, "Nothing to do.\n")
+
+
+ALIASES = "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "bomb.yaml",
+            f"a0: &a0 [x]\n{ALIASES}",
+            ":6: must have at most 100,000 values, with those that aliases",
+        ),
+        ("loop.yaml", "name: x\na: &a [*a]\n", ":2: contains itself"),
+        ("deep.yaml", "name: x\na:\n" + "- " * 3_000 + "x", ": must be nested at most 100 levels deep"),
+        (
+            "deep.json",
+            '{"name": "x", "a": ' + "[" * 5_000 + "]" * 5_000 + "}",
+            ": must be nested at most 100 levels",
+        ),
+    ],
+)
+def test_a_file_that_grows_when_it_is_read_is_refused_at_its_line(run, repository, name, text, message):
+    path = repository / "flags" / "shop" / name
+    path.write_text(text)
+    status, said = run("plan", repository)
+    assert status == 1
+    assert f"{path}{message}" in said
+
+
+def test_aliases_are_read(run, repository):
+    (repository / "flags/shop/two.yaml").write_text(
+        "name: two\nenvironments:\n  development: &same {enabled: false}\n  production: *same\n"
+    )
+    assert run("apply", repository)[0] == 0
+    assert Flag.objects.filter(name="two").exists()

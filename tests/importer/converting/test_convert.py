@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from flagadmin.core.errors import PayloadTooLarge, ValidationError
 from importer.converting.changes import count_changes, read_users
 from importer.converting.convert import Missing, Options, convert_file
-from importer.converting.files import read_document
-from importer.converting.rollouts import Choice
+from importer.converting.files import read_document, read_with_notes
+from importer.converting.strategies import Choice
 from projects.models import Flag, Segment, Strategy
 from tests.importer.converting import (
     flagd_flags,
@@ -255,9 +255,9 @@ def test_numbers_that_json_does_not_have_are_not_converted():
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.yaml", b"[" * 50_000, "recursion"),
-        ("a.yaml", b"- " * 50_000, "recursion"),
-        ("a.yaml", b"{a: " * 50_000, "recursion"),
+        ("a.yaml", b"[" * 50_000, "nested at most 100 levels"),
+        ("a.yaml", b"- " * 50_000, "nested at most 100 levels"),
+        ("a.yaml", b"{a: " * 50_000, "nested at most 100 levels"),
         ("a.yaml", b"a: 1" + b":59" * 50_000, "more than 400 digits"),
         ("a.yaml", b"a: 1" + b":59" * 50_000 + b".5", "more than 400 digits"),
         ("a.yaml", b"a: 0x" + b"f" * 50_000, "more than 400 digits"),
@@ -317,12 +317,12 @@ MERGED = "a0: &a0 {x: 1}\n" + "".join(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (BOMB, "must have at most 5,000,000 values"),
-        (MERGED, "must have at most 5,000,000 values"),
+        (BOMB, "line 6: must have at most 500,000 values, with those that aliases repeat"),
+        (MERGED, "line 13: must have at most 500,000 values, with those that aliases repeat"),
         ("a: &a [*a]", "contains itself"),
         ("a: !!python/object/apply:os.system [ls]", "not valid YAML"),
         ("a: [", "not valid YAML"),
-        ("a: {b: " * 500, "not valid YAML"),
+        ("a: " + "{b: " * 500, "line 1: must be nested at most 100"),
         ('{"a": ', "not valid JSON"),
         ("[a\nb = 2", "not valid JSON"),
         ("a: 1\n---\nb: 2", "not valid YAML"),
@@ -334,8 +334,46 @@ def test_malformed_files_are_refused(content, message):
         read_document(content.encode())
 
 
+DOUBLE = """flags:
+  on: {state: ENABLED, variants: {on: true, off: false}, defaultVariant: on}
+  on: {state: DISABLED, variants: {on: true, off: false}, defaultVariant: on}
+"""
+DOUBLE_JSON = """{"flags": {
+  "on": {"state": "ENABLED", "variants": {"on": true, "off": false}, "defaultVariant": "on"},
+  "on": {"state": "DISABLED", "variants": {"on": true, "off": false}, "defaultVariant": "on"}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "note"),
+    [
+        ("flags.yaml", DOUBLE, "Line 2: on is there 2 times in one object: the last counts."),
+        ("flags.json", DOUBLE_JSON, "on is there 2 times in one object: the last counts."),
+    ],
+)
+def test_members_that_are_there_twice_are_noted(name, text, note):
+    conversion = convert_file(text.encode(), file_name=name)
+    assert note in conversion.notes
+    assert [flag.name for flag in conversion.flags] == ["on"]
+
+
+def test_keys_of_merged_mappings_are_not_there_twice():
+    text = b"a: &a {x: 1, y: 2}\nb: {<<: *a, x: 3}\nc: *a\n"
+    assert read_with_notes(text, "a.yaml") == (
+        {"a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 1, "y": 2}},
+        [],
+    )
+
+
+def test_many_members_that_are_there_twice_are_counted():
+    text = "".join(f"- {{a: {number}, a: 1}}\n" for number in range(12))
+    _, notes = read_with_notes(text.encode(), "a.yaml")
+    assert len(notes) == 11
+    assert notes[-1] == "2 more members are there several times."
+
+
 def test_text_in_another_encoding_is_refused():
-    with pytest.raises(ValidationError, match="must be UTF-8 text"):
+    with pytest.raises(ValidationError, match="another encoding than UTF-8"):
         read_document("a: ü".encode("latin-1"), "flags.yaml")
 
 

@@ -9,7 +9,7 @@ from openfeature.contrib.tools.flagd.core import FlagdCore
 from openfeature.evaluation_context import EvaluationContext
 
 from flagadmin.core.errors import ValidationError
-from importer.converting.rollouts import pick_all
+from importer.converting.strategies import pick_all
 from tests.importer.converting.comparing import (
     convert,
     differences,

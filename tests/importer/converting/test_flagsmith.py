@@ -9,7 +9,7 @@ from flagadmin.core.errors import ValidationError
 from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
 from importer.converting.flags import Result
-from importer.converting.rollouts import pick_all
+from importer.converting.strategies import pick_all
 from projects.models import Segment
 from tests.importer.converting.comparing import convert, differences, exactness_of, make_users, notes_of
 from tests.importer.converting.flagsmith_environment import (

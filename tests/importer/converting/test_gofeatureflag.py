@@ -8,7 +8,7 @@ import pytest
 
 from flagadmin.core.errors import ValidationError
 from importer.converting.flags import Result
-from importer.converting.rollouts import pick_all
+from importer.converting.strategies import pick_all
 from tests.importer.converting.comparing import convert, differences, exactness_of, make_users, notes_of
 from tests.importer.converting.gofeatureflag_flags import DOCUMENT, FIELDS, SPLITS, flag, rule
 

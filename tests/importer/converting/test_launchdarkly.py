@@ -11,7 +11,7 @@ from ldclient.integrations import Files
 from flagadmin.core.errors import ValidationError
 from importer.converting.convert import Missing
 from importer.converting.flags import Result
-from importer.converting.rollouts import pick_all
+from importer.converting.strategies import pick_all
 from tests.importer.converting.comparing import convert, differences, exactness_of, make_users, notes_of
 from tests.importer.converting.launchdarkly_flags import (
     DOCUMENT,

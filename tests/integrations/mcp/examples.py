@@ -23,6 +23,17 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "find_flags": {"query": "cart"},
     "get_flag": {"flag": "cart"},
     "explain_flag": {"flag": "cart", "environment": "production", "context": {"userId": "7"}},
+    "who_had_flag": {
+        "flag": "cart",
+        "environment": "production",
+        "rows": [{"time": "2026-01-01", "userId": "7"}],
+    },
+    "find_cause": {
+        "environment": "production",
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+        "affected": ["7"],
+    },
     "who_changes": {"flag": "cart", "environment": "production", "draft": {"enabled": False}},
     "list_changes": {"project": "shop"},
     "find_stale_flags": {},
@@ -37,5 +48,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "compare_environments": {"project": "shop", "first": "development", "second": "production"},
     "check_expectations": {"project": "shop"},
     "connect_sdk": {"language": "python"},
+    "list_change_requests": {"project": "shop"},
+    "step_release_plan": {"flag": "cart", "environment": "development", "action": "pause"},
 }
-WRITING = ("create_flag", "propose_change", "turn_off_flag")
+WRITING = ("create_flag", "propose_change", "turn_off_flag", "step_release_plan")

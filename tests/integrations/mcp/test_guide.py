@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groups.models import User
-from integrations.mcp.tools import TOOLS
+from integrations.mcp.api import TOOLS
 from tests.documentation.blocks import blocks
 from tests.support.cast import client, make_token
 from tests.support.demo import loaded_demo

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groups.models import User
-from integrations.mcp.tools import TOOLS
+from integrations.mcp.api import TOOLS
 from projects.models import Flag
 from tests.integrations.mcp.examples import EXAMPLES, WRITING, cart
 from tests.support.cast import make_token
@@ -47,7 +47,8 @@ def test_it_lists_and_calls_every_tool(talk: Any, people: dict[str, User]) -> No
     assert got["server"]["name"] == "flagadmin"
     assert [tool["name"] for tool in got["tools"]] == list(TOOLS)
     for name, answer in got["answers"].items():
-        assert not answer.get("isError"), answer
+        # The flag of the examples has no release plan.
+        assert bool(answer.get("isError")) == (name == "step_release_plan"), answer
         assert json.loads(answer["content"][0]["text"]), name
     assert not Flag.objects.filter(name="new-cart").exists()
 

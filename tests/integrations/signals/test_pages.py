@@ -75,6 +75,7 @@ def test_forms_show_problems(browse, shop):
 
 def test_who_may(browse):
     source = make_source()
-    for page in ("", "new/", f"{source.pk}/", f"{source.pk}/token", f"{source.pk}/rules/new/"):
+    for page in ("", "new/", f"{source.pk}/token", f"{source.pk}/rules/new/"):
         assert browse("viewer").get(f"/signals/{page}").status_code == 403
+    assert browse("viewer").get(f"/signals/{source.pk}/").status_code == 404
     assert browse("admin").get("/signals/99999/").status_code == 404

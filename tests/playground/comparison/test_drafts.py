@@ -13,6 +13,7 @@ from projects.definitions import Definitions, read_definitions
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.revision import read_revisions
 from tests.support.comparison import drafted
+from tests.support.examples import examples
 from tests.support.flags import add_strategy, depend, make_flag
 from tests.support.playground import live_flag
 from tests.support.records import refused
@@ -186,7 +187,7 @@ def some_draft(random: Random) -> dict[str, Any]:
 
 def test_any_draft_predicts_what_is_stored(api: Any, flag: Flag) -> None:
     assert api["admin"]  # before what is rolled back
-    for seed in range(30):
+    for seed in range(examples(30)):
         random = Random(seed)
         with transaction.atomic():
             if random.random() < 0.2:

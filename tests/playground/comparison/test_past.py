@@ -24,7 +24,8 @@ from projects.flags.archive import actions as archive
 from projects.flags.copies import move
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.models import Flag, OutsideChange
+from projects.models import Flag, OutsideChange, VersionsSince
+from projects.models.versions import BEGINNING
 from projects.projects.actions import create_project
 from projects.projects.environments import add_environment, remove_environment
 from projects.revision import read_revisions
@@ -164,6 +165,8 @@ def test_changes_that_left_no_event_are_told(api: Any, shop: Any) -> None:
     flag("f")
     moment = timezone.now()
     OutsideChange.objects.create(project_id="shop", noticed_at=moment + timedelta(seconds=1))
+    assert "notes" not in ask(api, moment).json()  # versions have them
+    VersionsSince.objects.create(since=BEGINNING, kept_since=timezone.now() + timedelta(hours=1))
     [note] = ask(api, moment).json()["notes"]
     assert note.startswith("shop was changed outside flagadmin on ")
     OutsideChange.objects.create(project_id="shop", noticed_at=moment + timedelta(seconds=3))

@@ -108,7 +108,7 @@ def to_parent(given: dict[str, Any]) -> Edit:
 EDITS: dict[str, Edit] = {
     "rollout": of_strategy({"parameters": rollout("80")["parameters"]}),
     "stickiness": of_strategy({"parameters": {"rollout": "30", "stickiness": "random", "groupId": "g"}}),
-    "defaults of parameters": of_strategy({"parameters": {"rollout": ""}}),
+    "defaults of parameters": of_strategy({"parameters": {}}),
     "constraint": of_strategy({"constraints": [constraint("country", "NOT_IN", "NO", "SE")]}),
     "strategy variants": of_strategy({"variants": variants("q", "p", "r")}),
     "disabled strategy": of_strategy({"disabled": True}),

@@ -14,7 +14,7 @@ from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.models import Flag, Project
+from projects.models import Flag, Project, UsersChanged
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies import actions as strategies
 from tests.support.cast import make_project
@@ -28,11 +28,6 @@ ENVIRONMENTS = ["development", "production"]
 FLAG = "/projects/shop/features/cart/"
 
 
-@pytest.fixture(autouse=True)
-def _no_cache() -> None:
-    versions.cache.clear()
-
-
 @pytest.fixture
 def cart(shop: Project) -> Flag:
     return create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
@@ -41,8 +36,7 @@ def cart(shop: Project) -> Flag:
 def since(last: int) -> Version:
     """The flag's events after one of them as a version."""
     events = AuditEvent.objects.filter(feature="cart", pk__gt=last).order_by("pk")
-    found = list(events)
-    return Version(found[0].pk, found[-1].pk, found[-1].created_at)
+    return Version.of_events([event.created_at for event in events])
 
 
 def last_event() -> int:
@@ -102,6 +96,37 @@ def test_a_version_that_is_known_is_not_computed_again(cart: Flag, django_assert
         assert find_version_changes(cart, [version])[version].places[0].changed == USERS
 
 
+def test_recent_changes_are_counted_in_the_background(api: Any, browse: Any, cart: Flag) -> None:
+    half = {
+        "name": "flexibleRollout",
+        "parameters": {"rollout": "50", "stickiness": "userId", "groupId": "cart"},
+    }
+    strategies.add_strategy(*PLACE, half, caller=SYSTEM)
+    environments.enable_flag(*PLACE, caller=SYSTEM)
+    on = last_event()
+    update_flag("shop", "cart", {"description": "New"}, caller=SYSTEM)
+
+    def read_events() -> dict[int, Any]:
+        events = api["viewer"].get("/api/admin/events/cart").json()["events"]
+        return {event["id"]: event.get("whoChanges") for event in events}
+
+    assert set(read_events().values()) == {None}
+    versions.count_recent_changes()
+    found = read_events()
+    [place] = found.pop(on)
+    assert 4_500 < place["changed"] < 5_500
+    expected = {"environment": "production", "users": 10_000, "changed": place["changed"], "unmeasured": []}
+    assert place == expected | {"changes": {"offToOn": place["changed"]}}
+    assert [*found.values()] == [[], [], []]
+    sentence = f"production: {place['changed']:,} of 10,000 users"
+    assert sentence in page_text(browse("viewer").get("/activity/"))
+    part = browse("reader").get(f"{FLAG}versions?event={on}")
+    assert f"{place['changed']:,} of 10,000 generated users off → on" in page_text(part)
+    rows = UsersChanged.objects.count()
+    versions.count_recent_changes()
+    assert UsersChanged.objects.count() == rows
+
+
 def test_too_many_values(cart: Flag, monkeypatch: pytest.MonkeyPatch) -> None:
     last = last_event()
     constraints = [{"contextName": "userId", "operator": "IN", "values": ["1", "2", "3"]}]
@@ -124,7 +149,7 @@ def test_the_history_loads_whom_its_versions_changed(browse: Any, cart: Flag) ->
     assert f"{FLAG}versions?event={last_event()}&amp;event=" in page
     part = browser.get(f"{FLAG}versions?event={turned_on}&event={last_event()}&event=1")
     assert part.text.count("hx-swap-oob") == 2
-    assert "production: 1,000 of 1,000 generated users off → on" in page_text(part)
+    assert "production: 10,000 of 10,000 generated users off → on" in page_text(part)
     assert browse("outsider").get(f"{FLAG}versions?event={turned_on}").status_code == 404
     assert browser.get(f"{FLAG}versions?event=x").status_code == 400
 
@@ -134,7 +159,7 @@ def test_events_of_one_request_are_one_version(api: Any, browse: Any, cart: Flag
     assert api["member"].post(url).status_code == 200  # adds a strategy, and turns it on
     add, _ = AuditEvent.objects.filter(feature="cart").order_by("-pk")[:2]
     part = browse("reader").get(f"{FLAG}versions?event={last_event()}")
-    assert "1,000 generated users off → on" in page_text(part)
+    assert "10,000 generated users off → on" in page_text(part)
     assert add.request_id
 
 
@@ -150,7 +175,7 @@ def test_versions_among_random_changes_changed_whom_they_changed_then(shop: Proj
         events = list(AuditEvent.objects.filter(pk__gt=last).order_by("pk"))
         flag = Flag.objects.filter(name__in={event.feature for event in events if event.feature}).first()
         if flag is not None and {event.feature for event in events} == {flag.name}:
-            version = Version(events[0].pk, events[-1].pk, events[-1].created_at)
+            version = Version.of_events([event.created_at for event in events])
             made.append((flag, version, before, states))
     compared = 0
     for flag, version, before, after in made:
@@ -179,6 +204,6 @@ def stored_counts(
     }
     states = [
         Definitions.of((each for each in state.flags if each["name"] in names), state.segments)
-        for state in (after, before)
+        for state in (before, after)
     ]
-    return dict(versions._count_changes(flag, environment, version, states, USERS) or {})
+    return dict(versions._count_changes(flag, environment, states, version.at).counts or {})

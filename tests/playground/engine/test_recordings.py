@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.playground.partings import PARTINGS, Judged, first_parting, judged
-from tests.playground.recordings import recordings
+from tests.playground.recordings import recorded, recorded_names
 from tests.support.documented_tables import rows
 
 # Generated states have no flag for which these are the only rules. tests/outside has for the first two.
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.exhaustive
 
 @pytest.fixture(scope="module")
 def flags() -> list[Judged]:
-    return [flag for found in recordings() for flag in judged(found)]
+    return [flag for name in recorded_names() for flag in judged(recorded(name))]
 
 
 def test_every_flag_without_a_parting_is_equal(flags: list[Judged]) -> None:

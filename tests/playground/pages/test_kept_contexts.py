@@ -6,13 +6,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from playground.models import KeptContext
-from playground.pages.kept_contexts import KEPT_FOR_EACH_USER
-from tests.support.scenery import make_scenery
+from playground.pages.query import KEPT_FOR_EACH_USER
+from tests.support.scenery import scenery
+
+__all__ = ["scenery"]
 
 
 @pytest.fixture
-def viewer(browse, shop):
-    make_scenery()
+def viewer(scenery, browse):
     return browse("viewer")
 
 

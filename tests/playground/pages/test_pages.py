@@ -10,7 +10,9 @@ import pytest
 
 from projects.models import Environment
 from tests.support.page_text import page_text
-from tests.support.scenery import make_scenery
+from tests.support.scenery import scenery
+
+__all__ = ["scenery"]
 
 ADA = {
     "environment": "production",
@@ -22,8 +24,7 @@ ADA = {
 
 
 @pytest.fixture
-def viewer(browse, shop):
-    make_scenery()
+def viewer(scenery, browse):
     return browse("viewer")
 
 
@@ -203,8 +204,7 @@ def test_an_unknown_environment_or_project_names_the_choices(viewer):
     assert "Project nosuch not found." in project
 
 
-def test_only_readable_projects_are_evaluated(browse, shop):
-    make_scenery()
+def test_only_readable_projects_are_evaluated(scenery, browse):
     page = page_text(browse("reader").get("/playground/", ADA))
     refused = browse("reader").get("/playground/", {"project": "checkout"})
 
@@ -253,9 +253,7 @@ def test_an_unknown_flag_is_not_there(viewer):
     assert viewer.get("/playground/flag/nosuch/", ADA).status_code == 404
 
 
-def test_edit_is_offered_to_those_who_may(browse, shop):
-    make_scenery()
-
+def test_edit_is_offered_to_those_who_may(scenery, browse):
     trace = "/playground/flag/dark-theme/"
 
     assert "strategies/edit?environmentId=production" in browse("admin").get(trace, ADA).text

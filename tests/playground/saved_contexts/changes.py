@@ -19,7 +19,6 @@ from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
 from projects.models import Dependency, Segment
 from projects.reverts.actions import revert_change, revert_flag
-from projects.reverts.parts import Target
 from projects.segments.actions import update_segment
 from projects.strategies import actions as strategies
 from tests.playground.saved_contexts.guarded import (
@@ -96,7 +95,7 @@ def reverted() -> Change:
     off = AuditEvent.objects.latest("id")
     environments.enable_flag("shop", "other", "production", caller=WHO)
     persona(expected("other"), name="Bea")
-    return lambda: revert_flag("shop", "other", Target(off.created_at, off.pk), caller=WHO)
+    return lambda: revert_flag("shop", "other", off.created_at, caller=WHO)
 
 
 def taken_back() -> Change:

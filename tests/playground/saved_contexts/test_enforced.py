@@ -11,7 +11,7 @@ from groups.permissions import BuiltIn
 from importer.apply.undo import undo_import
 from importer.models import ImportRun
 from playground.models import SavedContext
-from playground.pages.effects_view import EffectsView
+from playground.pages.lines import EffectsView
 from playground.saved_contexts.effects import predict_effects
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments import actions as environments

@@ -9,9 +9,9 @@ from groups.access import Caller
 from playground.comparison.draft import DraftState
 from playground.comparison.states import StatePair, Stored
 from playground.models import SavedContext
+from playground.saved_contexts.checks import list_lines, summarize, write_junit
 from playground.saved_contexts.effects import find_effects
 from playground.saved_contexts.expectations import check_expectations, list_expectations
-from playground.saved_contexts.report import list_lines, summarize, write_junit
 from projects.drafts import Draft
 from projects.models import Environment, Flag
 from projects.revision import read_revisions

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from playground.models import SavedContext
-from playground.pages.saved import MAX_OFFERED
+from playground.pages.form import MAX_OFFERED
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag

@@ -139,4 +139,4 @@ def test_who_may_not_update_a_flag_sees_the_proof_only(browse: Any, done: Flag) 
     assert "Archive…" not in page
     assert viewer.post("/projects/shop/features/done/complete").status_code == 403
     assert browse("owner").post("/projects/shop/features/nothing/complete").status_code == 404
-    assert "Flag,Why it may go" in viewer.get("/stale-flags/?format=csv").getvalue().decode()
+    assert "Flag,Reason" in viewer.get("/stale-flags/?format=csv").getvalue().decode()

@@ -78,3 +78,30 @@ def test_too_many_users(monkeypatch):
     monkeypatch.setattr(file_module, "MAX_ROWS", 2)
     assert len(users("userId\n1\n2\n")) == 2
     assert problems("userId\n1\n2\n3\n") == {"file": "must have at most 2 users"}
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("," * 1_203, "row 1", "must have at most 1,000 columns, not 1,204"),
+        ("," * 3_000_000, "row 1", "must have at most 1,000 columns, not 1,000,002 or more"),
+        ("userId\n1\n2" + "," * 1_203, "row 3", "must have at most 1,000 columns, not 1,204"),
+        ("userId\n1\n" + "x" * 3_000_000, "row 3", "must have at most 1,000,000 characters"),
+        ('userId\n1\n"' + ",\n" * 2_000_000, "row 3", "must have at most 1,000,000 characters"),
+        ('userId\n1\n"' + '","\n' * 2_000_000, "row 3", "must have at most 1,000,000 characters"),
+        ("userId\n1\n" + "\n" * 2_000_000, "row 1000001", "a file must have at most 1,000,000 lines"),
+        (
+            "userId" + "".join(f",properties.p{n}" for n in range(999)) + ("\n" + "," * 999) * 20_001,
+            "row 20002",
+            "a file must have at most 20,000,000 cells: 20,000 users of 1,000 columns",
+        ),
+    ],
+    ids=("columns", "header", "a later row", "characters", "inside quotes", "quotes", "empty lines", "cells"),
+)
+def test_lines_are_measured_before_they_are_read(text, place, message):
+    assert problems(text) == {place: message}
+
+
+def test_commas_in_quotes_are_no_columns():
+    [(_, values)] = users('userId,country\n1,"' + "," * 1_000 + '"\n')
+    assert values["country"] == "," * 1_000

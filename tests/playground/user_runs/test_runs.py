@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from playground.models import UserRun, UserRunPart
 from playground.snapshot_cache import load_snapshot
-from playground.user_runs import download, runs, space, worker, write
+from playground.user_runs import evaluate, runs, worker
 from playground.user_runs.evaluate import UserEvaluation
 from playground.user_runs.file import UserFile
 from projects.models import ContextField
@@ -92,7 +92,7 @@ def test_a_short_file_is_evaluated_at_once(api, lounge):
 
 
 def test_a_large_result_is_only_sent_compressed(api, lounge, monkeypatch):
-    monkeypatch.setattr(download, "MAX_PLAIN", 10)
+    monkeypatch.setattr(runs, "MAX_PLAIN", 10)
     address = f"{URL}/{created(send(api))['id']}/result"
     assert "curl --compressed" in told(api["viewer"].get(address), 400)["message"]
     assert content(api["viewer"].get(address, headers={"Accept-Encoding": "gzip"}))
@@ -163,7 +163,7 @@ def test_an_interrupted_run_starts_again(api, waiting):
 
 
 def test_a_run_that_always_ends_early_fails(browse, waiting):
-    UserRun.objects.update(attempts=write.MAX_ATTEMPTS)
+    UserRun.objects.update(attempts=evaluate.MAX_ATTEMPTS)
     worker.work()
     assert "This run failed. This run ended early several times" in page_of(browse, waiting)
 
@@ -201,8 +201,8 @@ def test_a_run_that_waits_has_its_space_reserved(api, lounge, settings, monkeypa
     created(send(api, users))
     estimate = 3_000
     settings.USER_RESULTS_BYTES = int(1.5 * estimate)
-    monkeypatch.setattr(space, "SHARE", 1)
-    monkeypatch.setattr(space, "estimate_bytes", lambda *args, **numbers: estimate)
+    monkeypatch.setattr(evaluate, "SHARE", 1)
+    monkeypatch.setattr(evaluate, "estimate_bytes", lambda *args, **numbers: estimate)
     assert "there is space for 0.0 MB" in told(send(api, users), 409)["message"]
     settings.USER_RESULTS_BYTES = 2 * estimate
     created(send(api, users))
@@ -215,7 +215,7 @@ def test_the_estimate_is_close(lounge):
     def evaluation() -> UserEvaluation:
         return UserEvaluation(compiled, ["lounge"], now="2026-11-21T09:00:00.000Z")
 
-    estimate = space.estimate_bytes(evaluation(), UserFile(BytesIO(text)), users=20_000, flags=1)
+    estimate = evaluate.estimate_bytes(evaluation(), UserFile(BytesIO(text)), users=20_000, flags=1)
     written = sum(len(chunk.data) for chunk in evaluation().chunks(UserFile(BytesIO(text))))
     assert written < estimate < 1.5 * written
 
@@ -242,7 +242,7 @@ def test_a_deleted_run_stops(api, waiting, monkeypatch):
         seen.append(api["viewer"].delete(f"{URL}/{waiting.pk}").status_code)
         yield 2, {"userId": "42"}
 
-    monkeypatch.setattr(write.UserFile, "users", users)
+    monkeypatch.setattr(evaluate.UserFile, "users", users)
     worker.work()
     assert seen == [204]
     assert not UserRun.objects.exists()

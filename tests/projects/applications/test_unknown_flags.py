@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from projects.applications import unknown_flags
+from projects.applications import store_report
 from projects.applications.cleanup import clean_usage
 from projects.applications.report_limits import quota
 from projects.models import Flag, IgnoredReport, UnknownFlag
@@ -131,7 +131,7 @@ def test_they_are_kept_for_two_days(api, sdk: Sdk) -> None:
 
 
 def test_an_application_adds_some_names_in_an_hour(api, sdk: Sdk, monkeypatch) -> None:
-    monkeypatch.setattr(unknown_flags, "MAX_NEW_IN_AN_HOUR", 2)
+    monkeypatch.setattr(store_report, "MAX_NEW_IN_AN_HOUR", 2)
     sdk.count("web", ["a", "b", "c"])
     sdk.count("web", ["a", "d"])
     sdk.count("jobs", ["e"])
@@ -142,7 +142,7 @@ def test_an_application_adds_some_names_in_an_hour(api, sdk: Sdk, monkeypatch) -
 
 
 def test_all_applications_together_add_some_names(api, sdk: Sdk, monkeypatch) -> None:
-    monkeypatch.setattr(unknown_flags, "MAX_UNKNOWN_FLAGS", 3)
+    monkeypatch.setattr(store_report, "MAX_UNKNOWN_FLAGS", 3)
     sdk.count("web", ["a", "b"])
     sdk.count("jobs", ["c", "d"])
     sdk.count("till", ["e"])

@@ -252,7 +252,7 @@ def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, djang
         use(flag, "portal-web")
     assert browse("owner").get(f"{URL}?q=MANY-11&sort=-flag").text.count('name="name"') == 10
     browser = browse("owner")
-    with django_assert_max_num_queries(29):
+    with django_assert_max_num_queries(32):
         assert browser.get(f"{URL}?page=2").text.count('name="name"') == 20
     shown = browser.post(ARCHIVE, {"all": "yes"}, follow=True)
     assert "and 10 more" in page_text(shown)

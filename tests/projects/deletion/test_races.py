@@ -21,7 +21,7 @@ from tests.support.cast import client, make_project, make_token, make_user
 from tests.support.flags import make_flag
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 
 P = "/api/admin/projects"
 
@@ -120,7 +120,6 @@ def legacy():
     return make_token("personal", user=make_user("chief", root_role=BuiltIn.ADMIN))
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
 @pytest.mark.parametrize("deletion_starts", [True, False], ids=["deletion starts", "rival starts"])
 @pytest.mark.parametrize("name", RIVALS)

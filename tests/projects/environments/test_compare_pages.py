@@ -8,7 +8,8 @@ import pytest
 from flagadmin.core.audit.record import Event, EventType, record
 from groups.access import Caller
 from projects.environments.comparison import find_differences, read_configurations
-from projects.environments.comparison_rows import mark_differences
+from projects.environments.comparison_queries import ComparedFlag, describe_sides, mark_differences
+from projects.flags.lists.strategy_lines import Palette
 from projects.models import Environment, ProjectEnvironment, Segment
 from projects.strategies.actions import add_strategy
 from tests.support.flags import add_strategy as insert_strategy
@@ -19,9 +20,13 @@ pytestmark = pytest.mark.django_db
 URL = "/projects/shop/environments/"
 PLACES = ("development", "production")
 IS_DE = [{"contextName": "country", "operator": "IN", "values": ["DE"]}]
-HALF = {"parameters": {"rollout": "50", "stickiness": "userId", "groupId": "cart"}}
+IN_TWO: list[dict[str, Any]] = [{"contextName": "country", "operator": "IN", "values": ["DE", "FR"]}]
+IS_OLD = [{"contextName": "age", "operator": "NUM_GT", "value": "65", "values": []}]
+HALF: dict[str, Any] = {"parameters": {"rollout": "50", "stickiness": "userId", "groupId": "cart"}}
 ALL = {"parameters": {"rollout": "100", "stickiness": "userId", "groupId": "cart"}}
-BLUE = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+BLUE: list[dict[str, Any]] = [
+    {"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}
+]
 GREEN = [{**BLUE[0], "name": "green"}]
 
 DIFFERENCES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
@@ -36,6 +41,17 @@ DIFFERENCES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
     "a title": ([{"title": "Beta"}], [{}], ("strategy",)),
     "their order": ([{"title": "A"}, {"title": "B"}], [{"title": "B"}, {"title": "A"}], ("strategy",)),
     "none": ([], [{}], ("strategy",)),
+    "the order of values": (
+        [{"constraints": IN_TWO}],
+        [{"constraints": [{**IN_TWO[0], "values": ["FR", "DE"]}]}],
+        (),
+    ),
+    "the order of conditions": ([{"constraints": IS_DE + IS_OLD}], [{"constraints": IS_OLD + IS_DE}], ()),
+    "a default that is written": (
+        [{"constraints": IS_DE}],
+        [{"constraints": [{**IS_DE[0], "inverted": False}]}],
+        (),
+    ),
 }
 
 
@@ -88,6 +104,54 @@ def test_words_that_differ_are_marked(one: str, other: str, marked: str) -> None
     pieces, others = mark_differences(one, other)
     assert "".join(f"[{piece.text}]" if piece.differs else piece.text for piece in pieces) == marked
     assert "".join(piece.text for piece in others) == other
+
+
+HIDDEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "payload": ({"payload": {"type": "string", "value": "a"}}, {"payload": {"type": "string", "value": "b"}}),
+    "payload json": (
+        {"payload": {"type": "string", "value": "1"}},
+        {"payload": {"type": "json", "value": "1"}},
+    ),
+    "type": ({"weightType": "fix"}, {"weightType": "variable"}),
+    "stickiness": ({"stickiness": "userId"}, {"stickiness": "default"}),
+    "overrides": ({"overrides": [{"contextName": "userId", "values": ["7"]}]}, {}),
+}
+
+
+def test_sentences_of_what_differs_are_never_the_same(shop: Any) -> None:
+    many = [str(number) for number in range(40)]
+    pairs = [({**BLUE[0], **one}, {**BLUE[0], **other}) for one, other in HIDDEN.values()]
+    strategies: list[tuple[Any, Any]] = [({"variants": [one]}, {"variants": [other]}) for one, other in pairs]
+    strategies += [
+        ({"parameters": {**HALF["parameters"], "groupId": group}}, HALF) for group in ("checkout", "other")
+    ]
+    strategies += [
+        (
+            {"constraints": [{**IN_TWO[0], "values": many}]},
+            {"constraints": [{**IN_TWO[0], "values": [*many[:-1], "x"]}]},
+        )
+    ]
+    same: list[Any] = []
+    for one, other in strategies:
+        name = f"flag-{len(same)}-{strategies.index((one, other))}"
+        flag = make_flag(name, strategies=[{"name": "flexibleRollout", **one}])
+        insert_strategy(flag, "production", "flexibleRollout", **other)
+        [pair] = read_configurations([flag.pk], PLACES).values()
+        assert find_differences(pair), one
+        row = ComparedFlag(flag.pk, name, None, pair, ())
+        shown = [
+            repr([(line.pieces, line.variants) for line in cell.lines])
+            for cell in row.cells(PLACES, {}, Palette())
+        ]
+        if shown[0] == shown[1]:
+            same.append((one, shown[0]))
+    for one, other in pairs:
+        flag = make_flag(f"own-{pairs.index((one, other))}", variants=[one])
+        flag.environments.filter(environment="production").update(variants=[other])
+        [pair] = read_configurations([flag.pk], PLACES).values()
+        if len(set(describe_sides(pair, {}))) == 1:
+            same.append(describe_sides(pair, {}))
+    assert same == []
 
 
 # The page ---------------------------------------------------------------------------------------------------

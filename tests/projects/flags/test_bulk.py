@@ -62,7 +62,7 @@ def flags(shop):
 
 
 def test_switching_many_on_and_off(api, flags):
-    response = post(api["member"], f"{DEVELOPMENT}/on", "a", "b", "gone", "far", "nope")
+    response = post(api["member"], f"{DEVELOPMENT}/on", "a", "b")
     assert (response.status_code, response.content) == (200, b"")
     assert switched_on() == ["a", "b"]
     assert [event.feature for event in events("feature-environment-enabled")] == ["a", "b"]
@@ -101,7 +101,6 @@ def test_who_may_switch_and_where(api, flags):
 def test_reviving_and_deleting_one_by_its_name(api, flags):
     assert api["member"].post("/api/admin/archive/revive/gone").status_code == 200
     assert not Flag.objects.get(name="gone").is_archived
-    assert api["member"].delete("/api/admin/archive/gone").status_code == 200  # active: left as it is
     assert post(api["member"], f"{SHOP}/archive", "gone").status_code == 202
     assert api["member"].delete("/api/admin/archive/gone").status_code == 200
     assert not Flag.objects.filter(name="gone").exists()

@@ -42,21 +42,52 @@ def cell_of(flag: Flag, environment: str = "development"):
         ([rollout("+7")], 7, "7 %", False),
         ([rollout("33.3")], 0, "0 %", False),
         ([rollout("many")], 0, "0 %", False),
-        ([rollout("101")], 100, "100 %", False),
+        ([rollout("101")], 0, "0 %", False),
         ([{"name": "gradualRolloutUserId", "parameters": {"percentage": "25"}}], 25, "25 %", False),
         ([{"name": "flexibleRollout", "parameters": {}}], 0, "0 %", False),
-        ([rollout("50") | {"constraints": RULE}], 50, "50 %", True),
+        ([rollout("50") | {"constraints": RULE}], 17.6, "17.6 %", True),
         ([{"name": "userWithId", "parameters": {"userIds": "1"}}], None, "Targeted list", True),
         ([{"name": "ours"}], None, "Targeted list", True),
-        ([rollout("10"), rollout("20"), {"name": "default"}], None, "3 strategies", False),
-        ([rollout("10"), {"name": "default", "constraints": RULE}], None, "2 strategies", True),
+        ([rollout("10"), rollout("20"), {"name": "default"}], 100, "100 %", False),
+        ([rollout("10"), {"name": "default", "constraints": RULE}], 40, "40 %", True),
+        ([{"name": "default", "constraints": RULE}, {"name": "ours"}], None, "33 to 100 %", True),
         ([rollout("10"), {"name": "default", "constraints": RULE, "disabled": True}], 10, "10 %", False),
         ([{"name": "default", "disabled": True}], 0, "0 %", False),
     ],
 )
 def test_a_cell_says_for_whom_the_flag_is_on(shop: Project, strategies, share, text, conditional) -> None:
     cell = cell_of(make_flag("cart", enabled=True, strategies=strategies))
-    assert (cell.enabled, cell.share, cell.text, cell.conditional) == (True, share, text, conditional)
+    measured = None if cell.share is None else round(cell.share, 1)
+    assert (cell.enabled, measured, cell.text, cell.conditional) == (True, share, text, conditional)
+
+
+def test_a_cell_explains_a_share_of_people_that_is_not_the_set_one(shop: Project) -> None:
+    flag = make_flag("cart", enabled=True, strategies=[rollout("100") | {"constraints": RULE}])
+    cell = cell_of(flag)
+    assert (cell.text, cell.set_text) == ("33.3 %", "100 % with conditions")
+    assert cell.why == "100 % of those who meet its conditions"
+    [unmeasured] = [each for each in read_flag_cells([flag], measured=False)[0].cells if each.enabled]
+    assert (unmeasured.text, unmeasured.share) == ("100 % with conditions", 100)
+
+
+def test_a_flag_is_on_for_as_many_as_its_parent_until_one_of_them_changes(shop: Project) -> None:
+    flag, parent = (
+        make_flag("cart", enabled=True),
+        make_flag("parent", enabled=True, strategies=[rollout("10")]),
+    )
+    depend(flag, parent)
+    assert (cell_of(flag).text, cell_of(flag).why) == ("10 %", "needs parent")
+    Strategy.objects.filter(flag=parent).update(parameters={"rollout": "100", "stickiness": "default"})
+    assert (cell_of(flag).text, cell_of(flag).why) == ("100 %", "")
+
+
+def test_shares_are_remembered_until_the_project_changes(shop: Project, django_assert_num_queries) -> None:
+    flags = [
+        make_flag(f"f{n}", enabled=True, strategies=[rollout("50") | {"constraints": RULE}]) for n in range(3)
+    ]
+    read_flag_cells(flags)
+    with django_assert_num_queries(6):
+        read_flag_cells(flags)
 
 
 def test_a_flag_that_is_off_is_off_whatever_its_strategies(shop: Project) -> None:

@@ -18,7 +18,7 @@ from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
 from tests.support.racing import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 
 
 def told(*actions: Callable[[], object]) -> list[str]:

@@ -11,7 +11,7 @@ from projects.flags.dependencies.rules import (
 from projects.flags.links.rules import link_problems, normalize_url
 from projects.limits import Limits
 from projects.strategies.known_names import KnownNames
-from projects.tag_types.tag_rules import tag_problems
+from projects.tag_types.rules import tag_problems
 
 FLAGS = {
     "a": FlagState("shop"),

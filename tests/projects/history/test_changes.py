@@ -74,20 +74,24 @@ def rollout(share: str, **fields: object) -> dict[str, object]:
 # Sentences --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", list(E))
-@pytest.mark.parametrize("document", [None, {}, {"name": "x"}])
-def test_every_event_has_a_sentence(kind: E, document: object) -> None:
-    event = Event(
-        type=kind, project="shop", environment="production", feature="cart", subject="it", after=document
-    )
-    sentence, _ = described(event)
-    assert sentence[:1].islower() or sentence.startswith("API")
-    assert "{" not in sentence
+def is_sentence(text: str) -> bool:
+    return (text[:1].islower() or text.startswith("API")) and "{" not in text
 
 
-@pytest.mark.parametrize("kind", list(E))
-def test_every_event_has_a_sentence_without_any_names(kind: E) -> None:
-    assert described(Event(type=kind))[0]
+def test_every_event_has_a_sentence() -> None:
+    named = {"project": "shop", "environment": "production", "feature": "cart", "subject": "it"}
+    sentences = {
+        (kind.value, str(document)): described(Event(type=kind, **named, after=document))[0]
+        for kind in E
+        for document in (None, {}, {"name": "x"})
+    }
+    faults = {each: text for each, text in sentences.items() if not is_sentence(text)}
+    assert not faults, faults
+
+
+def test_every_event_has_a_sentence_without_any_names() -> None:
+    faults = [kind.value for kind in E if not described(Event(type=kind))[0]]
+    assert not faults, faults
 
 
 @pytest.mark.parametrize(
@@ -366,13 +370,14 @@ def test_changes_are_in_the_order_of_their_times_not_of_their_ids(callers, shop)
 
 
 def test_a_page_deep_in_the_past_reads_few_events(callers, shop) -> None:
-    now, viewer = timezone.now(), callers("viewer")
-    AuditEvent.objects.bulk_create(
-        AuditEvent(type=E.FEATURE_STALE_ON.value, project="shop", feature=f"f{number % 10}", actor_name="ada",
-                   request_id=f"r{number}", created_at=now - timedelta(minutes=number))
-        for number in range(20_000)
-    )  # fmt: skip
+    viewer = callers("viewer")
     with connection.cursor() as cursor:
+        cursor.execute(
+            """INSERT INTO audit_auditevent (type, project, feature, actor_name, request_id, created_at)
+            SELECT %s, 'shop', 'f' || number %% 10, 'ada', 'r' || number, now() - number * interval '1 minute'
+            FROM generate_series(0, 19999) number""",
+            [E.FEATURE_STALE_ON.value],
+        )
         cursor.execute("ANALYZE audit_auditevent")
     for filters in ({}, {"projects": ["shop"]}, {"features": ["f7"]}):
         deep = narrow_events(AuditEvent.objects.all(), EventFilter(**filters)).newest_first()[1_500]
@@ -391,7 +396,7 @@ def test_the_number_of_queries_does_not_grow(callers, shop, django_assert_max_nu
         events = (on_flag(E.FEATURE_STRATEGY_UPDATE, before=rollout("1"), after=rollout("2", segments=[1])),
                   on_flag(E.FEATURE_STALE_ON))  # fmt: skip
         happened(*events, by=member, request=f"request-{number}")
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         assert len(changes(member)) == 10
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.history.definitions_at import read_outside_changes
-from projects.models import Flag, Project
+from projects.models import Flag, Project, VersionsSince
 from projects.strategies.actions import add_strategy, update_strategy
 from tests.projects.history.checked import at, check_history
 from tests.support.cast import make_project
@@ -63,6 +63,8 @@ def test_a_change_that_leaves_no_event_is_noticed() -> None:
     with transaction.atomic():  # several statements are one change
         Flag.objects.filter(name="f").update(stale=True)
         Flag.objects.filter(name="f").update(archived_at=before)
+    assert read_outside_changes(["shop", "docs"], before) == []  # versions have it
+    VersionsSince.objects.create(since=timezone.now(), kept_since=timezone.now())
     [found] = read_outside_changes(["shop", "docs"], before)
     assert (found.project, found.count) == ("shop", 2)
     assert before < found.first < found.last < timezone.now()

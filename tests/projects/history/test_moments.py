@@ -25,7 +25,6 @@ from projects.flags.tags.actions import change_tags_of_many
 from projects.history.definitions_at import read_changed_since
 from projects.models import Flag
 from projects.reverts.actions import revert_flag
-from projects.reverts.parts import Target
 from tests.support.cast import make_project
 from tests.support.import_bodies import body
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
@@ -76,7 +75,7 @@ def test_each_action_is_one_moment_after_those_before_it(flags: list[str]) -> No
         lambda: set_stale("shop", few, True, caller=WHO),
         lambda: change_tags_of_many("shop", few, add=[("simple", "checkout")], remove=[], caller=WHO),
         lambda: dependencies.add_dependency("shop", few[0], {"feature": few[1]}, caller=WHO),
-        lambda: revert_flag("shop", few[0], Target(created(few[0]).created_at), caller=WHO),
+        lambda: revert_flag("shop", few[0], created(few[0]).created_at, caller=WHO),
         lambda: move.move_flag("shop", flags[-1], "docs", caller=WHO),
         lambda: archive.archive_flags("shop", few, caller=WHO),
         lambda: archive.revive_flags("shop", few, caller=WHO),

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Conflict, MaintenanceMode
-from flagadmin.core.installation import maintenance, state
+from flagadmin.core.installation import state
 from flagadmin.core.installation.models import Installation
 from groups.access import Caller
 from groups.login.links import create_login_link
@@ -18,6 +18,7 @@ from projects.installation.actions import set_maintenance
 from projects.models import Flag, TagType
 from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import make_token, make_user
+from tests.support.live_server import PATIENCE
 
 URL = "/api/admin/maintenance"
 PASSWORD = "correct horse battery"
@@ -26,7 +27,7 @@ PASSWORD = "correct horse battery"
 @transaction.atomic
 def create_and_record():
     TagType.objects.create(name="half")
-    maintenance.check_writable()
+    state.check_writable()
 
 
 def switch(api, is_on, name="admin"):
@@ -165,14 +166,14 @@ class TestConcurrently:
 
         def change():
             with transaction.atomic():
-                maintenance.check_writable()
+                state.check_writable()
                 begun.set()
-                may_end.wait(10)
+                may_end.wait(PATIENCE)
                 ended.append("change")
             connection.close()
 
         def switch_on():
-            begun.wait(10)
+            begun.wait(PATIENCE)
             set_maintenance(True, caller=Caller.system())
             ended.append("maintenance")
             connection.close()
@@ -180,33 +181,33 @@ class TestConcurrently:
         threads = [threading.Thread(target=run) for run in (change, switch_on)]
         for thread in threads:
             thread.start()
-        begun.wait(10)
+        begun.wait(PATIENCE)
         threads[1].join(0.3)
         assert ended == []
         may_end.set()
         for thread in threads:
-            thread.join(10)
+            thread.join(PATIENCE)
         assert ended == ["change", "maintenance"]
         with pytest.raises(MaintenanceMode), transaction.atomic():
-            maintenance.check_writable()
+            state.check_writable()
 
     def test_a_change_that_does_not_end_is_not_awaited_for_ever(self, monkeypatch):
-        monkeypatch.setattr(maintenance, "WAIT", "100ms")
+        monkeypatch.setattr(state, "WAIT", "100ms")
         begun, may_end = threading.Event(), threading.Event()
 
         def change():
             with transaction.atomic():
-                maintenance.check_writable()
+                state.check_writable()
                 begun.set()
-                may_end.wait(10)
+                may_end.wait(PATIENCE)
             connection.close()
 
         thread = threading.Thread(target=change)
         thread.start()
-        begun.wait(10)
+        begun.wait(PATIENCE)
         with pytest.raises(Conflict):
             set_maintenance(True, caller=Caller.system())
         may_end.set()
-        thread.join(10)
+        thread.join(PATIENCE)
         state.forget()
         assert not state.is_in_maintenance()

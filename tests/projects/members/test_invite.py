@@ -8,7 +8,7 @@ from django.test import Client
 
 from groups.models import Grant, Group, LoginLink, Role, RolePermission, User
 from groups.permissions import BuiltIn
-from projects.members.invite import Invitation, invite
+from projects.members.actions import Invitation, invite
 from tests.support.page_text import page_text
 from tests.support.records import events, refused
 

@@ -17,13 +17,14 @@ def grant(project, role, **to):
     Grant.objects.create(project_id=project, role_id=role, **to)
 
 
-def usage(project, role, users=0, services=0, groups=0):
+def usage(project, role, users=0, services=0, groups=0, disabled=0):
     return {
         "project": project,
         "role": role,
         "userCount": users,
         "serviceAccountCount": services,
         "groupCount": groups,
+        **({"disabledCount": disabled} if disabled else {}),
     }
 
 
@@ -58,7 +59,7 @@ def test_a_custom_role(api, people):
 
 def test_a_disabled_account_still_holds_its_role(api, people):
     User.objects.filter(pk=people["member"].pk).update(is_active=False)
-    assert api["admin"].get(url(5)).json() == {"projects": [usage("shop", 5, users=1)]}
+    assert api["admin"].get(url(5)).json() == {"projects": [usage("shop", 5, users=1, disabled=1)]}
 
 
 def test_an_archived_project_is_listed(api):

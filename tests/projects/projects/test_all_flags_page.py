@@ -174,6 +174,42 @@ class TestDiffers:
         add_strategy(flags[0], "development", disabled=True, name="flexibleRollout")
         assert listed(browse, "differs") == []
 
+    def test_the_order_of_strategies_counts(self, browse, flags):
+        for environment, shares in (("development", ("10", "20")), ("production", ("20", "10"))):
+            for order, share in enumerate(shares):
+                on(
+                    flags[0],
+                    environment,
+                    name="flexibleRollout",
+                    parameters={"rollout": share},
+                    sort_order=order,
+                )
+        assert listed(browse, "differs") == ["cart"]
+
+    def test_a_strategy_that_is_there_twice_counts(self, browse, flags):
+        for environment, name in (("development", "default"), ("production", "userWithId")):
+            for order in range(2):
+                on(flags[0], environment, name=name, sort_order=order)
+        assert listed(browse, "differs") == ["cart"]
+
+    def test_the_order_of_values_decides_nothing(self, browse, flags):
+        for environment, values in (("development", ["DE", "FR"]), ("production", ["FR", "DE"])):
+            condition = {"contextName": "country", "operator": "IN", "values": values}
+            on(
+                flags[0],
+                environment,
+                constraints=[condition, {**condition, "contextName": "region"}][
+                    :: 1 if values[0] == "DE" else -1
+                ],
+            )
+        on(flags[1], constraints=[{"contextName": "country", "operator": "IN", "values": ["DE"]}])
+        on(
+            flags[1],
+            "development",
+            constraints=[{"contextName": "country", "operator": "IN", "values": ["FR"]}],
+        )
+        assert listed(browse, "differs") == ["guide"]
+
     def test_other_variants(self, browse, flags):
         for environment in ("development", "production"):
             on(flags[0], environment)

@@ -9,7 +9,7 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.change_options import changing
 from groups.access import Caller
 from projects.models import Project
-from projects.projects.comment_links import MAX_LINKED, comment_link_problems, split_comment
+from projects.projects.links import MAX_LINKED, comment_link_problems, split_comment
 from projects.projects.settings_pages import SettingsForm, SettingsPage
 from tests.support.page_text import page_text
 

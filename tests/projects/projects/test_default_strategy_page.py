@@ -66,7 +66,7 @@ def test_what_is_wrong_stands_on_the_page(browse, place):
     refused = browse("owner").post(PAGE, QUARTER | {"p-rollout": "120"})
 
     assert refused.status_code == 400
-    assert "Enter a number from 0 to 100" in page_text(refused)
+    assert "use a whole number from 0 to 100" in page_text(refused)
     place.refresh_from_db()
     assert place.default_strategy is None
 

@@ -8,7 +8,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.models import FlagLink, Project
-from projects.projects.link_templates import link_template_problems
+from projects.projects.links import link_template_problems
 from tests.support.import_bodies import body
 from tests.support.page_text import page_text
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from flagadmin.core.metrics.processes import process_name
+from flagadmin.core.metrics import process_name
 from projects.models import Relay
 from projects.relays import reports
-from projects.relays.states import State
+from projects.relays.reports import State
 from tests.support.cast import client, make_token
 from tests.support.metrics import Values
 from tests.support.page_text import page_text

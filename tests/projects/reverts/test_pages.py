@@ -9,8 +9,18 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.environments import actions as environments
-from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy, StrategyType
+from projects.models import (
+    Flag,
+    FlagEnvironment,
+    Project,
+    ProjectEnvironment,
+    Segment,
+    Strategy,
+    StrategyType,
+)
 from projects.segments.actions import create_segment
+from projects.strategies.actions import update_strategy
+from releases.models import ChangeRequest
 from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
@@ -191,7 +201,9 @@ def test_a_change_that_later_ones_build_on_leads_to_the_version_before_it(browse
 def test_the_history_of_a_flag_reverts_what_a_bulk_change_did_to_it(browse, cart):
     member = browse("member")
     member.post("/projects/shop/features/stale", {"name": ["cart", "gift"], "stale": "yes"})
-    link = re.search(r'href="(/activity/\d+/revert\?flag=cart[^"]*)"', member.get(FLAG).text)
+    link = re.search(
+        r'href="(/activity/\d+/revert\?flag=cart[^"]*)"', member.get(FLAG).text.partition('id="history"')[2]
+    )
     assert link
     page = member.get(link[1].replace("&amp;", "&"))
     assert "gift" not in page.text.partition('id="confirm"')[2].partition("</form>")[0]
@@ -208,3 +220,20 @@ def test_the_page_of_an_archiving_says_what_applications_get_again(browse, cart)
     assert "Switchoff → on" in page
     who = member.post(f"/if-saved/activity/{event}/revert", {}, headers={"HX-Request": "true"})
     assert "Applications get the flag again" in page_text(who)
+
+
+def test_reverts_offer_review_at_once_where_changes_need_it(browse, cart):
+    created = AuditEvent.objects.filter(feature="cart").earliest("pk").pk
+    [strategy] = Strategy.objects.filter(flag=cart, environment="production")
+    parameters = {"rollout": "10", "stickiness": "default", "groupId": "cart"}
+    update_strategy("shop", "cart", "production", str(strategy.pk), {"parameters": parameters}, caller=SYSTEM)
+    rollout = AuditEvent.objects.filter(feature="cart").latest("pk").pk
+    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=1)
+    member = browse("member")
+    for address in (f"/activity/{rollout}/revert?flag=cart", f"{FLAG}revert?event={created}"):
+        assert "Send for review" in page_text(member.get(address))
+    sent = member.post(f"/activity/{rollout}/revert", {"flag": "cart", "send_for_review": "yes"})
+    request = ChangeRequest.objects.get()
+    assert (sent.url, request.state) == (f"/projects/shop/change-requests/{request.pk}/", "In review")
+    ProjectEnvironment.objects.update(required_approvals=None)
+    assert "Send for review" not in page_text(member.get(f"{FLAG}revert?event={created}"))

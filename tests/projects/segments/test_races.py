@@ -14,7 +14,7 @@ from tests.support.cast import client, make_project, make_token, make_user
 from tests.support.flags import add_strategy, make_flag
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 
 STRATEGIES = "/api/admin/projects/shop/features/cart/environments/development/strategies"
 

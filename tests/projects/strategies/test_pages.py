@@ -164,7 +164,7 @@ def test_a_rollout_out_of_range_is_refused_beside_it(browse, strategy):
     refused = browse("member").post(address(strategy), form(**{"p-rollout": "150"}))
 
     assert refused.status_code == 400
-    assert "Enter a number from 0 to 100" in unescape(refused.text.split('id="p-rollout-error"')[1][:200])
+    assert "use a whole number from 0 to 100" in unescape(refused.text.split('id="p-rollout-error"')[1][:200])
 
 
 def test_rows_are_added_and_removed_without_saving(browse, strategy):
@@ -373,5 +373,5 @@ def test_an_error_in_one_input_hides_none_in_another(browse, strategy):
     sent = form({"field": "plan", "operator": "IN", "values": "gold"}, **{"p-rollout": "150"})
     for do in ("refresh", "save"):
         page = browse("member").post(address(strategy), sent | {"do": do}).text
-        assert "Enter a number from 0 to 100" in page.split('id="p-rollout-error"')[1][:200]
+        assert "use a whole number from 0 to 100" in page.split('id="p-rollout-error"')[1][:200]
         assert "not a legal value" in page.split('id="c-0-error"')[1][:200]

@@ -4,7 +4,6 @@ from projects.limits import Limits
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import (
     StrategyDefaults,
-    list_strategy_warnings,
     make_default_strategy,
     make_strategy,
     strategy_problems,
@@ -91,13 +90,6 @@ def test_at_most_five_segments():
     document = make_strategy({"name": "default", "segments": list(range(6))}, DEFAULTS)
     [problem] = strategy_problems(document, "", known_names=known_names, limits=Limits())
     assert (problem.path, problem.message) == ("segments", "must have at most 5 segments, not 6")
-
-
-def test_a_rollout_out_of_range_is_stored_and_warned_of():
-    document = make_strategy({"name": "flexibleRollout", "parameters": {"rollout": "250"}}, DEFAULTS)
-    assert problems(parameters={"rollout": "250"}) == []
-    [warning] = list_strategy_warnings(document, "s[3]")
-    assert warning.path == "s[3].parameters.rollout"
 
 
 def test_the_vocabulary_of_a_project(shop, django_assert_num_queries):

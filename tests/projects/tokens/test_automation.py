@@ -126,7 +126,7 @@ def test_what_was_made_before_a_refusal_is_taken_back(browse, people, shop, monk
     def refuse(*args, **kwargs):
         raise ValidationError.at("expiresAt", "refused")
 
-    monkeypatch.setattr("projects.tokens.automation.create_personal_token", refuse)
+    monkeypatch.setattr("projects.tokens.actions.create_personal_token", refuse)
     assert browse("admin").post("/access/tokens/new/", CI).status_code == 400
     assert not User.objects.filter(username="ci").exists()
     assert not Role.objects.filter(type="custom").exists()
@@ -152,7 +152,7 @@ def test_a_link_chooses_kind_project_and_environment(browse, people, shop):
 
 
 def test_many_projects_are_typed(browse, people, shop, monkeypatch):
-    monkeypatch.setattr("projects.tokens.forms.MAX_OPTIONS", 0)
+    monkeypatch.setattr("projects.tokens.pages.MAX_OPTIONS", 0)
 
     assert "separated by commas" in browse("admin").get("/access/tokens/new/").text
     create(browse("admin"), projects="shop")

@@ -39,6 +39,21 @@ def test_a_backend_token_has_its_scope_and_identifier(api):
     assert client(token["secret"]).get("/api/admin/x").status_code == 404  # known: else it were 401
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (URL, BACKEND),
+        (URL, {"tokenName": "a", "type": "admin"}),
+        ("/api/admin/projects/shop/api-tokens", BACKEND),
+        ("/api/admin/user/tokens", {"description": "laptop"}),
+    ],
+)
+def test_a_token_that_has_expired_is_not_created(api, path, body):
+    caller = api["owner"] if path.endswith("user/tokens") else api["admin"]
+    check_problem(caller.post(path, body | {"expiresAt": "2020-01-01T00:00:00Z"}), "expiresAt")
+    assert not ApiToken.objects.filter(name__in=["checkout", "a", "laptop"]).exists()
+
+
 @pytest.mark.parametrize("token_type", ["client", "CLIENT", "Backend"])
 def test_client_is_the_older_name_of_backend(api, token_type):
     response = api["admin"].post(URL, BACKEND | {"type": token_type})

@@ -17,7 +17,7 @@ from projects.tokens.actions import NewToken, create_project_token, create_token
 from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import make_project
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 SYSTEM = Caller.system()
 NEW = NewToken(name="new", kind="backend", projects=("shop", "other"), environment="production")
 

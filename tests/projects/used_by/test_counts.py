@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy, StrategySegment
-from projects.used_by import counts
+from projects.used_by import queries
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
 
@@ -19,23 +19,23 @@ TIER = {"contextName": "tier", "operator": "IN", "values": ["1"]}
 
 @pytest.fixture(autouse=True)
 def _empty_cache() -> Iterator[None]:
-    counts.cache.clear()
+    queries.cache.clear()
     yield
-    counts.cache.clear()
+    queries.cache.clear()
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The projects whose flags were counted, one list for each time."""
     calls: list[list[str]] = []
-    real = counts._read_rows
+    real = queries._read_rows
 
     def noted(statement: str, projects: Any) -> Any:
-        if statement == counts._COUNT_FIELDS:
+        if statement == queries._COUNT_FIELDS:
             calls.append(sorted(projects))
         return real(statement, projects)
 
-    monkeypatch.setattr(counts, "_read_rows", noted)
+    monkeypatch.setattr(queries, "_read_rows", noted)
     return calls
 
 
@@ -68,7 +68,7 @@ def test_only_changed_projects_are_counted(api: Any, fields: None, cart: Flag, c
 
 
 def test_counted_ahead(api: Any, fields: None, cart: Flag, counted: list[Any]) -> None:
-    counts.count_ahead()
+    queries.count_ahead()
     assert uses(api)["plan"] == (2, 2)
     assert counted == [["default", "docs", "shop"]]
 
@@ -108,7 +108,7 @@ def test_after_every_change_as_counted_afresh(api: Any, fields: None, cart: Flag
     for name, change in CHANGES.items():
         change(cart)
         after = uses(api)
-        counts.cache.clear()
+        queries.cache.clear()
         assert after == uses(api), name
         assert after != before, name
         before = after

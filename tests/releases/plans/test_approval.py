@@ -12,14 +12,15 @@ from releases.derive import ProposedChange
 from releases.gate_refusal import NeedsChangeRequest
 from releases.models import ChangeRequest, Milestone, ReleasePlan
 from releases.plans import actions
+from releases.plans.actions import edit_milestone_strategy
 from releases.plans.due import look_at_due
-from releases.plans.edit import edit_milestone_strategy
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.safeguards.actions import note_alert, set_safeguard
 from releases.safeguards.serializers import SafeguardBody
-from tests.support.plans import PLACE, cart, planned, reload, rollout_of
+from tests.support.plans import DAY, PLACE, cart, pass_time, planned, reload, rollout_of
 
+__all__ = ["pass_time"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -65,9 +66,10 @@ def test_starting_needs_a_request_which_is_offered(member):
     assert rollout_of() == 5
 
 
-def test_an_approved_plan_goes_on_without_another_request(member):
+def test_an_approved_plan_goes_on_without_another_request(member, pass_time):
     plan = approved(member, 10, 20, 30)
     assert (rollout_of(), plan.approved, plan.state) == (10, True, "running")
+    pass_time(DAY)
     actions.start_milestone(PLACE, plan.pk, key(plan, 1), caller=member)
     assert rollout_of() == 20
     actions.step_back(PLACE, plan.pk, caller=member)
@@ -163,11 +165,11 @@ ON_ALERT = {"impactMetric": {"metricName": "Down", "source": "alert"}, "action":
 
 def at_second_step(member: Caller) -> ReleasePlan:
     plan = approved(member, 10, 20)
-    return actions.start_milestone(PLACE, plan.pk, key(plan, 1), caller=member)
+    return actions.start_milestone(PLACE, plan.pk, key(plan, 1), caller=Caller.system())
 
 
 def breach(plan: ReleasePlan) -> tuple[int, str]:
-    note_alert("Down", {}, fires=True)
+    note_alert("Down", {}, fires=True, caller=Caller.system())
     look_at_due()
     return rollout_of(), reload(plan).state
 

@@ -94,6 +94,30 @@ def test_steps_that_were_missed_are_taken_one_by_one(plan, pass_time):
     assert rollout_of() == 25
 
 
+def test_a_step_that_was_long_possible_says_for_how_long(plan, pass_time):
+    pass_time(DAY * 4)
+    look_at_due()
+    comments = AuditEvent.objects.filter(type="release-plan-milestone-started").values_list(
+        "comment", flat=True
+    )
+    assert any(comment.endswith("(3 days after it was possible)") for comment in comments), list(comments)
+
+
+def test_the_api_says_what_a_running_plan_waits_for(api, plan, pass_time):
+    def waits() -> Any:
+        path = f"/api/admin/projects/shop/features/cart/environments/production/release-plans/{plan.pk}"
+        return api["admin"].get(path).json().get("waitsFor")
+
+    assert len(waits()) == 2
+    assert waits()[1] == "24 hours at 5 %" or waits()[1].endswith("at 5 %")
+    pass_time(DAY)
+    assert waits() == []
+    FlagEnvironment.objects.filter(flag=plan.flag).update(enabled=False)
+    assert waits() == ["cart is off in production."]
+    ReleasePlan.objects.update(state="paused")
+    assert waits() is None
+
+
 def test_two_servers_take_a_step_once(plan, pass_time):
     pass_time(DAY)
     together(look_at_due, look_at_due)

@@ -12,8 +12,8 @@ from releases.derive import ProposedChange
 from releases.gate_refusal import NeedsChangeRequest
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
+from releases.plans.actions import edit_milestone_strategy
 from releases.plans.due import has_own_strategies
-from releases.plans.edit import edit_milestone_strategy
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from tests.support.plans import PLACE, WHO, cart, reload, rollout_of, started, strategy_of

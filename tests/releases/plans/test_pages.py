@@ -12,6 +12,7 @@ from projects.applications.impact_metrics import Sample, make_series, write_samp
 from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.plans.actions import pause_plan
+from releases.plans.forms import list_steps
 from tests.support.editor_form import Form
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, cart, planned, rollout_of, started, state_of, strategy_of
@@ -40,7 +41,7 @@ def test_a_strategy_is_taken_in_steps(browse, shop):
     assert state_of(plan) == ("running", "5 %")
     page = page_text(owner.get(FLAG))
     assert "Step 1 of 2" in page
-    assert "What 50 % waits for 1 hour at 5 %" in page
+    assert "Before 50 % 1 hour at 5 %" in page
     assert "Mon to Thu, 09:00–16:00 Europe/Oslo" in page
 
 
@@ -90,12 +91,32 @@ def test_a_safeguard_is_drawn_with_its_limit_and_steps(browse, shop):
     ReleasePlan.objects.update(since=begun, numbers_from=begun)
     with connection.cursor() as cursor:
         for minutes in range(0, 120, 10):
-            sample = {make_series("errors", {}): Sample("gauge", "", 1.0 + minutes / 30)}
+            sample = {
+                make_series("errors", {}, environment="production"): Sample("gauge", "", 1.0 + minutes / 30)
+            }
             write_samples(cursor, sample, now=begun + timedelta(minutes=minutes))
-    text = browse("viewer").get(FLAG).text
-    assert '<polyline class="" points="' in text
+    viewer = browse("viewer")
+    text = viewer.get(FLAG).text
+    assert '<polyline class="measured" points="' in text
     assert "limit 3" in text
-    assert '<line class="step" x1="0.0%"' in text
+    assert '<line class="step" x1="0.0%"' in viewer.get(url(plan)).text
+
+
+def test_forms_and_requests_say_what_becomes_of_the_plan(browse, shop):
+    cart(5)
+    started(5, 25, 50)
+    owner, at_step_1 = browse("owner"), "Release plan 5 → 25 → 50 % is at step 1; "
+    assert f"{at_step_1}its next step, 25 %, replaces this." in page_text(save(owner))
+    ProjectEnvironment.objects.update(required_approvals=1)
+    assert f"{at_step_1}this would pause it before 25 %." in page_text(save(owner))
+    off = owner.get(f"{FLAG}switch?environment=production&enabled=off")
+    assert f"{at_step_1}it waits while the flag is off." in page_text(off)
+    archive = page_text(owner.get("/projects/shop/features/archive?name=cart"))
+    assert "is at step 1 in production; it stops while the flag is archived." in archive
+    sent = save(owner, confirmed="yes", send_for_review="yes")
+    assert f"{at_step_1}this would pause it before 25 %." in page_text(owner.get(sent.url))
+    ReleasePlan.objects.update(state="done")
+    assert "Release plan 5" not in page_text(owner.get(sent.url))
 
 
 def test_who_may_only_read_sees_no_buttons(browse, shop):
@@ -130,7 +151,7 @@ def test_plans_are_listed(browse, shop):
     plan = started(5, 50)
     owner = browse("owner")
     assert "cart" in page_text(owner.get("/release-plans/"))
-    assert "No release plan is running" in page_text(browse("outsider").get("/release-plans/"))
+    assert "No release plans." in page_text(browse("outsider").get("/release-plans/"))
     assert plan.name in owner.get("/release-plans/?format=csv").getvalue().decode()
 
 
@@ -163,7 +184,7 @@ def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(browse, shop):
     cart(10)
     owner, before = browse("owner"), strategy_of()
     asked = save(owner)
-    assert "In steps…" in page_text(asked)
+    assert "Roll out in steps…" in page_text(asked)
     assert "15, 25, 50" in asked.text
     steps = {"when": "steps", "rollouts": "15, 25, 50", "interval": "1440"}
     saved = save(owner, confirmed="yes", **steps)
@@ -176,14 +197,35 @@ def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(browse, shop):
     assert "has a release plan" in page_text(refused)
 
 
+@pytest.mark.parametrize(
+    ("present", "target", "steps"),
+    [
+        (10, 50, [15, 25, 50]),
+        (50, 100, [75, 100]),
+        (60, 80, [65, 70, 75, 80]),
+        (50, 61, [55, 61]),
+        (98, 100, [99, 100]),
+        (99, 100, [100]),
+    ],
+)
+def test_steps_lead_from_now_to_the_target(present: int, target: int, steps: list[int]) -> None:
+    assert list_steps(present, target) == steps
+
+
+def test_a_form_says_why_it_offers_no_steps(browse, shop):
+    cart(60)
+    asked = page_text(save(browse("owner")))
+    assert "Needs a higher percentage" in asked
+
+
 @pytest.mark.parametrize("button", ["send_for_review", "add_to_request"])
 def test_where_changes_need_a_request_steps_become_one_with_a_plan(browse, shop, button):
     cart(10)
     owner = browse("owner")
     ProjectEnvironment.objects.update(required_approvals=1)
     asked = page_text(save(owner))
-    assert "In steps…" in asked
-    assert "At a time…" not in asked
+    assert "Roll out in steps…" in asked
+    assert "On the request, once approved" in asked
     steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "confirmed": "yes"}
     sent = save(owner, **steps, **{button: "yes"})
     request, plan = ChangeRequest.objects.get(), ReleasePlan.objects.get()
@@ -237,7 +279,7 @@ def test_the_form_of_a_strategy_says_who_changes_at_each_step(browse, shop):
     [
         ({"rollouts": "50, 15"}, "must increase from step to step"),
         ({"rollouts": "many"}, "must be numbers, such as"),
-        ({"rollouts": "5, 50", "p-rollout": "200"}, "Enter a number from 0 to 100"),
+        ({"rollouts": "5, 50", "p-rollout": "200"}, "use a whole number from 0 to 100"),
         ({"rollouts": "5, 50", "interval": "soon"}, "must be minutes"),
     ],
 )

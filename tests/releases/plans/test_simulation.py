@@ -70,7 +70,10 @@ def report(since_start: timedelta) -> None:
     values = {"good": 1.0, "breaking": 9.0 if since_start > BREAKS_AFTER else 1.0, "silent": 1.0}
     if since_start > BREAKS_AFTER:
         del values["silent"]
-    samples = {make_series(name, {}): Sample("gauge", "", value) for name, value in values.items()}
+    samples = {
+        make_series(name, {}, environment="production"): Sample("gauge", "", value)
+        for name, value in values.items()
+    }
     with connection.cursor() as cursor:
         write_samples(cursor, samples, now=timezone.now())
 

@@ -35,6 +35,24 @@ def test_it_is_not_open_at_other_times(day: str, times: tuple[str, str]) -> None
             assert times[0] <= clock < times[1], moment
 
 
+@pytest.mark.parametrize(
+    ("times", "opens", "closes"),
+    [
+        (("02:30", "03:30"), "01:00", "01:30"),
+        (("02:30", "04:00"), "01:00", "02:00"),
+        (("01:30", "02:30"), "00:30", "01:00"),
+        (("00:30", "05:00"), "23:30", "03:00"),
+        (("03:00", "04:00"), "01:00", "02:00"),
+    ],
+)
+def test_a_window_that_begins_or_ends_in_the_hour_that_clocks_skip(
+    times: tuple[str, str], opens: str, closes: str
+) -> None:
+    open_at = [f"{moment:%H:%M}" for moment in minutes_of(FORWARD) if is_open(window(*times), moment)]
+    closed_again = datetime.fromisoformat(f"{FORWARD}T{open_at[-1]}:00+00:00") + timedelta(minutes=1)
+    assert (open_at[0], f"{closed_again:%H:%M}") == (opens, closes)
+
+
 def test_a_day_without_such_a_time_is_left_out() -> None:
     evening_before = datetime.fromisoformat("2027-03-27T20:00:00+00:00")
     nightly = {"window": window("02:15", "02:45")}

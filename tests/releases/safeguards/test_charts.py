@@ -10,7 +10,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from projects.applications.impact_metrics import Sample, make_series, write_samples
 from releases.models import MetricChart
-from releases.safeguards.chart import draw_metric
+from releases.safeguards.chart import Scale, _points, draw_metric
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -80,6 +80,11 @@ def test_a_chart_begins_at_its_lowest_value_or_at_zero(cart):
     drawn = draw_metric(chart, timezone.now())
     assert drawn is not None
     assert (drawn.bottom, drawn.top) == ("", "66")
+
+
+def test_a_line_ends_with_the_latest_report():
+    """A part of a long chart has hours: what was reported in it is not drawn up to now."""
+    assert _points([1.0, None, 2.0], Scale(0.0, 4.0), 97.5) == "0.0,75.0 97.5,50.0"
 
 
 def test_a_chart_draws_percentiles(cart):

@@ -19,8 +19,7 @@ from releases.models import ChangeRequest, Safeguard
 from releases.plans.due import look_at_due
 from releases.requests.propose import send_changes
 from releases.requests.states import set_state
-from releases.safeguards.actions import note_alert
-from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.actions import note_alert, remove_flag_safeguard, set_flag_safeguard
 from releases.safeguards.serializers import FlagSafeguardBody
 from tests.support.impact_metrics import MINUTE, report, report_all, sdk
 from tests.support.page_text import page_text
@@ -119,12 +118,12 @@ def test_without_numbers_the_flag_stays_on(flag, sdk, pass_time):
 def test_an_alert_turns_the_flag_off_and_while_it_fires_again(flag, pass_time):
     guard(ALERT)
     look(pass_time, 0)
-    assert note_alert("Down", {}, fires=True) == 1
+    assert note_alert("Down", {}, fires=True, caller=Caller.system()) == 1
     assert not look(pass_time, 0)
     enable_flag(*PLACE, caller=WHO)
     look(pass_time)
     assert not look(pass_time)
-    note_alert("Down", {}, fires=False)
+    note_alert("Down", {}, fires=False, caller=Caller.system())
     enable_flag(*PLACE, caller=WHO)
     look(pass_time)
     assert look(pass_time)
@@ -191,9 +190,10 @@ def test_setting_and_removing_one_needs_a_request_which_is_offered(member, pass_
         guard(ALERT, caller=member)
     assert not Safeguard.objects.exists()
     request = apply(refused.value, member)
-    assert request.impact["changed"] == pytest.approx(5000, abs=200)  # what turning off would do
+    assert request.impact["changed"] == 0
+    assert request.impact["ifBreached"]["changed"] == pytest.approx(5000, abs=200)
     [safeguard] = Safeguard.objects.all()
-    note_alert("Down", {}, fires=True)
+    note_alert("Down", {}, fires=True, caller=Caller.system())
     look(pass_time)
     assert not look(pass_time)
     with pytest.raises(NeedsChangeRequest) as refused:
@@ -214,7 +214,7 @@ def test_what_a_request_has_set_acts_without_skipping_one(member, pass_time):
     with pytest.raises(NeedsChangeRequest) as refused:
         guard(ALERT, caller=member)
     apply(refused.value, member)
-    note_alert("Down", {}, fires=True)
+    note_alert("Down", {}, fires=True, caller=Caller.system())
     look(pass_time)
     assert not look(pass_time)
     assert skips() == []
@@ -239,7 +239,7 @@ def test_one_that_was_set_before_requests_were_needed_acts_and_says_so(flag, peo
     approvals = browse("admin").get("/projects/shop/environments/production/approvals")
     assert "Older safeguards turn these flags off" in page_text(approvals)
     assert before in page_text(browse("admin").get(PAGE))
-    note_alert("Down", {}, fires=True)
+    note_alert("Down", {}, fires=True, caller=Caller.system())
     look(pass_time)
     assert not look(pass_time)
     assert skips() == ["Safeguard"]

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from projects.applications.impact_metrics import Sample, make_series, write_samples
-from projects.applications.impact_points import clean_points
+from projects.applications.impact_metrics import Sample, clean_points, make_series, write_samples
 from projects.models import ImpactPoint
 
 pytestmark = pytest.mark.django_db

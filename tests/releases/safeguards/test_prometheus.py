@@ -17,7 +17,7 @@ import requests
 
 from releases.models import Safeguard
 from releases.plans.due import look_at_due
-from releases.safeguards.prometheus import MAX_BYTES, PrometheusError, ask_prometheus
+from releases.safeguards.numbers import MAX_BYTES, PrometheusError, ask_prometheus
 from tests.support.plans import cart, reload, started
 from tests.support.programs import program
 
@@ -112,7 +112,7 @@ def test_what_is_no_number_says_why(server, query, why):
 
 
 def test_an_answer_that_comes_byte_by_byte_is_ended(server, monkeypatch):
-    monkeypatch.setattr("releases.safeguards.prometheus.READ_SECONDS", 0.3)
+    monkeypatch.setattr("releases.safeguards.numbers.READ_SECONDS", 0.3)
     began = time.monotonic()
     with pytest.raises(PrometheusError, match=r"cannot be reached \(Timeout\)"):
         ask_prometheus("slow", NOW)

@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.core.errors import ValidationError
+from groups.access import Caller
 from projects.models import FlagEnvironment
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.due import look_at_due
@@ -153,37 +154,37 @@ def test_percentiles_are_those_of_histograms(plan, sdk, pass_time):
 
 def test_an_alert_pauses_until_it_is_over_and_somebody_goes_on(plan, pass_time):
     guard(plan, metric="HighErrors", source="alert", labelSelectors={"severity": ["page"]})
-    assert note_alert("HighErrors", {"severity": "info"}, fires=True) == 0
-    assert note_alert("Other", {"severity": "page"}, fires=True) == 0
-    assert note_alert("HighErrors", {"severity": "page"}, fires=True) == 1
-    assert note_alert("HighErrors", {"severity": "page"}, fires=True) == 0
+    assert note_alert("HighErrors", {"severity": "info"}, fires=True, caller=Caller.system()) == 0
+    assert note_alert("Other", {"severity": "page"}, fires=True, caller=Caller.system()) == 0
+    assert note_alert("HighErrors", {"severity": "page"}, fires=True, caller=Caller.system()) == 1
+    assert note_alert("HighErrors", {"severity": "page"}, fires=True, caller=Caller.system()) == 0
     look_at_due()
     assert reload(plan).reason == "Alert HighErrors fires."
-    assert note_alert("HighErrors", {"severity": "page"}, fires=False) == 1
+    assert note_alert("HighErrors", {"severity": "page"}, fires=False, caller=Caller.system()) == 1
     assert verdict(plan).state == State.HOLDS
 
 
 def test_an_alert_of_several_servers_is_over_once_it_is_for_all(plan):
     guard(plan, metric="Down", source="alert")
-    assert note_alert("Down", {"server": "a"}, fires=True) == 1
-    assert note_alert("Down", {"server": "b"}, fires=True) == 0
-    assert note_alert("Down", {"server": "c"}, fires=False) == 0
-    assert note_alert("Down", {"server": "b"}, fires=False) == 0
+    assert note_alert("Down", {"server": "a"}, fires=True, caller=Caller.system()) == 1
+    assert note_alert("Down", {"server": "b"}, fires=True, caller=Caller.system()) == 0
+    assert note_alert("Down", {"server": "c"}, fires=False, caller=Caller.system()) == 0
+    assert note_alert("Down", {"server": "b"}, fires=False, caller=Caller.system()) == 0
     assert verdict(plan).state == State.BREACHED
-    assert note_alert("Down", {"server": "a"}, fires=False) == 1
+    assert note_alert("Down", {"server": "a"}, fires=False, caller=Caller.system()) == 1
     assert verdict(plan).state == State.HOLDS
 
 
 def test_of_another_alert_than_before_nothing_is_known_yet(api, plan):
     url, body = SAFEGUARDS.format(plan.pk), {"impactMetric": {"metricName": "Down", "source": "alert"}}
     api["owner"].put(url, body, format="json")
-    note_alert("Down", {}, fires=True)
+    note_alert("Down", {}, fires=True, caller=Caller.system())
     [made] = api["owner"].get(url).json()
     renamed = body | {"id": made["id"], "title": "It is down"}
     assert api["owner"].put(url, renamed, format="json").status_code == 204
     assert api["owner"].get(url).json()[0]["firingSince"] == made["firingSince"] is not None
     for other in ({"labelSelectors": {"severity": ["page"]}}, {"metricName": "HighErrors"}):
-        note_alert("Down", {}, fires=True)
+        note_alert("Down", {}, fires=True, caller=Caller.system())
         renamed = body | {"id": made["id"], "impactMetric": body["impactMetric"] | other}
         assert api["owner"].put(url, renamed, format="json").status_code == 204
         assert api["owner"].get(url).json()[0]["firingSince"] is None

@@ -21,7 +21,7 @@ def approved(shop: Any, browse: Any) -> ChangeRequest:
     links = ProjectEnvironment.objects.filter(project="shop", environment="production")
     links.update(required_approvals=1)
     live_flag("cart", strategies=[{"name": "default"}])
-    off = {"environment": "production", "do": "off", "confirmed": "yes", "add_to_request": "yes"}
+    off = {"environment": "production", "enabled": "off", "confirmed": "yes", "add_to_request": "yes"}
     browse("owner").post("/projects/shop/features/cart/switch", off)
     request = ChangeRequest.objects.get()
     url = f"/projects/shop/change-requests/{request.pk}/state"

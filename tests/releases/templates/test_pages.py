@@ -115,7 +115,7 @@ def test_strategies_are_added_and_removed(browse, template):
 def test_what_is_wrong_is_said_beside_its_input(browse, template):
     answer = save(browse("owner"), strategy_url(template), **{"p-rollout": "300"})
     assert answer.status_code == 400
-    assert "Enter a number from 0 to 100" in page_text(answer)
+    assert "use a whole number from 0 to 100" in page_text(answer)
     assert milestones()[0].strategies[0]["parameters"] == {"rollout": "25"}
 
 

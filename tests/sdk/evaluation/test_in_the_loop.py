@@ -11,7 +11,7 @@ from flagadmin.core.installation.state import forget
 from groups.models import ApiToken
 from playground.evaluation_metrics import EVALUATIONS
 from projects.models import Segment
-from sdk.evaluation import prepared, shortcut
+from sdk.evaluation import prepared, shortcuts
 from sdk.evaluation import shortcuts as routes
 from sdk.evaluation import toggles as evaluations
 from tests.support.cast import make_project, make_token
@@ -297,7 +297,7 @@ def test_nothing_is_evaluated_for_who_has_the_answer_or_asks_again(web: str) -> 
 
 @pytest.mark.parametrize(
     ("module", "name", "value"),
-    [(routes, "MAX_TOGGLES", 3), (prepared.Prepared, "has_toggles", False), (shortcut, "MAX_TEXT", 3)],
+    [(routes, "MAX_TOGGLES", 3), (prepared.Prepared, "has_toggles", False), (shortcuts, "MAX_TEXT", 3)],
 )
 def test_what_would_take_long_is_left_to_django(
     web: str, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: Any
@@ -309,7 +309,7 @@ def test_what_would_take_long_is_left_to_django(
         expected = alike(await server.ask_django(f"{FRONTEND}?userId=4", *own))
         monkeypatch.setattr(module, name, value)
         evaluations.remembered.clear()
-        shortcut._etags.clear()
+        shortcuts._etags.clear()
         assert alike(await server.ask(f"{FRONTEND}?userId=4", *own)) == expected
         assert not server.from_memory
 
@@ -321,8 +321,8 @@ def test_what_took_long_is_left_to_django_for_a_while(web: str, monkeypatch: pyt
 
     async def work(server: Server) -> None:
         await server.warm_up(*own, path=FRONTEND)
-        monkeypatch.setattr(shortcut, "SLOW", -1.0)
-        for _ in range(shortcut.TIMES):
+        monkeypatch.setattr(shortcuts, "SLOW", -1.0)
+        for _ in range(shortcuts.TIMES):
             await server.ask(FRONTEND, *own)
         assert not await compare(server, FRONTEND, *own)
 

@@ -7,8 +7,7 @@ import pytest
 
 from playground.engine.context import Context
 from playground.response.snapshot import ResponseSnapshot, compile_playground
-from sdk.evaluation.dates_reached import find_dates_reached
-from sdk.evaluation.prepared import Prepared, prepare
+from sdk.evaluation.prepared import Prepared, find_dates_reached, prepare
 from tests.support.engine import NOW
 
 

@@ -1,6 +1,6 @@
 """A memory bounded in bytes, which keeps what is asked for again."""
 
-from sdk.evaluation.remembered import ENTRY, Remembered
+from sdk.evaluation.prepared import ENTRY, Remembered
 
 
 def test_what_is_asked_for_again_stays() -> None:

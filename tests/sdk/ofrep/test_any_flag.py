@@ -12,8 +12,8 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from sdk.evaluation.prepared import Prepared
-from sdk.ofrep import documents
-from sdk.ofrep.errors import FlagNotFound, describe_failure
+from sdk.ofrep import answers
+from sdk.ofrep.request import FlagNotFound, describe_failure
 from tests.support.engine import NOW
 from tests.support.examples import examples
 from tests.support.generators import contexts, states
@@ -32,7 +32,7 @@ def compiled(state: Any) -> ResponseSnapshot:
 
 def all_flags(snapshot: ResponseSnapshot, context: Any, *, browser: bool = False) -> dict[str, Any]:
     prepared = Prepared(snapshot, {})
-    answer = documents.render_flags(prepared, Context(context).at(NOW), drawn, browser=browser)
+    answer = answers.render_flags(prepared, Context(context).at(NOW), drawn, browser=browser)
     return {flag["key"]: flag for flag in json.loads(answer)["flags"]}
 
 
@@ -43,10 +43,8 @@ def told(answer: dict[str, Any]) -> tuple[Any, ...]:
 def one_flag(snapshot: ResponseSnapshot, name: str, context: Any) -> dict[str, Any]:
     try:
         prepared = Prepared(snapshot, {})
-        return json.loads(
-            documents.render_flag(prepared, name, Context(context).at(NOW), drawn, browser=False)
-        )
-    except documents.ValidationError as error:
+        return json.loads(answers.render_flag(prepared, name, Context(context).at(NOW), drawn, browser=False))
+    except answers.ValidationError as error:
         return describe_failure(error, name)
 
 

@@ -8,7 +8,7 @@ from django.core.signing import Signer
 
 from playground.engine.evaluator import Evaluation
 from projects.models import Flag, FlagEnvironment
-from sdk.ofrep import api, documents, tickets
+from sdk.ofrep import answers, api, change_events
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag
 from tests.support.ofrep import FLAGS, constraint, rollout, variant
@@ -90,7 +90,7 @@ def test_nothing_has_changed(web: Any) -> None:
 def test_a_ticket_that_is_void_is_replaced(web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Providers that are answered 304 keep the stream's URL."""
     etag = asked(web)["ETag"]
-    monkeypatch.setattr(tickets, "_signer", Signer(key="another", salt="x"))
+    monkeypatch.setattr(change_events, "_signer", Signer(key="another", salt="x"))
     assert asked(web, etag).status_code == 200
 
 
@@ -175,7 +175,7 @@ def test_only_the_flag_asked_for_is_evaluated(
         evaluations.append(Evaluation(*args))
         return evaluations[-1]
 
-    monkeypatch.setattr(documents, "Evaluation", noted)
+    monkeypatch.setattr(answers, "Evaluation", noted)
     web.post(f"{FLAGS}/flag-1", {})
     with django_assert_num_queries(2):  # the token, the revisions of its projects
         web.post(f"{FLAGS}/flag-1", {})

@@ -15,7 +15,7 @@ from openfeature.flag_evaluation import FlagEvaluationDetails
 from tests.support.cast import make_token
 from tests.support.openfeature import ASKED, EXAMPLE_SAYS, Asked, example, make_flags, programs
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
 
 @pytest.fixture

@@ -6,84 +6,29 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
-from flagadmin.core.db.bundled.cluster import Cluster
-from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
+from flagadmin.core.db.bundled.programs import SUPERUSER
 from tests.support.event_stream import Listener, listening
-from tests.support.live_server import Client, descendants, reserved_port, wait_until
-from tests.support.serve import serve, wait_until_it_answers
+from tests.support.live_server import has_ended, wait_until
+from tests.support.served import ADMIN, STREAMS, Served, serving
 
 pytestmark = pytest.mark.processes
 
-ADMIN = "*:*.unsafe-for-this-test-alone"
-STREAMS = 12  # for each worker
 EVENT_BYTES = 1_000_000
-
-
-@dataclass
-class Served:
-    port: int
-    pid: int
-    data_dir: Path
-
-    def admin(self, method: str, path: str, body: Any = None) -> Any:
-        with closing(Client(self.port, ADMIN)) as client:
-            status, answer = client.call(method, f"/api/admin/{path}", body)
-        assert status < 300, answer
-        return json.loads(answer) if answer else None
-
-    def token(self, *projects: str, **more: Any) -> str:
-        body = {"tokenName": "sdk", "type": "client", "environment": "development"}
-        body |= {"projects": list(projects) or ["*"]} | more
-        secret: str = self.admin("POST", "api-tokens", body)["secret"]
-        return secret
-
-    def flag(self, name: str, project: str = "default", **fields: Any) -> None:
-        self.admin("POST", f"projects/{project}/features", {"name": name} | fields)
-
-    def switch(self, name: str, to: str) -> None:
-        self.admin("POST", f"projects/default/features/{name}/environments/development/{to}")
-
-    def features(self, secret: str) -> dict[str, Any]:
-        with closing(Client(self.port, secret)) as client:
-            _, answer = client.call("GET", "/api/client/features", **{"Unleash-Client-Spec": "5.2.0"})
-        return {flag["name"]: flag for flag in json.loads(answer)["features"]}
-
-    def megabytes(self) -> float:
-        """What the largest worker holds."""
-        workers = [pid for pid, parent in descendants(b"spawn_main").items() if parent == self.pid]
-        return max(_megabytes(pid) for pid in workers)
-
-    def sql(self, statement: str, user: str = APPLICATION) -> Any:
-        host = Cluster(self.data_dir, durable=False).host
-        with psycopg.connect(host=host, user=user, dbname="flagadmin", autocommit=True) as connection:
-            cursor = connection.execute(statement)
-            return cursor.fetchall() if cursor.description else None
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]) -> Iterator[Served]:
+    """A server of its own: these tests kill its database and a worker."""
     data_dir: Path = tmp_path_factory.mktemp("streams") / "data"
     install(data_dir)
-    variables = {
-        "INIT_ADMIN_API_TOKENS": ADMIN,
-        "FLAGADMIN_STREAMS": str(STREAMS),
-        "FLAGADMIN_LOG_LEVEL": "ERROR",
-    }
-    with reserved_port() as port, serve(data_dir, port, **variables) as process:
-        wait_until_it_answers(port, process)
-        yield Served(port, process.pid, data_dir)
-        process.terminate()
-        process.communicate()
-    Cluster(data_dir, durable=False).stop()
+    with serving(data_dir) as served:
+        yield served
 
 
 def test_what_changes_is_told_to_the_clients_of_all_workers(served: Served) -> None:
@@ -154,6 +99,7 @@ def test_only_backend_tokens_open_streams(served: Served) -> None:
 
 
 def test_too_many_streams_are_refused(served: Served) -> None:
+    served.flag("answered")
     secret = served.token()
     with ExitStack() as stack:
         refused: list[Listener] = []
@@ -270,8 +216,7 @@ def test_clients_of_a_killed_worker_miss_no_change(served: Served) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(listening(served.port, secret)) for _ in range(6)]
         version = max([client.next().version for client in clients])
-        workers = [pid for pid, parent in descendants(b"spawn_main").items() if parent == served.pid]
-        os.kill(workers[0], signal.SIGKILL)
+        os.kill(served.workers()[0], signal.SIGKILL)
         wait_until(lambda: switched(served, "survivor"))
         states = set()
         for client in clients:
@@ -286,11 +231,6 @@ def test_clients_of_a_killed_worker_miss_no_change(served: Served) -> None:
             states.add(update.version)
         assert len(states) == 1
         assert states > {version} or max(states) > version
-
-
-def _megabytes(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def test_a_slow_reader_costs_nobody_else_anything(served: Served) -> None:
@@ -331,13 +271,18 @@ def test_streams_that_nobody_reads_share_what_they_are_to_get(served: Served) ->
     served.sql("UPDATE projects_flag SET description = '' WHERE name = 'larger'")
 
 
-def test_a_worker_that_stops_lets_clients_go(served: Served) -> None:
+def test_a_server_that_stops_lets_clients_go_and_ends_what_runs_beside_it(served: Served) -> None:
     """The last test: it stops the server. Clients come back at different times."""
     with ExitStack() as stack:
         clients = [stack.enter_context(listening(served.port, served.token())) for _ in range(8)]
         for client in clients:
             client.next()
+        users = b"userId\n" + b"".join(b"%d\n" % number for number in range(90_000))
+        csv = {"Content-Type": "text/csv"}
+        run = served.admin("POST", "playground/users?environment=production&flag=told", users, **csv)
+        wait_until(lambda: served.admin("GET", f"playground/users/{run['id']}")["state"] != "waiting")
         os.kill(served.pid, signal.SIGTERM)
         pauses = {int(client.rest()[-1].fields["retry"]) for client in clients}
     assert len(pauses) > 4
     assert all(500 <= pause <= 2_500 for pause in pauses)
+    wait_until(lambda: has_ended(served.pid))

@@ -1,7 +1,7 @@
 """The watcher of a worker's event loop: what it knows, when it is told, and when it is not certain."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -12,39 +12,20 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.db import commits
-from flagadmin.core.db.notifications import CHANNEL
-from flagadmin.core.db.outages import reach
-from flagadmin.core.db.replica import replica
+from flagadmin.core.db.commits import CHANNEL
+from flagadmin.core.db.outages import reach, replica
 from groups.models import ApiToken, ApiTokenProject
 from projects.models import Flag, Project
-from sdk.watcher import replica_reader
+from sdk.watcher import state as replica_reader
 from sdk.watcher import watcher as module
 from sdk.watcher.state import State, find_changed_projects
 from sdk.watcher.watcher import NAME, Watcher
 from tests.support.cast import make_project, make_token
-from tests.support.event_loop import in_thread, run, until
+from tests.support.event_loop import in_thread, until
 from tests.support.flags import make_flag
+from tests.support.watching import PATIENCE, watching
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-PATIENCE = 60.0
-Work = Callable[[Watcher], Awaitable[Any]]
-
-
-def watching(work: Work) -> Any:
-    """Runs the work in a loop beside a watcher."""
-
-    async def both() -> Any:
-        watcher = Watcher()
-        task = asyncio.create_task(watcher.run())
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await work(watcher)
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-
-    return run(both)
 
 
 @pytest.fixture

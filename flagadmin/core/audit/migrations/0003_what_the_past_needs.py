@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='auditevent',
             name='earlier',
-            field=models.JSONField(blank=True, help_text='What the past needs besides `before`. See projects.history.rewind.', null=True),
+            field=models.JSONField(blank=True, help_text='What the past needs besides `before`. See projects.history.frozen.rewind.', null=True),
         ),
         migrations.AddIndex(
             model_name='auditevent',

@@ -1,23 +1,129 @@
-"""Writes the whole database to a file, while servers go on."""
+"""Writes the whole database to a file while servers are running, and counts the contents of databases and backups.
 
+A backup is a pg_dump archive plus one line, which pg_restore ignores: the contents, the program that made it, and the
+checksum of everything before. pg_dump's format has no checksum, so a damaged archive could be restored with wrong data.
+"""
+
+import hashlib
+import io
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from django.db import OperationalError, connection, transaction
+from django.utils import timezone
 
-from flagadmin.core.db.backups.contents import Contents, write_label
-from flagadmin.core.db.backups.database import check_direct, check_installed
-from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.programs import find_program, make_connection_arguments, running
+from flagadmin import __version__
+from flagadmin.core.db.backups.programs import (
+    BackupError,
+    check_direct,
+    check_installed,
+    find_program,
+    make_connection_arguments,
+    running,
+)
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
+
+MARK = b"\nflagadmin backup: "
+MAX_LINE_LENGTH = 1000
+COUNTS = {
+    "flags": "SELECT count(*) FROM public.projects_flag",
+    "projects": "SELECT count(*) FROM public.projects_project",
+    "people": "SELECT count(*) FROM public.groups_user WHERE NOT is_service",
+    "events": "SELECT count(*) FROM public.audit_auditevent",
+}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The numbers of rows, including archived flags and projects."""
+
+    flags: int
+    projects: int
+    people: int
+    events: int
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {number:,}" for name, number in asdict(self).items())
+
+    @classmethod
+    def of_database(cls) -> Self:
+        return cls(*fetch_row("SELECT " + ", ".join(f"({count})" for count in COUNTS.values())))
+
+    def check_sql(self) -> str:
+        """SQL that fails if the contents of the database differ."""
+        wrong = " OR ".join(f"({COUNTS[name]}) <> {number}" for name, number in asdict(self).items())
+        message = f"the backup is incomplete: it should hold {self}"
+        return f"DO $$ BEGIN IF {wrong} THEN RAISE EXCEPTION '{message}'; END IF; END $$;\n"
+
+
+@dataclass(frozen=True)
+class Label:
+    """The last line of a backup."""
+
+    made_by: str  # a version of flagadmin
+    made_at: str
+    contents: Contents
+
+    def __str__(self) -> str:
+        return f"{self.contents}. Made by flagadmin {self.made_by} at {self.made_at}"
+
+
+def write_label(path: Path, contents: Contents) -> None:
+    """Completes an archive and waits until it is on the disk."""
+    label = {
+        "version": __version__,
+        "at": timezone.now().isoformat(timespec="seconds"),
+        "holds": asdict(contents),
+        "sha256": _hash(path, path.stat().st_size),
+    }
+    with path.open("ab") as file:
+        file.write(MARK + json.dumps(label).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_label(path: Path) -> Label | None:
+    """None for backups made before 1.3 and for archives made with pg_dump itself.
+
+    Raises BackupError if the file has changed since it was written.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - MAX_LINE_LENGTH))
+        _, mark, line = file.read().rpartition(MARK)
+    if not mark:
+        return None
+    try:
+        label = json.loads(line)
+        is_intact = label["sha256"] == _hash(path, path.stat().st_size - len(mark + line))
+        made = Label(label["version"], label["at"], Contents(**label["holds"]))
+    except (ValueError, KeyError, TypeError):
+        is_intact = False
+    if not is_intact:
+        raise BackupError(f"{path} is damaged: it has changed since it was written. Restore another backup.")
+    return made
+
+
+def _hash(path: Path, size: int) -> str:
+    """The SHA-256 of the first ``size`` bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0 and (part := file.read(min(size, io.DEFAULT_BUFFER_SIZE * 128))):
+            digest.update(part)
+            size -= len(part)
+    return digest.hexdigest()
+
 
 ARCHIVE = ("--no-owner", "--no-privileges")
 DATED = "flagadmin-*Z.backup"
 STALE_DRAFT = timedelta(days=1)
-# A migration that waits for the tables which are being counted, and which pg_dump then waits for, would never end.
+# Without a limit, a migration waiting for the counted tables and pg_dump waiting for the migration would deadlock.
 MAX_LOCK_SECONDS = 20
 
 
@@ -52,7 +158,7 @@ def make_dated_path(folder: Path) -> Path:
 
 
 def remove_old_backups(folder: Path, *, keep: int) -> list[Path]:
-    """Removes all dated backups but the newest ``keep``, and what backups that were killed have left behind."""
+    """Removes all dated backups except the newest ``keep``, and the leftovers of killed backups."""
     for draft in folder.glob(f".{DATED}.*.part"):
         if datetime.now(UTC) - datetime.fromtimestamp(draft.stat().st_mtime, UTC) > STALE_DRAFT:
             draft.unlink()
@@ -64,7 +170,7 @@ def remove_old_backups(folder: Path, *, keep: int) -> list[Path]:
 
 @contextmanager
 def _snapshot() -> Iterator[tuple[str, Contents]]:
-    """A snapshot of the database for pg_dump, and what the database holds at that moment."""
+    """A snapshot of the database for pg_dump, and the contents of the database at that moment."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")

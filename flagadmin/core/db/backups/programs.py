@@ -1,7 +1,7 @@
 """Runs PostgreSQL's pg_dump, pg_restore and psql on the default database.
 
-The bundled ones work with servers of their own version and all earlier ones, so nothing has to be installed. Those on
-the PATH are used for a newer server, and on systems other than Linux for a server of DATABASE_URL.
+The bundled programs work with servers of their own version and all earlier ones, so nothing has to be installed. The
+programs on the PATH are used for newer servers, and for servers of DATABASE_URL on systems other than Linux.
 """
 
 import os
@@ -20,11 +20,11 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
-from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.bundled.binaries import MAJOR_VERSION, find_tool
+from flagadmin.core.db.bundled.programs import MAJOR_VERSION, find_tool
+from flagadmin.core.db.statements import fetch_row
 
 BUNDLED_VERSION = int(MAJOR_VERSION)
-MAX_LINE_LENGTH = 300  # of an error; a statement in it may be very long
+MAX_LINE_LENGTH = 300  # of an error; it may quote a very long statement
 NO_TRANSACTION = "there is no transaction in progress"  # psql's warning at the end of --single-transaction
 
 
@@ -62,7 +62,7 @@ def make_connection_arguments() -> tuple[list[str], dict[str, str]]:
     connection.ensure_connection()
     info = connection.connection.info
     arguments, password = [f"--dbname={info.dsn}"], info.password
-    connection.close()  # a restore drops the tables that its transaction may have read
+    connection.close()  # a restore drops tables that its transaction may have read
     return arguments, {"PGPASSWORD": password} if password else {}
 
 
@@ -72,7 +72,7 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a program until the end of the context. Kills it if the context raises.
 
-    Raises BackupError if the program fails, also if the context could not write all of its input because of that.
+    Raises BackupError if the program fails, even if the context then could not write all of its input.
     """
     environment = os.environ | _preload_libpq(command[0]) | (variables or {})
     with (
@@ -111,7 +111,7 @@ def _check_version(path: str) -> None:
 
 
 def _preload_libpq(path: str) -> dict[str, str]:
-    """Gives a bundled program psycopg's libpq: its own has no TLS, so it could not connect as flagadmin does."""
+    """Preloads psycopg's libpq in a bundled program, whose own has no TLS and could not connect as flagadmin does."""
     libpq = _find_libpq_of_psycopg()
     if libpq is None or path != str(find_tool(Path(path).name)):
         return {}
@@ -133,3 +133,65 @@ def _find_reason(errors: IO[bytes]) -> str:
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()[-5:]
     return " ".join(line.strip()[:MAX_LINE_LENGTH] for line in lines if line.strip()) or "it gave no reason."
+
+
+class BackupError(Exception):
+    """A backup or restore failed. The message says what is wrong and what to do."""
+
+
+OF_FLAGADMIN = {"django_migrations", "projects_flag", "groups_user", "audit_auditevent"}
+MAX_NAMED_TABLES = 3
+
+
+def check_installed() -> None:
+    """Raises BackupError unless the database belongs to an installation of flagadmin."""
+    tables = _list_tables()
+    if not tables >= OF_FLAGADMIN:
+        raise BackupError(f"There is no flagadmin installation in {_name_database()}: {_describe(tables)}.")
+
+
+def check_not_foreign() -> None:
+    """Raises BackupError if the database has tables of another application, which a restore would drop."""
+    tables = _list_tables()
+    if tables and not tables >= OF_FLAGADMIN:
+        raise BackupError(
+            f"The database {_name_database()} belongs to another application: {_describe(tables)}. "
+            "Restore into an empty database."
+        )
+
+
+def check_direct() -> None:
+    """Raises BackupError behind a pooler: settings made by PostgreSQL's programs would persist in other sessions."""
+    # A pooler gives its clients process ids of its own.
+    if fetch_row("SELECT pg_backend_pid()")[0] != connection.connection.info.backend_pid:
+        raise BackupError(
+            "DATABASE_URL leads to a connection pooler. For backups, give the URL of PostgreSQL itself."
+        )
+
+
+def holds_data() -> bool:
+    """Whether the database has ever been used: every change creates an audit event."""
+    tables = _list_tables()
+    return any(
+        fetch_row(f"SELECT EXISTS (SELECT FROM {table})")[0]  # noqa: S608 - constant names
+        for table in ("audit_auditevent", "groups_user", "projects_flag")
+        if table in tables
+    )
+
+
+def _list_tables() -> set[str]:
+    with connection.cursor() as cursor:
+        return set(connection.introspection.table_names(cursor))
+
+
+def _name_database() -> str:
+    connection.ensure_connection()
+    info = connection.connection.info
+    return f"{info.dbname} at {info.host or 'this machine'}"
+
+
+def _describe(tables: set[str]) -> str:
+    if not tables:
+        return "it has no tables"
+    named = ", ".join(sorted(tables)[:MAX_NAMED_TABLES])
+    return f"it has tables such as {named}" if len(tables) > MAX_NAMED_TABLES else f"its tables are {named}"

@@ -1,28 +1,40 @@
-"""Replaces the whole database with a backup, in one transaction, so that a failed restore changes nothing."""
+"""Replaces the whole database with a backup, in one transaction, so that a failed restore changes nothing.
 
+A backup is checked by restoring it to a scratch database, which is removed afterwards.
+"""
+
+import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import IO
 
+from django.conf import settings
 from django.db import connection, transaction
 
-from flagadmin.core.db.backups.backup import ARCHIVE
-from flagadmin.core.db.backups.contents import Label, read_label
-from flagadmin.core.db.backups.database import check_direct, check_not_foreign
-from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.programs import find_program, make_connection_arguments, running
+import flagadmin
+from flagadmin.core.db.backups.backup import ARCHIVE, Label, read_label
+from flagadmin.core.db.backups.programs import (
+    BackupError,
+    check_direct,
+    check_not_foreign,
+    find_program,
+    make_connection_arguments,
+    running,
+)
+from flagadmin.core.db.migrate import find_newer_migrations
 from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.db.transactions import AUDITED
-from flagadmin.core.db.versions import find_newer_migrations
 
 MAGIC = b"PGDMP"
 _APPLIED = re.compile(r"^\d+\t([\w.]+)\t(\w+)\t", re.MULTILINE)
 _SETTING = re.compile(rb"SET (\w+) = ")
 _FIRST_OBJECT = b"-- Name: "
-# SDKs may know later revisions than the backup has, from a database that is lost. This many are left out, so that none
-# of theirs is used again: an SDK would be told that it has the latest flags. SDKs read revisions as 32-bit integers.
+# SDKs may have seen revisions later than the backup's, from the lost database. A restore skips this many so that it
+# never reuses one: an SDK would believe that it has the latest flags. SDKs read revisions as 32-bit integers.
 LEFT_OUT_REVISIONS = 1_000_000
 
 # Runs before a restore: drops all objects except those of extensions.
@@ -48,8 +60,8 @@ BEGIN
     END LOOP;
 END $$;
 """
-# Runs after a restore: gives every project a new revision, so that no SDK and no running server uses what it knows.
-# The events of the backup tell how its flags became what they are. Backups have no statistics.
+# Runs after a restore: gives every project a new revision, so that SDKs and running servers discard their copies.
+# The events in the backup record how its flags reached their state. Backups have no statistics.
 _RENEW = """
 SET LOCAL {audited} = 'on';
 SELECT setval('public.projects_revision_seq', {left_out} + greatest(
@@ -85,15 +97,15 @@ def restore(path: Path) -> None:
 
 
 def renew_revisions() -> None:
-    """Makes SDKs and running servers discard what they know, after a recovery by PostgreSQL's own means."""
+    """Makes SDKs and running servers discard their copies after a recovery with PostgreSQL's own tools."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_renew_sql(1))
 
 
 def check_archive(path: Path) -> Label | None:
-    """Reads what the backup says it holds.
+    """Reads the label of the backup.
 
-    Raises BackupError if it is none of flagadmin, is damaged, or was made by a newer version.
+    Raises BackupError if it is not a backup of flagadmin, is damaged, or was made by a newer version.
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
@@ -121,7 +133,9 @@ def _make_pg_restore_command(path: Path, *options: str) -> list[str]:
 
 
 def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -> None:
-    """Leaves out the settings at the beginning that an older server does not know, such as transaction_timeout."""
+    """Copies the statements except for initial settings that an older server does not know, such as
+    transaction_timeout.
+    """
     for line in source:
         setting = _SETTING.match(line)
         if setting is None or setting[1].decode() in settings:
@@ -144,3 +158,32 @@ def _renew_sql(last: int) -> str:
 def _write(process: subprocess.Popen[bytes], text: str) -> None:
     assert process.stdin
     process.stdin.write(text.encode())
+
+
+def check_backup(path: Path) -> str:
+    """Runs `restore` as an operator would, on a separate bundled server. Returns its output.
+
+    Raises BackupError.
+    """
+    with tempfile.TemporaryDirectory(prefix="flagadmin-check-") as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "flagadmin", "restore", str(path.resolve())],
+            cwd=Path(flagadmin.__file__).parents[1],
+            env=_make_environment(folder),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise BackupError(f"{path} cannot be restored: {done.stderr.strip()}")
+    output = " ".join(f"{done.stdout} {done.stderr}".split())
+    return f"Checked in a scratch database, which has been removed: {output}"
+
+
+def _make_environment(folder: str) -> dict[str, str]:
+    """This process's environment and keys, with a separate database and data directory."""
+    other = {"DATABASE_URL", "DATABASE_REPLICA_URL"}
+    environment = {name: value for name, value in os.environ.items() if name not in other}
+    key = settings.SECRET_KEY if isinstance(settings.SECRET_KEY, str) else settings.SECRET_KEY.decode()
+    scratch = {"FLAGADMIN_DATA_DIR": folder, "FLAGADMIN_DATABASE_DURABLE": "0", "SECRET_KEY": key}
+    return environment | scratch

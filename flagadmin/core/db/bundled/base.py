@@ -13,7 +13,7 @@ from flagadmin.core.db.bundled.server import (
     ensure_running,
     find_tool,
 )
-from flagadmin.core.db.pooled import PooledConnections
+from flagadmin.core.db.connections import PooledConnections
 
 
 class DatabaseClient(PostgresClient):

@@ -3,10 +3,15 @@
 The server listens only on a Unix socket in its own folder (mode 0700) and accepts connections from root and
 from the account that owns the data. When root starts it under another account, it runs with its folder as the
 working directory and `-D /proc/self/cwd`, so that the account needs no access to parent folders, even if the
-data is in root's home. Which processes use the server is tracked in `users.py`.
+data is in root's home.
+
+Each process that uses the server holds a shared file lock while it runs. The kernel releases the lock however the
+process ends, so killed processes are not counted. A process that gets the exclusive lock knows that no process uses
+the server. This module imports little, to keep the guard process small.
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -14,14 +19,19 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from flagadmin.core.db.bundled import binaries
-from flagadmin.core.db.bundled.account import Account, find_server_account
-from flagadmin.core.db.bundled.errors import EmbeddedServerError
-from flagadmin.core.db.bundled.roles import SUPERUSER, access_files
+from flagadmin.core.db.bundled import programs as binaries
+from flagadmin.core.db.bundled.programs import (
+    SUPERUSER,
+    Account,
+    EmbeddedServerError,
+    access_files,
+    find_server_account,
+)
 from flagadmin.core.db.data_dir import give_to_owner_of
 
 SOCKET_NAME = ".s.PGSQL.5432"
@@ -215,7 +225,7 @@ class Cluster:
             )
 
     def _write_access(self, account: Account | None) -> None:
-        """Writes the `hba` and `ident` files. Done at each start, as clusters of old versions lack them."""
+        """Writes the `hba` and `ident` files. Runs at each start, because clusters of old versions lack them."""
         for name, content in access_files(account).items():
             path = self.folder / f"flagadmin_{name}.conf"
             path.unlink(missing_ok=True)
@@ -223,7 +233,7 @@ class Cluster:
             give_to_owner_of(self.folder, path)
 
     def _drop_misleading_pid_files(self) -> None:
-        """Removes stale pid files, whose pid another process may have now, which PostgreSQL would not notice.
+        """Removes stale pid files. PostgreSQL would not notice that another process now has their pid.
 
         Keeps them while any process works in the folder, because the next server must detect the remaining
         children of a killed one.
@@ -249,7 +259,7 @@ class Cluster:
         self._forget_process()
 
     def leave(self) -> None:
-        """Lets go of a server that another process has stopped or goes on using."""
+        """Forgets a server that another process has stopped or still uses."""
         if self.postmaster_pid() is None:
             self._forget_process()
         elif self._process is not None:
@@ -315,3 +325,61 @@ def _works_in(folder: Path, process: Path) -> bool:
 def _send_signal(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def register(data_dir: Path) -> int:
+    """Registers this process as a user until the returned file descriptor is closed.
+
+    Waits if another process is stopping the server.
+    """
+    lock = _open_lock(data_dir, "lock.users")
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def stop_if_unused(cluster: Cluster) -> None:
+    """Stops the server if no process uses it.
+
+    If another process is stopping it, waits until it has stopped.
+    """
+    with _hold_file(cluster.data_dir, "lock.users") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            cluster.leave()
+        else:
+            cluster.stop()
+
+
+def stop_when_unused(cluster: Cluster) -> None:
+    """Waits until no process uses the server, then stops it."""
+    with _hold_file(cluster.data_dir, "lock.users") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        cluster.stop()
+
+
+@contextlib.contextmanager
+def starting(data_dir: Path) -> Iterator[None]:
+    """Holds the start lock, so that one process at a time creates and starts the server."""
+    with _hold_file(data_dir, "lock.start") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _open_lock(data_dir: Path, name: str) -> int:
+    path = data_dir / name
+    new = not path.exists()
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    if new:
+        give_to_owner_of(data_dir, path)
+    return lock
+
+
+@contextlib.contextmanager
+def _hold_file(data_dir: Path, name: str) -> Iterator[int]:
+    lock = _open_lock(data_dir, name)
+    try:
+        yield lock
+    finally:
+        os.close(lock)

@@ -2,7 +2,10 @@
 
 The last process stops the server when it exits. If that process is killed, `flagadmin.core.db.bundled.guard` stops
 the server as soon as no process uses it.
-"""
+
+The application's role is not a superuser, and owns the database. In data directories of earlier versions, the
+superuser owns everything. The next start transfers ownership, one transaction per database, so that a killed start
+changes nothing. The caller must hold the start lock."""
 
 import atexit
 import os
@@ -14,14 +17,12 @@ from pathlib import Path
 from typing import TypedDict
 
 import psycopg
+from psycopg import sql
 
 import flagadmin
-from flagadmin.core.db.bundled import users
-from flagadmin.core.db.bundled.binaries import find_tool
+from flagadmin.core.db.bundled import cluster as users
 from flagadmin.core.db.bundled.cluster import Cluster
-from flagadmin.core.db.bundled.errors import EmbeddedServerError
-from flagadmin.core.db.bundled.ownership import DATABASE, prepare_databases
-from flagadmin.core.db.bundled.roles import APPLICATION
+from flagadmin.core.db.bundled.programs import APPLICATION, SUPERUSER, EmbeddedServerError, find_tool
 from flagadmin.core.db.data_dir import make_data_dir
 
 __all__ = ["EmbeddedServerError", "ensure_running", "find_tool", "release"]
@@ -57,8 +58,8 @@ _registry = threading.Lock()
 def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParameters:
     """Registers this process as a user of the server in `data_dir`, and starts the server if necessary.
 
-    If the server is running, the first call takes a few milliseconds and later ones some microseconds. So it
-    can be called before every use, to restart a server that was killed. Raises EmbeddedServerError.
+    If the server is running, the first call takes a few milliseconds and later ones take microseconds. So it can be
+    called before every use, to restart a server that was killed. Raises EmbeddedServerError.
     """
     with _registry:
         use = _uses.get(data_dir)
@@ -104,7 +105,7 @@ def _start(cluster: Cluster) -> None:
                 _wait_until_ready(cluster)
                 return
             except EmbeddedServerError:
-                # A server that was just killed may have listened a little longer.
+                # A server that was just killed may still have listened for a moment.
                 if cluster.is_listening():
                     raise
         if not (may_create or cluster.is_made()):
@@ -154,3 +155,62 @@ def _spawn_guard(cluster: Cluster) -> None:
     )
     # It outlives this process by design; otherwise Python would warn that it is still running.
     guard.returncode = 0
+
+
+DATABASE = "flagadmin"
+LOCK_SECONDS = 5  # to wait for a table that a process of an earlier version is using, before retrying
+
+# CREATEDB: test runs create their own databases.
+_CREATE_ROLE = f"CREATE ROLE {APPLICATION} LOGIN CREATEDB"
+_DATABASES_TO_HAND_OVER = """
+SELECT datname FROM pg_database
+ WHERE datdba = %(superuser)s::regrole AND datallowconn AND NOT datistemplate
+   AND datconnlimit >= -1 AND datname <> 'postgres'
+"""
+# Sequences of columns change owner with their table.
+_STATEMENTS = """
+SELECT format('ALTER TABLE %%s OWNER TO %%I', oid::regclass, %(application)s::text)
+  FROM pg_class c
+ WHERE relnamespace = 'public'::regnamespace AND relowner = %(superuser)s::regrole
+   AND relkind IN ('r', 'p', 'v', 'm', 'S')
+   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+                      AND (d.deptype = 'e' OR c.relkind = 'S' AND d.deptype IN ('a', 'i')))
+ UNION ALL
+SELECT format('ALTER ROUTINE %%s OWNER TO %%I', oid::regprocedure, %(application)s::text)
+  FROM pg_proc p
+ WHERE pronamespace = 'public'::regnamespace AND proowner = %(superuser)s::regrole
+   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                      AND d.deptype = 'e')
+"""
+_ROLES = {"superuser": SUPERUSER, "application": APPLICATION}
+
+
+def prepare_databases(host: str) -> None:
+    """Creates the application's role and database, and makes the role the owner of everything. Idempotent."""
+    with _connect(host, "postgres", autocommit=True) as connection:
+        databases = connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
+        if not databases.rowcount:
+            connection.execute(f"CREATE DATABASE {DATABASE}")
+    # Creates the role in the same transaction, so that a role that can log in already owns everything.
+    _hand_over(host, DATABASE)
+    with _connect(host, "postgres") as connection:
+        others = connection.execute(_DATABASES_TO_HAND_OVER, _ROLES).fetchall()
+    for (name,) in others:
+        _hand_over(host, name)
+
+
+def _hand_over(host: str, database: str) -> None:
+    with _connect(host, database) as connection:
+        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [APPLICATION]).rowcount:
+            connection.execute(_CREATE_ROLE)
+        for (statement,) in connection.execute(_STATEMENTS, _ROLES).fetchall():
+            connection.execute(statement)
+        owned = sql.SQL("ALTER DATABASE {} OWNER TO {}")
+        connection.execute(owned.format(sql.Identifier(database), sql.Identifier(APPLICATION)))
+
+
+def _connect(host: str, database: str, *, autocommit: bool = False) -> psycopg.Connection:
+    return psycopg.connect(
+        host=host, user=SUPERUSER, dbname=database, autocommit=autocommit, connect_timeout=5
+    )

@@ -1,11 +1,11 @@
-"""Django's backend for PostgreSQL, in which no commit waits for a lost standby for long (`core/db/standby.py`)."""
+"""Django's backend for PostgreSQL, whose commits do not wait long for a lost standby (`core/db/standby.py`)."""
 
 from collections.abc import Callable
 from typing import Any
 
 from django.db.backends.postgresql import base as postgresql
 
-from flagadmin.core.db.pooled import PooledConnections
+from flagadmin.core.db.connections import PooledConnections
 from flagadmin.core.db.standby import (
     CommitInDoubt,
     CommitRefused,
@@ -16,7 +16,7 @@ from flagadmin.core.db.standby import (
     was_wait_canceled,
 )
 
-# NULL for a transaction that has written nothing. Its commit waits for nobody, as one that is to be stored here only.
+# NULL for a transaction that has written nothing. Its commit does not wait, like one that is only stored locally.
 _WOULD_WAIT = """
 SELECT pg_current_xact_id_if_assigned() IS NOT NULL
    AND current_setting('synchronous_commit') NOT IN ('off', 'local')
@@ -24,7 +24,7 @@ SELECT pg_current_xact_id_if_assigned() IS NOT NULL
 
 
 class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
-    """Raises CommitInDoubt or CommitRefused where nobody confirms what would be answered with success."""
+    """Raises CommitInDoubt or CommitRefused when no standby confirms a commit, instead of reporting success."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -48,13 +48,13 @@ class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
         return bool(self._ask(_WOULD_WAIT))
 
     def _ask(self, statement: str) -> Any:
-        """The one value that a statement returns. By psycopg, so that it counts for nobody as a query of the action."""
+        """The single value that a statement returns. Uses psycopg, so that no count of queries includes it."""
         with self.wrap_database_errors:
             return self.connection.execute(statement).fetchone()[0]
 
 
 def _execute(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    """Executes a statement. Outside of a transaction, it commits automatically."""
+    """Executes a statement. Outside a transaction, it commits automatically."""
     if context["connection"].in_atomic_block:
         return execute(sql, params, many, context)
     forget_canceled_wait()

@@ -1,4 +1,4 @@
-"""As ``flagadmin/core/templatetags/moments.py`` has them without JavaScript."""
+"""Matches ``flagadmin/core/templatetags/moments.py`` without JavaScript."""
 
 DATE_FORMAT = "j M Y"
 TIME_FORMAT = r"H:i \U\T\C"

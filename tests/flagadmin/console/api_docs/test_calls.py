@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from flagadmin.console.api_docs.calls import Call, as_curl, as_python, fill_path, make_path_value
+from flagadmin.console.api_docs.operations import Call, as_curl, as_python, fill_path, make_path_value
 from projects.models import Flag, TagType
 from tests.support.cast import make_token
 from tests.support.flags import make_flag

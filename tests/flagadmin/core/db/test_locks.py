@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from flagadmin.core.db.locks import Lock, hold, hold_if_free
+from flagadmin.core.db.transactions import Lock, hold, hold_if_free
 from tests.support.live_server import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from flagadmin.core.db.outages import reach, read
 from flagadmin.core.errors import AuthenticationRequired, ServiceUnavailable
 from groups.models import ApiToken
 from groups.tokens import find_token, sdk_tokens
-from sdk.watcher import scopes
+from sdk.watcher import watcher as scopes
 from sdk.watcher.state import State, TokenState
 from sdk.watcher.watcher import Watcher
 from tests.support.cast import make_token

@@ -6,8 +6,8 @@ import pytest
 from django.db import OperationalError
 
 from flagadmin.core.db import outages
-from flagadmin.core.db import replica as module
-from flagadmin.core.db.replica import choose_sdk_database, has_other_database, read_for_sdks, replica
+from flagadmin.core.db import outages as module
+from flagadmin.core.db.outages import choose_sdk_database, has_other_database, read_for_sdks, replica
 
 
 @pytest.fixture(autouse=True)

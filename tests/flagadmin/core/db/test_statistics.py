@@ -7,8 +7,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.core.db.copy_rows import copy_rows
-from flagadmin.core.db.statistics import MIN_ROWS, analyze
+from flagadmin.core.db.statements import MIN_ROWS, analyze, copy_rows
 from flagadmin.core.db.transactions import transactional
 from tests.support.examined_rows import clear_statistics
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 import requests
 
-from flagadmin.core.http.bounded_answers import bound
+from flagadmin.core.http.outside import bound
 
 ENOUGH = 10  # seconds
 

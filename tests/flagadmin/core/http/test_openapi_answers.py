@@ -10,9 +10,11 @@ from projects.models import ContextField
 from tests.support.cast import make_project
 from tests.support.description import Description, check, examples
 from tests.support.description import description as described_api
-from tests.support.scenery import make_scenery
+from tests.support.scenery import scenery
 
-pytestmark = pytest.mark.django_db
+__all__ = ["scenery"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("scenery")]
 PLAYGROUND = "/api/admin/playground"
 APPLICATIONS = "/api/admin/projects/{projectId}/applications"
 ROLE = "/api/admin/projects/roles/{roleId}/access"
@@ -43,7 +45,6 @@ def description() -> Description:
     ids=["a user", "nobody", "unknown", "empty", "a list"],
 )
 def test_the_playground_answers_as_described(body: Any, api: Any, description: Description) -> None:
-    make_scenery()
     check(description, "post", PLAYGROUND, api["admin"].post(PLAYGROUND, body))
     if isinstance(body, dict) and "environment" in body:
         several = {key: body[key] for key in ("projects", "context")} | {
@@ -58,7 +59,6 @@ def test_the_playground_answers_as_described(body: Any, api: Any, description: D
 def test_applications_answers_as_described(
     project: str, query: str, api: Any, description: Description
 ) -> None:
-    make_scenery()
     answer = api["admin"].get(APPLICATIONS.format(projectId=project) + query)
     check(description, "get", APPLICATIONS, answer)
 
@@ -74,7 +74,6 @@ def test_role_usage_answers_as_described(who: str, role: Any, api: Any, descript
 def test_project_deletion_answers_as_described(
     who: str, project: str, api: Any, description: Description
 ) -> None:
-    make_scenery()
     make_project("empty")
     check(description, "delete", PROJECT, api[who].delete(PROJECT.format(projectId=project)))
 
@@ -111,14 +110,12 @@ def test_import_answers_as_described(
     ],
 )
 def test_what_else_is_read(path: str, api: Any, description: Description) -> None:
-    make_scenery()
     ContextField.objects.create(name="first", sort_order=-1)  # as an import may make it
     answer = api["admin"].get(path.format(projectId="checkout", featureName="dark-theme"))
     check(description, "get", path, answer)
 
 
 def test_what_is_exported_is_what_is_imported(api: Any, description: Description) -> None:
-    make_scenery()
     answer = api["admin"].post(BATCH + "export", {"project": "checkout", "environment": "production"})
     sent = {"project": "checkout", "environment": "production", "data": answer.json()}
     body = description.operation("post", BATCH + "import")["requestBody"]
@@ -130,7 +127,6 @@ def test_what_is_exported_is_what_is_imported(api: Any, description: Description
 def test_its_examples(method: str, path: str, api: Any, description: Description) -> None:
     """Each keeps to its schema, tells nothing else, and, where it is a request, is answered with 200."""
     operation = description.operation(method, path)
-    make_project("checkout")
     for schema, value in examples(operation.get("requestBody", {})):
         assert description.faults(schema, value) == []
         assert getattr(api["admin"], method)(path, value).status_code == 200

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flagadmin.core.http.retry_after import read_retry_after
+from flagadmin.core.http.outside import read_retry_after
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("1800", 1800.0), (" 0 ", 0.0), ("9" * 40, 9_999_999_999.0)])

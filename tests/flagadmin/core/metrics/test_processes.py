@@ -1,8 +1,6 @@
 """/metrics of a real server: all processes together, read by the real Prometheus."""
 
 import json
-import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -13,41 +11,22 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from tests.support.live_server import Client, descendants, reserved_port, wait_until
+from tests.support.live_server import Client, reserved_port, wait_until
 from tests.support.metrics import Values, values_of
 from tests.support.paths import ROOT
 from tests.support.programs import program
-from tests.support.serve import serve, wait_until_it_answers
+from tests.support.served import METRICS, Served
 
 pytestmark = pytest.mark.processes
 
 RULES = ROOT / "deploy" / "prometheus-alerts.yml"
-TOKEN = "a-token-for-prometheus"
-ADMIN = "*:*.admin-long-secret-0001"
 ALIVE = 'flagadmin_requests_total{method="GET",route="healthz",status="200"}'
+PROCESSES = {"main-1", "worker-1", "worker-2"}
 REFUSED = 'flagadmin_requests_total{method="GET",route="api/client/features",status="401"}'
 
 
-@pytest.fixture(scope="module")
-def server(
-    tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]
-) -> Iterator[tuple[int, int]]:
-    """The port and the process id of a server with two workers."""
-    folder = tmp_path_factory.mktemp("metrics")
-    install(folder)
-    settings = {
-        "FLAGADMIN_METRICS_TOKEN": TOKEN,
-        "FLAGADMIN_LOG_LEVEL": "ERROR",
-        "FLAGADMIN_IMPORT_PROCESS_BYTES": "0",
-        "INIT_ADMIN_API_TOKENS": ADMIN,
-    }
-    with reserved_port() as port, serve(folder, port, **settings) as process:
-        wait_until_it_answers(port, process)
-        yield port, process.pid
-
-
 def read(port: int) -> str:
-    with closing(Client(port, f"Bearer {TOKEN}")) as client:
+    with closing(Client(port, f"Bearer {METRICS}")) as client:
         status, body = client.call("GET", "/metrics")
     assert status == 200, body
     return body.decode()
@@ -58,46 +37,38 @@ def processes(values: Values) -> set[str]:
     return {name.removeprefix(begin).strip('"}') for name in values if name.startswith(begin)}
 
 
-def test_all_processes_count_together_and_nothing_is_lost_with_a_worker(server: tuple[int, int]) -> None:
-    port, main = server
-    wait_until(lambda: processes(values_of(read(port))) == {"main-1", "worker-1", "worker-2"})
+def test_all_processes_count_together_and_nothing_is_lost_with_a_worker(served: Served) -> None:
+    port = served.port
+    wait_until(lambda: processes(values_of(read(port))) == PROCESSES)
+    before = values_of(read(port))
     for _ in range(40):  # connections of their own, so that both workers get some
         with closing(Client(port)) as client:
             assert client.call("GET", "/api/client/features")[0] == 401
             # The first by Django, the others in the event loop.
             assert client.call("GET", "/healthz")[0] == 200
     text = read(port)
-    assert values_of(text)[REFUSED] == values_of(text)[ALIVE] == 40
+    assert {name: values_of(text)[name] - before.get(name, 0) for name in (REFUSED, ALIVE)} == {
+        REFUSED: 40,
+        ALIVE: 40,
+    }
     checked = subprocess.run(
         [program("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, check=False
     )
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
-    worker, *_ = [pid for pid, parent in descendants(b"spawn_main").items() if parent == main]
-    os.kill(worker, signal.SIGKILL)
-    wait_until(lambda: worker not in descendants(b"spawn_main"))
-    wait_until(lambda: processes(after_a_kill(port)) == {"main-1", "worker-1", "worker-2"})
-    assert wait_until(lambda: after_a_kill(port))[REFUSED] == 40
+    served.kill(served.workers()[0])
+    wait_until(lambda: processes(after_a_kill(port)) == PROCESSES)
+    assert wait_until(lambda: after_a_kill(port))[REFUSED] - before.get(REFUSED, 0) == 40
 
 
-def test_processes_that_help_a_worker_leave_no_files(
-    server: tuple[int, int], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    port, _ = server
-    wait_until(lambda: import_flag(port))
-    [folder] = tmp_path_factory.getbasetemp().glob(f"metrics[0-9]*/metrics/{port}")
-    assert {path.stem.rpartition("_")[2] for path in folder.iterdir()} == {"main-1", "worker-1", "worker-2"}
-
-
-def import_flag(port: int) -> bool:
-    """Whether it was imported: not if the connection was one of the worker that has just been killed."""
+def test_processes_that_help_a_worker_leave_no_files(served: Served) -> None:
     body = {
         "project": "default",
         "environment": "development",
         "data": {"features": [{"name": "f"}], "featureStrategies": [], "tagTypes": []},
     }
-    with suppress(OSError), closing(Client(port, ADMIN)) as client:
-        return client.call("POST", "/api/admin/features-batch/import", body)[0] == 200
-    return False
+    served.admin("POST", "features-batch/import", body)
+    folder = served.data_dir / "metrics" / str(served.port)
+    assert {path.stem.rpartition("_")[2] for path in folder.iterdir()} == PROCESSES
 
 
 def after_a_kill(port: int) -> Values:
@@ -108,16 +79,16 @@ def after_a_kill(port: int) -> Values:
 
 
 @pytest.fixture
-def ask(server: tuple[int, int], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def ask(served: Served, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Asks a Prometheus that scrapes the server as docs/operations.md says, and has the alerts of deploy/."""
     documented = (ROOT / "docs" / "operations.md").read_text().partition("## Monitoring")[2]
     config = yaml.safe_load(documented.partition("```yaml\n")[2].partition("```")[0])
     job = config["scrape_configs"][0]
     job["authorization"]["credentials_file"] = str(tmp_path / "token")
-    job["static_configs"] = [{"targets": [f"127.0.0.1:{server[0]}"]}]
+    job["static_configs"] = [{"targets": [f"127.0.0.1:{served.port}"]}]
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(RULES)]
-    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").write_text(METRICS)
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
     with reserved_port() as port:
         options = {

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from flagadmin.core.metrics import processes
-from flagadmin.core.metrics.collector import AllProcesses
+from flagadmin.core import metrics
+from flagadmin.core.metrics import AllProcesses
 from tests.support.metrics import Values, values_of
 
 
@@ -17,9 +17,9 @@ class Process:
     """One that counts: its instruments are its own."""
 
     def __init__(self, role: str) -> None:
-        processes._names.clear()
-        processes.attach(role)
-        self.name, self._lock = processes._names.popitem()
+        metrics._names.clear()
+        metrics.attach(role)
+        self.name, self._lock = metrics._names.popitem()
         self._values = values.ValueClass
         registry = CollectorRegistry()
         self.plain = Counter("flagadmin_plain_total", "Without labels.", registry=registry)
@@ -62,9 +62,9 @@ def start(folder: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(processes.DIRECTORY, str(tmp_path))
+    monkeypatch.setenv(metrics.DIRECTORY, str(tmp_path))
     monkeypatch.setattr(values, "ValueClass", values.ValueClass)
-    monkeypatch.setattr(processes, "_names", {})
+    monkeypatch.setattr(metrics, "_names", {})
     return tmp_path
 
 
@@ -136,8 +136,8 @@ def test_a_process_goes_on_where_the_one_before_it_ended(start: Start, told: Cal
 def test_a_disk_that_fills_up_later_has_the_space(folder: Path, start: Start) -> None:
     start("worker")
     files = list(folder.glob("*.db"))
-    assert {path.stem for path in files} == {f"{kind}_worker-1" for kind in processes.KINDS}
-    assert [path.stat().st_blocks * 512 >= processes.SIZE for path in files] == [True] * 3
+    assert {path.stem for path in files} == {f"{kind}_worker-1" for kind in metrics.KINDS}
+    assert [path.stat().st_blocks * 512 >= metrics.SIZE for path in files] == [True] * 3
 
 
 def test_numbers_beyond_that_space_are_kept_too(
@@ -147,11 +147,11 @@ def test_numbers_beyond_that_space_are_kept_too(
     for number in range(3_000):
         process.inc(f"{number:0300}")
     assert len(told()) == 3_000
-    assert (folder / "counter_worker-1.db").stat().st_size > processes.SIZE
+    assert (folder / "counter_worker-1.db").stat().st_size > metrics.SIZE
 
 
 def test_without_begin_nothing_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(processes.DIRECTORY)
-    processes.attach("worker")
+    monkeypatch.delenv(metrics.DIRECTORY)
+    metrics.attach("worker")
     assert list(folder.iterdir()) == []
-    assert processes.process_name() == "main-1"
+    assert metrics.process_name() == "main-1"

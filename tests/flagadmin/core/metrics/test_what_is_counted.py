@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core.errors import ServiceUnavailable
-from flagadmin.core.metrics.sampling import sample
+from flagadmin.core.metrics import sample
 from playground import snapshot_cache
 from sdk.features.cache import cache as answers
 from sdk.reports import batcher as report_batcher

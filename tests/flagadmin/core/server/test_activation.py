@@ -26,9 +26,9 @@ def listener() -> Iterator[socket.socket]:
 
 
 @contextmanager
-def started(listener: socket.socket, data_dir: Path) -> Iterator[subprocess.Popen[str]]:
+def started(listener: socket.socket, data_dir: Path, workers: int) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        serve_command(listener, "--port", "1"),
+        serve_command(listener, "--port", "1", "--workers", str(workers)),
         cwd=ROOT,
         env=environment(data_dir),
         pass_fds=[listener.fileno()],
@@ -66,7 +66,7 @@ def test_requests_wait_for_the_first_start_and_for_a_restart(
         return thread
 
     before_the_start = ask_from_now_on()
-    with started(listener, tmp_path) as first:
+    with started(listener, tmp_path, workers=1) as first:
         before_the_start.join(PATIENCE)
         assert statuses == [200], first.stdout and first.stdout.read()
         first.send_signal(signal.SIGTERM)
@@ -75,7 +75,7 @@ def test_requests_wait_for_the_first_start_and_for_a_restart(
     assert f"Serving at http://127.0.0.1:{listener.getsockname()[1]}/" in said, "not on the port of --port"
 
     between = ask_from_now_on()
-    with started(listener, tmp_path) as second:
+    with started(listener, tmp_path, workers=2) as second:
         between.join(PATIENCE)
         assert statuses == [200, 200], second.stdout and second.stdout.read()
         assert [ask(listener) for _ in range(20)] == [200] * 20

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from flagadmin.core.db.locks import Lock
+from flagadmin.core.db.transactions import Lock
 from flagadmin.core.server import background_tasks
 from tests.support.metrics import Values
 

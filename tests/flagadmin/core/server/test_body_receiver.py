@@ -10,9 +10,9 @@ import pytest
 
 from flagadmin.core import errors
 from flagadmin.core.http.request_bodies import limit_at
-from flagadmin.core.server import body_receiver as receiver_module
 from flagadmin.core.server import receiving
-from flagadmin.core.server.body_receiver import BodyReceiver
+from flagadmin.core.server import receiving as receiver_module
+from flagadmin.core.server.receiving import BodyReceiver
 from tests.support.event_loop import run
 from tests.support.sender import Sender
 

@@ -11,7 +11,7 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 
 from flagadmin.core.errors import TooManyRequests
-from flagadmin.core.server import event_streams, open_files, paced_writing
+from flagadmin.core.server import event_streams, slow_clients
 from flagadmin.core.server.event_streams import KEEP_ALIVE, EventStream, EventStreams, make_event, retry
 from flagadmin.core.server.loop_routes import Ready, StreamRequest
 from tests.support.event_loop import run, until
@@ -199,13 +199,13 @@ def test_a_stream_that_is_not_read_holds_little_and_goes_on_when_it_is_read() ->
             await until(lambda: connection.held)
             for _ in range(100):  # as long as it likes
                 await asyncio.sleep(0.001)
-            assert len(connection.held) <= paced_writing.UNREAD_BYTES
+            assert len(connection.held) <= slow_clients.UNREAD_BYTES
             assert not opened
             read = bytearray()
             while len(read) < 10_000_000 or not opened:
                 read += connection.read(1_000_000)
                 # The kernel may have sent everything just before it is given more.
-                assert len(connection.held) <= 2 * paced_writing.UNREAD_BYTES
+                assert len(connection.held) <= 2 * slow_clients.UNREAD_BYTES
                 await asyncio.sleep(0)
             assert bytes(read) == retry(event_streams.RECONNECT) + b"".join(MEGABYTES)
             told: list[str] = []
@@ -221,7 +221,7 @@ def test_a_stream_that_is_not_read_holds_little_and_goes_on_when_it_is_read() ->
 
 
 def test_a_client_that_reads_nothing_for_too_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paced_writing, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(slow_clients, "READ_SECONDS", 0.05)
 
     async def work() -> None:
         with closing(Unread(MEGABYTES)) as connection:
@@ -234,9 +234,9 @@ def test_a_client_that_reads_nothing_for_too_long_is_let_go(monkeypatch: pytest.
 
 def test_pieces_are_neither_tiny_nor_large() -> None:
     parts = [b"", b"a", b"b" * 70_000, b",", b"c" * 200_000, b""]
-    pieces = list(paced_writing.cut(parts))
+    pieces = list(slow_clients.cut(parts))
     assert b"".join(pieces) == b"".join(parts)
-    assert {len(piece) for piece in pieces[:-1]} == {paced_writing.PIECE_BYTES}
+    assert {len(piece) for piece in pieces[:-1]} == {slow_clients.PIECE_BYTES}
 
 
 def test_all_streams_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,8 +293,8 @@ def test_no_more_streams_than_the_limit_are_opened() -> None:
 def test_streams_leave_open_files_for_others(
     monkeypatch: pytest.MonkeyPatch, soft: int, streams: int
 ) -> None:
-    monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: (soft, soft))
-    assert open_files.count_files_for_streams(5_000) == streams
+    monkeypatch.setattr(event_streams.resource, "getrlimit", lambda _: (soft, soft))
+    assert event_streams.count_files_for_streams(5_000) == streams
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_the_limit_of_open_files_is_raised_as_far_as_possible(
     monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], set_to: int | None
 ) -> None:
     made: list[Any] = []
-    monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: limits)
-    monkeypatch.setattr(open_files.resource, "setrlimit", lambda _, given: made.append(given))
-    open_files.raise_limit(6_024)
+    monkeypatch.setattr(event_streams.resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(event_streams.resource, "setrlimit", lambda _, given: made.append(given))
+    event_streams.raise_limit(6_024)
     assert made == ([] if set_to is None else [(set_to, limits[1])])

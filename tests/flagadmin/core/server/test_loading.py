@@ -3,7 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.processes
 
 LATE = {"icalendar", "lark", "scim2_models"}  # loaded by the first request that needs them
 

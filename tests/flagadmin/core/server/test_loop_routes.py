@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flagadmin import rsgi
-from flagadmin.core.server import loop_routes, sockets
+from flagadmin.core.server import loop_routes, slow_clients
 from flagadmin.core.server.loop_routes import Learn, Ready, StreamRequest
 from tests.support import event_loop
 from tests.support.event_loop import run, scope
@@ -38,7 +38,7 @@ def routes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(loop_routes, name, empty)
     monkeypatch.setattr(rsgi.processes, "set_stop_handler", lambda stop, is_busy: None)
     monkeypatch.setattr(rsgi, "_prepare_stop_by_signal", lambda: lambda: None)
-    monkeypatch.setattr(sockets, "drop_stalled_readers", lambda: True)
+    monkeypatch.setattr(slow_clients, "drop_stalled_readers", lambda: True)
 
 
 @pytest.fixture

@@ -3,22 +3,22 @@
 import gzip
 import http.client
 import json
-import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from flagadmin.core.db.bundled.cluster import Cluster
-from flagadmin.core.server.sockets import drop_stalled_readers
+from flagadmin.core.server.slow_clients import drop_stalled_readers
 from tests.support.live_server import PATIENCE, Client, descendants, held_sockets, reserved_port
 from tests.support.serve import serve, wait_until_it_answers
+from tests.support.served import ADMIN as KEY
+from tests.support.served import Served
 
 pytestmark = pytest.mark.processes
 
-KEY = "*:*.unsafe-for-this-test-alone"
 HALVES = {
     "body": b"POST /api/admin/playground HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{ ",
     "chunked body": b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n",
@@ -31,21 +31,10 @@ QUESTION = {"environment": "production", "context": {}}
 HELD = 200  # more than all threads of all workers
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]) -> Iterator[int]:
-    data_dir: Path = tmp_path_factory.mktemp("slow") / "data"
-    install(data_dir)
-    with (
-        reserved_port() as port,
-        serve(
-            data_dir, port, workers=1, INIT_ADMIN_API_TOKENS=KEY, FLAGADMIN_LOG_LEVEL="CRITICAL"
-        ) as process,
-    ):
-        wait_until_it_answers(port, process)
-        yield port
-        process.terminate()
-        process.communicate()
-    Cluster(data_dir, durable=False).stop()
+@pytest.fixture
+def server(served: Served) -> int:
+    """Its port."""
+    return served.port
 
 
 @pytest.mark.parametrize("half", HALVES)
@@ -109,57 +98,45 @@ def import_large_flags(port: int, count: int, payload: int) -> None:
         assert status == 200, answer[:1000]
 
 
-def memory_of_workers() -> int:
+def memory_of_workers(server: int) -> int:
     """In bytes."""
-    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in descendants(b"spawn_main")]
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in descendants(b"spawn_main", server)]
     return sum(int(status.partition("VmRSS:")[2].split()[0]) << 10 for status in statuses)
 
 
-def test_large_answers_are_not_copied_for_each_client_that_does_not_read(
+def test_clients_that_do_not_read_share_large_answers_and_none_delays_stopping(
     tmp_path: Path, install: Callable[[Path], None]
 ) -> None:
     install(data_dir := tmp_path / "data")
-    clients, token = 40, "default:production.unsafe-for-this-test-alone"
+    clients, token = 20, "default:production.unsafe-for-this-test-alone"
     with (
         reserved_port() as port,
         serve(data_dir, port, workers=1, INIT_ADMIN_API_TOKENS=KEY, INIT_CLIENT_API_TOKENS=token) as process,
         ExitStack() as stack,
     ):
         wait_until_it_answers(port, process)
-        import_large_flags(port, 600, 20_000)
+        import_large_flags(port, 130, 100_000)
         reader = stack.enter_context(closing(Client(port, token)))
         expected = reader.call("GET", "/api/client/features")[1]
         assert len(expected) > 12_000_000
         assert reader.call("HEAD", "/api/client/features") == (200, b"")
-        before = memory_of_workers()
+        before = memory_of_workers(process.pid)
         request = f"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n\r\n"
         held = stack.enter_context(held_sockets(port, clients, request.encode()))
         assert reader.call("GET", "/api/client/features")[1] == expected, "who reads is not kept waiting"
-        assert memory_of_workers() - before < clients * len(expected) / 4
+        assert memory_of_workers(process.pid) - before < clients * len(expected) / 4
         for connection in held:
             response = http.client.HTTPResponse(connection)
             response.begin()
             assert response.read() == expected
         for connection in stack.enter_context(held_sockets(port, 5, request.encode())):
             assert connection.recv(1)
+        for half in HALVES.values():
+            stack.enter_context(held_sockets(port, 20, half))
         process.terminate()
         said, _ = process.communicate(timeout=PATIENCE)
-    assert "still running" not in said, "clients that do not read delay stopping"
-    Cluster(data_dir, durable=False).stop()
-
-
-def test_stops_while_connections_are_held(tmp_path: Path, install: Callable[[Path], None]) -> None:
-    data_dir = tmp_path / "data"
-    install(data_dir)
-    with reserved_port() as port, serve(data_dir, port) as process:
-        wait_until_it_answers(port, process)
-        with ExitStack() as stack:
-            for half in HALVES.values():
-                stack.enter_context(held_sockets(port, 20, half))
-            process.send_signal(signal.SIGTERM)
-            said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
-    assert "still running" not in said
+    assert "still running" not in said, "clients that do not read or send delay stopping"
     Cluster(data_dir, durable=False).stop()
 
 

@@ -76,7 +76,7 @@ def test_what_is_no_url_of_the_provider_is_not_followed(browser, monkeypatch, pu
 
 
 def test_a_provider_that_cannot_be_reached_keeps_nobody_in(browser, monkeypatch):
-    from groups.login.sign_on.provider_session import ProviderSession
+    from groups.login.sign_on.provider import ProviderSession
 
     def refuse(*args, **kwargs):
         raise requests.ConnectionError

@@ -8,7 +8,7 @@ from allauth.socialaccount.models import SocialAccount
 
 from groups.access import Caller
 from groups.groups.actions import GroupChanges, delete_group, update_group
-from groups.login.sign_on import synchronize
+from groups.login.sign_on import accounts
 from groups.login.sign_on.accounts import sign_on
 from groups.login.sign_on.identity import Identity
 from groups.login.sign_on.settings import OidcSettings
@@ -17,7 +17,7 @@ from groups.permissions import BuiltIn
 from tests.support.cast import make_group, make_user
 from tests.support.racing import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 ISSUER = "https://login.example.org"
 
 
@@ -40,7 +40,7 @@ def log_in(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
     make_user("root", root_role=BuiltIn.ADMIN)
     anna = make_user("anna")
     SocialAccount.objects.create(user=anna, provider=ISSUER, uid="anna")
-    find_group_ids = synchronize.find_group_ids
+    find_group_ids = accounts.find_group_ids
 
     def with_groups(*values: str, meanwhile: Callable[[], None] = lambda: None) -> list[str]:
         def find_then_wait(claimed: frozenset[str]) -> set[int]:
@@ -48,7 +48,7 @@ def log_in(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
             together(meanwhile)
             return found_ids
 
-        monkeypatch.setattr(synchronize, "find_group_ids", find_then_wait)
+        monkeypatch.setattr(accounts, "find_group_ids", find_then_wait)
         user = sign_on(Identity.of({"sub": "anna", "groups": list(values)}, settings.OIDC))
         assert user == anna
         return sorted(User.objects.get(pk=user.pk).groups.values_list("name", flat=True))

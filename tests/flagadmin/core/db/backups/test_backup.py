@@ -17,9 +17,8 @@ from flagadmin import __version__
 from flagadmin.core.db.backups import backup as backups
 from flagadmin.core.db.backups import programs
 from flagadmin.core.db.backups import restore as restores
-from flagadmin.core.db.backups.contents import Contents, read_label, write_label
-from flagadmin.core.db.backups.database import holds_data
-from flagadmin.core.db.backups.errors import BackupError
+from flagadmin.core.db.backups.backup import Contents, read_label, write_label
+from flagadmin.core.db.backups.programs import BackupError, holds_data
 from tests.support.live_server import PATIENT
 from tests.support.paths import ROOT
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.programs import running
+from flagadmin.core.db.backups.programs import BackupError, running
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.support.postgresql_versions import SUPPORTED, programs_of
 from tests.support.programs import program
 from tests.support.replication import ONE_SERVER, Server, one_server, servers
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.machines]
 
 FOREIGN = "CREATE TABLE shop_order (id int); INSERT INTO shop_order VALUES (1);"
 

@@ -12,11 +12,10 @@ import psycopg
 import pytest
 from django.db import ProgrammingError, connection
 
-from flagadmin.core.db.bundled import users
+from flagadmin.core.db.bundled import cluster as users
 from flagadmin.core.db.bundled.cluster import Cluster
-from flagadmin.core.db.bundled.ownership import DATABASE, prepare_databases
-from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
-from flagadmin.core.db.bundled.server import ensure_running, release
+from flagadmin.core.db.bundled.programs import APPLICATION, SUPERUSER
+from flagadmin.core.db.bundled.server import DATABASE, ensure_running, prepare_databases, release
 from tests.support.live_server import PATIENCE, wait_until
 from tests.support.paths import ROOT
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from flagadmin.core.db.bundled.account import Account, list_accounts_let_in
 from flagadmin.core.db.bundled.cluster import SOCKET_NAME, Cluster
-from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
+from flagadmin.core.db.bundled.programs import APPLICATION, SUPERUSER, Account, list_accounts_let_in
 from flagadmin.core.db.bundled.server import ensure_running, release
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from flagadmin.core.db.bundled import binaries
-from flagadmin.core.db.bundled.account import Account
+from flagadmin.core.db.bundled import programs
 from flagadmin.core.db.bundled.cluster import SOCKET_NAME, Cluster
+from flagadmin.core.db.bundled.programs import Account
 from flagadmin.core.db.bundled.server import ensure_running, release
 from tests.support.live_server import PATIENCE, wait_until
 from tests.support.paths import ROOT
@@ -262,7 +262,7 @@ def test_as_root_the_folders_owner_runs_the_server_and_owns_the_data(tmp_path: P
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root changes the account")
 def test_programs_in_a_closed_folder_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = Account(name="nobody", uid=65534, gid=65534)
-    wheel = binaries.find_wheel_root()
+    wheel = programs.find_wheel_root()
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         base.chmod(0o755)
@@ -270,10 +270,10 @@ def test_programs_in_a_closed_folder_are_copied(monkeypatch: pytest.MonkeyPatch)
         closed.mkdir(mode=0o700)
         (closed / wheel.parent.name).symlink_to(wheel.parent)
         (closed / f"{wheel.parent.name}.libs").symlink_to(wheel.parent.with_name(f"{wheel.parent.name}.libs"))
-        monkeypatch.setattr(binaries, "find_wheel_root", lambda: closed / wheel.parent.name / wheel.name)
-        monkeypatch.setattr(binaries, "COPIES", copies)
-        copy = binaries.find_runnable_root(nobody)
+        monkeypatch.setattr(programs, "find_wheel_root", lambda: closed / wheel.parent.name / wheel.name)
+        monkeypatch.setattr(programs, "COPIES", copies)
+        copy = programs.find_runnable_root(nobody)
         assert copy.is_relative_to(copies)
-        assert binaries.find_runnable_root(nobody) == copy
+        assert programs.find_runnable_root(nobody) == copy
         assert [path.name for path in copies.iterdir()] == [copy.parent.parent.name]
         assert closed.stat().st_mode & 0o777 == 0o700

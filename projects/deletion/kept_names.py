@@ -1,0 +1,38 @@
+"""Names stored as text that outlive the named object: in integrations, rules, saved contexts.
+
+Another project, environment or flag may get the name later, and must not inherit the deleted one's settings.
+Applications above register their names here.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from groups.access import Caller
+
+PROJECT, ENVIRONMENT, FLAG = "project", "environment", "flag"
+
+
+class NameKeeper(Protocol):
+    """``kind``: one of the constants. ``names``: a list, or a queryset of names."""
+
+    def list_users(self, kind: str, names: Any) -> Iterable[str]:
+        """The objects that would lose their effect if these were deleted, such as ``Webhook 3``."""
+
+    def end(self, kind: str, names: Any, *, caller: Caller) -> None:
+        """Keeps these names from applying to new objects. Called during deletion, after the events."""
+
+
+_keepers: list[NameKeeper] = []
+
+
+def register(keeper: NameKeeper) -> None:
+    _keepers.append(keeper)
+
+
+def list_users(kind: str, names: Sequence[str]) -> list[str]:
+    return [user for keeper in _keepers for user in keeper.list_users(kind, names)]
+
+
+def end_names(kind: str, names: Any, *, caller: Caller) -> None:
+    for keeper in _keepers:
+        keeper.end(kind, names, caller=caller)

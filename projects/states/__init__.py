@@ -1,0 +1,64 @@
+"""The states of flags, and the one language of their changes. Pure: no database, no clock, no framework.
+
+Everything that changes flags has a wanted state: ``changes(now, wanted)`` lead there, ``permissions`` are needed for
+them, and ``apply`` predicts them. ``match`` pairs replaced strategies. ``without`` reverts one change and keeps all
+later ones.
+"""
+
+from projects.states.document import (
+    DETAIL_MEMBERS,
+    NOTHING,
+    Change,
+    EnvironmentState,
+    FlagState,
+    Part,
+    by_environment,
+    change_strategy,
+    has_enabled,
+    in_order,
+    list_fresh_ids,
+    match,
+    next_sort_order,
+    turn_on,
+    with_environments,
+    with_strategies,
+)
+from projects.states.language import (
+    apply,
+    apply_there,
+    change_parents,
+    changes,
+    changes_there,
+    describe,
+    is_changed_again,
+    permissions,
+    without,
+)
+
+__all__ = [
+    "DETAIL_MEMBERS",
+    "NOTHING",
+    "Change",
+    "EnvironmentState",
+    "FlagState",
+    "Part",
+    "apply",
+    "apply_there",
+    "by_environment",
+    "change_parents",
+    "change_strategy",
+    "changes",
+    "changes_there",
+    "describe",
+    "has_enabled",
+    "in_order",
+    "is_changed_again",
+    "list_fresh_ids",
+    "match",
+    "next_sort_order",
+    "permissions",
+    "turn_on",
+    "with_environments",
+    "with_strategies",
+    "without",
+]

@@ -1,0 +1,79 @@
+"""Keeps the names of guarded flags: code asks for a flag by name, whichever project has it.
+
+A disabled flag could be moved away and turned on there, or deleted and recreated elsewhere, without the request that
+turning it on requires. So both need the permission to skip requests in its old place.
+"""
+
+from collections.abc import Collection, Iterator
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import read_transaction_time
+from flagadmin.core.db.transactions import make_at_end_of_action
+from flagadmin.core.wording import list_some
+from projects.models import ProjectEnvironment
+from releases.gate import is_skipped
+from releases.gate_refusal import Gated, NeedsSkip
+
+
+class _Arrivals:
+    """Flags that have come to projects in an action, checked at its end, after other refusals."""
+
+    def __init__(self) -> None:
+        self._noted: list[tuple[Collection[str], str, str | None]] = []
+
+    def note(self, names: Collection[str], project_id: str, moved_from: str | None) -> None:
+        self._noted.append((names, project_id, moved_from))
+
+    def __call__(self) -> None:
+        for names, project_id, moved_from in self._noted:
+            _check(names, project_id, moved_from)
+
+
+def check_arrivals(names: Collection[str], project_id: str, moved_from: str | None) -> None:
+    """Refuses the action at its end, with NeedsSkip, if one of the flags was in another guarded project."""
+    if (arrivals := make_at_end_of_action(_Arrivals)) is not None:
+        arrivals.note(names, project_id, moved_from)
+
+
+def _check(names: Collection[str], project_id: str, moved_from: str | None) -> None:
+    guarded: dict[str, list[str]] = {}
+    links = ProjectEnvironment.objects.needing_requests().exclude(project=project_id)
+    for project, environment in links.order_by("environment_id").values_list("project_id", "environment_id"):
+        guarded.setdefault(project, []).append(environment)
+    if not guarded:
+        return
+    for project, left in _find_origins(names, moved_from):
+        for environment in guarded.get(project, ()):
+            if not is_skipped(project, environment, left, _find_skipped(left)):
+                raise NeedsSkip(_describe(project, environment, left, project_id, is_moved=bool(moved_from)))
+
+
+def _find_skipped(names: Collection[str]) -> set[tuple[str, str]]:
+    """The skips of requests that this action has recorded for these flags."""
+    events = AuditEvent.objects.filter(type=EventType.CHANGE_REQUEST_SKIPPED, feature__in=names)
+    recorded = events.filter(created_at=read_transaction_time()).values_list("environment", "feature")
+    return {(environment or "", feature or "") for environment, feature in recorded}
+
+
+def _find_origins(names: Collection[str], moved_from: str | None) -> Iterator[tuple[str, list[str]]]:
+    """Yields the last projects of the flags, with their names."""
+    if moved_from is not None:
+        yield moved_from, sorted(names)
+        return
+    deletions = AuditEvent.objects.filter(type=EventType.FEATURE_DELETED, feature__in=names)
+    rows = deletions.order_by("created_at", "id").values_list("feature", "project")
+    last = {name or "": project or "" for name, project in rows}
+    for project in sorted({project for project in last.values() if project}):
+        yield project, sorted(name for name, origin in last.items() if origin == project)
+
+
+def _describe(project: str, environment: str, names: list[str], target: str, *, is_moved: bool) -> Gated:
+    named = list_some(names, 3)
+    done = f"This would move {named}" if is_moved else f"This would make {named} anew"
+    was = "is" if is_moved else "was deleted"
+    effect = (
+        f"{done} in project {target}. It {was} in project {project}, where changes of {environment} need a change "
+        "request, and code asks for a flag by its name. Only those who may skip change requests there can do that."
+    )
+    return Gated(project, environment, names, None, effect=effect)

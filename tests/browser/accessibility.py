@@ -1,0 +1,46 @@
+"""What axe finds on a page: all its rules, but contrast only once for each combination of colors in a process."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from axe_playwright_python.base import AXE_SCRIPT, AxeResults
+from playwright.sync_api import Page
+
+# Without preloading: it writes styles into the page, which the policy refuses, and no rule here needs it.
+# Only violations are described: describing what passed takes longer than finding it.
+_OPTIONS = {"preload": False, "resultTypes": ["violations"]}
+_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+# What depends on the width or the theme alone.
+_LAYOUT = ["target-size", "scrollable-region-focusable", "link-in-text-block"]
+_CONTRAST = {"resultTypes": ["violations", "passes"], "elementRef": True}
+_SETTINGS = {
+    "rules": _OPTIONS | {"runOnly": _TAGS, "rules": {"color-contrast": {"enabled": False}}},
+    "layout": _OPTIONS | {"runOnly": {"type": "rule", "values": _LAYOUT}},
+    "contrast": _OPTIONS | _CONTRAST | {"runOnly": {"type": "rule", "values": ["color-contrast"]}},
+}
+_known: dict[str, None] = {}
+
+
+@cache
+def _script() -> str:
+    return Path(__file__).with_suffix(".js").read_text()
+
+
+def check_always(page: Page) -> None:
+    """Gives axe to each document that this page loads: quicker than giving it to many of them one by one."""
+    page.add_init_script(AXE_SCRIPT)
+
+
+def find_violations(page: Page, *, again: bool = False) -> str:
+    """The report of what axe finds on the page as it stands, "" if nothing.
+
+    ``again``: of a document that has been looked at, with another width or theme. Only rules that depend on those run,
+    unless elements of a new kind appeared.
+    """
+    page.wait_for_load_state()
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    found: dict[str, Any] = page.evaluate(_script(), _SETTINGS | {"known": list(_known), "again": again})
+    _known.update(dict.fromkeys(found["learned"]))
+    return AxeResults(found).generate_report() if found["violations"] else ""

@@ -1,0 +1,51 @@
+"""What an import says about the environment and the parents that it meets."""
+
+from typing import Any
+
+from projects.models import Environment, Flag
+from tests.support.flags import make_flag
+from tests.support.import_bodies import body
+
+IMPORT = "/api/admin/features-batch/import"
+VALIDATE = "/api/admin/features-batch/validate"
+
+
+def warnings(api: Any, document: Any) -> str:
+    answer = api["admin"].post(VALIDATE, document, format="json").json()
+    assert answer["errors"] == []
+    return str(answer["warnings"])
+
+
+def test_an_environment_that_is_switched_off(api: Any, shop: Any) -> None:
+    assert "is switched off" not in warnings(api, body("cart"))
+    Environment.objects.filter(name="development").update(enabled=False)
+    assert "Environment development is switched off" in warnings(api, body("cart"))
+
+
+def test_a_dependency_on_a_variant_that_no_parent_has(api: Any, shop: Any) -> None:
+    blue = {"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}
+    make_flag("stored", variants=[blue])
+    needs = [
+        {
+            "feature": "cart",
+            "dependencies": [{"feature": "stored", "enabled": True, "variants": ["blue", "green"]}],
+        }
+    ]
+
+    said = warnings(api, body("cart", dependencies=needs))
+
+    assert "cart: it requires variant green of stored" in said
+    assert "variant blue" not in said
+
+
+def test_a_flag_type_that_nobody_can_choose_here(api: Any, shop: Any) -> None:
+    document = body("cart", "guide", "known")
+    for flag, kind in zip(document["data"]["features"], ("relase", "relase", "kill-switch"), strict=True):
+        flag["type"] = kind
+    assert "Flag type relase of cart, guide is unknown here, and is kept. Known: experiment," in warnings(
+        api, document
+    )
+
+    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
+    assert Flag.objects.get(name="cart").type == "relase"
+    assert "Flag type" not in warnings(api, document)

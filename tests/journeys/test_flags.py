@@ -1,0 +1,331 @@
+"""A flag's life: created, explained, switched, edited, reverted, archived, promoted. And what is said before each."""
+
+import pytest
+
+from flagadmin.core.audit.models import AuditEvent
+from playground.models import SavedContext
+from projects.models import Flag, FlagEnvironment, Project, Strategy
+from tests.support.flags import make_flag
+from tests.support.scenery import constraint
+from tests.support.walks import read_text
+
+pytestmark = pytest.mark.usefixtures("scenery")
+REDESIGN = "/projects/checkout/features/checkout-redesign/"
+DARK = "/projects/checkout/features/dark-theme/"
+WHY = "/playground/flag/dark-theme/?environment=production&context.userId=42&context.plan=pro"
+
+
+def is_on(flag, environment="production"):
+    return FlagEnvironment.objects.get(flag__name=flag, environment=environment).enabled
+
+
+def strategy():
+    return Strategy.objects.get(flag__name="checkout-redesign", environment="production")
+
+
+def editor():
+    return f"{REDESIGN}strategies/edit?environmentId=production&strategyId={strategy().pk}"
+
+
+# Strategies -------------------------------------------------------------------------------------------------
+
+
+def test_explain_edit_and_see_it_on(walk):
+    page = walk("admin", WHY)
+    assert "userId 42 is in bucket 53 and the rollout stops at 50 %" in page.text
+    page.press("Edit strategy 1 of dark-theme")
+    assert "On for 50 % of users, by userId, where plan is one of pro, enterprise." in page.text
+    page.fill("Rollout percentage", "60")
+    page.press("Save to production…")
+    page.press("Save to production")
+    assert "Changed a strategy of dark-theme in production." in page.status_message
+    assert page.page.select_one(".verdict .pill").get_text(strip=True) == "On"
+
+
+def test_a_rollout_in_production_is_raised_in_three_clicks(walk):
+    page = walk("admin", REDESIGN)
+    page.press("Edit strategy 1 in production")
+    page.fill("Rollout percentage", "60")
+    page.press("Save to production…")
+    assert "10 %" in page.dialog
+    assert "60 %" in page.dialog
+    assert strategy().parameters["rollout"] == "10"
+    page.press("Save to production")
+    assert "Changed a strategy of checkout-redesign in production." in page.status_message
+    assert strategy().parameters["rollout"] == "60"
+    assert page.presses == 3
+
+
+def test_a_condition_is_added_with_the_input_of_its_operator(walk):
+    page = walk("admin", REDESIGN)
+    page.press("Edit strategy 1 in production")
+    page.press("Add condition")
+    page.fill("Context field of condition 1", "country")
+    page.choose("Operator of condition 1", "NOT_IN")
+    page.press("Update inputs")
+    page.tick("DE")
+    page.press("Save to production…")
+    page.press("Save to production")
+    assert "On for 10 % of users, by userId, where country is none of DE." in page.text
+
+
+def test_long_values_are_edited_on_demand_and_otherwise_kept(walk):
+    values = [f"{number:03}{'v' * 97}" for number in range(250)]
+    Strategy.objects.filter(pk=strategy().pk).update(
+        constraints=[constraint("town", "IN", *values), constraint("city", "IN", *values[:200])]
+    )
+    page = walk("admin", editor())
+    assert "247 more" in page.text
+    page.press("Edit values of condition 2")
+    page.fill("Values of condition 2", f"{page.value('Values of condition 2')}\nOslo")
+    page.press("Save to production…")
+    page.press("Save to production")
+    assert "Changed a strategy of checkout-redesign in production." in page.status_message
+    kept, changed = strategy().constraints
+    assert kept["values"] == values
+    assert changed["values"] == [*values[:200], "Oslo"]
+
+
+def test_deleting_a_strategy_says_first_what_it_does(walk):
+    page = walk("admin", editor())
+    page.press("Delete strategy…")
+    assert "This cannot be undone." in page.dialog
+    page.press("Delete strategy")
+    assert "Deleted a strategy of checkout-redesign in production." in page.status_message
+    assert not Strategy.objects.filter(flag__name="checkout-redesign", environment="production").exists()
+
+
+def test_a_strategy_is_copied_to_another_environment(walk):
+    page = walk("admin", editor())
+    page.press("Copy to development")
+    assert page.value("Rollout percentage") == "10"
+    page.press("Add to development")
+    assert "Added a strategy to checkout-redesign in development." in page.status_message
+
+
+def test_a_page_of_its_own_says_who_changes_and_leads_back(walk):
+    page = walk("admin", REDESIGN)
+    page.press("Edit strategy 1 in production")
+    page.fill("Rollout percentage", "60")
+    page.press("Details")
+    assert "of 10,000 generated users change" in page.text
+    page.press("Back to the form")
+    assert page.value("Rollout percentage") == "60"
+    assert strategy().parameters["rollout"] == "10"
+
+
+# Switches ---------------------------------------------------------------------------------------------------
+
+
+def test_a_flag_is_created_switched_on_archived_and_revived(walk):
+    page = walk("admin", "/projects/checkout/")
+    page.press("New flag")
+    page.fill("Name", "tip-jar")
+    page.press("Create flag")
+    assert "Created flag tip-jar, switched off in every environment." in page.status_message
+    page.press("tip-jar in production", within="production")
+    assert "Turn on tip-jar in production" in page.heading
+    assert "On for everyone." in page.text
+    page.press("Turn on tip-jar in production")
+    place = page.part("production")
+    assert place.select_one("[role=switch]")["aria-checked"] == "true"
+    assert "On for everyone." in place.get_text(" ")
+
+    page.press("Archive…")
+    assert "No application has evaluated it." in page.text
+    page.press("Archive flag tip-jar")
+    assert "Archived flag tip-jar." in page.status_message
+    page.press("Revive flag")
+    assert "Revived flag tip-jar, switched off in every environment." in page.status_message
+
+
+def test_an_accidental_flip_in_production_is_cancelled_in_two_clicks(walk):
+    page, before = walk("admin", "/projects/checkout/"), is_on("gift-cards")
+    page.press("gift-cards in production")
+    assert "gift-cards in production" in page.heading
+    page.press("Cancel")
+    assert "gift-cards in production" in page.names()
+    assert page.presses == 2
+    assert is_on("gift-cards") == before
+
+
+def test_a_confirmed_flip_in_production_is_undone_in_one_click_more(walk):
+    page, before = walk("admin", "/projects/checkout/"), is_on("gift-cards")
+    page.press("gift-cards in production")
+    page.press(f"Turn {'off' if before else 'on'} gift-cards in production")
+    assert "gift-cards in production." in page.status_message
+    assert is_on("gift-cards") != before
+    page.press("Undo")
+    assert "Undone: turned gift-cards" in page.status_message
+    assert page.presses == 3
+    assert is_on("gift-cards") == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_broken_expectation_is_saved_anyway_in_three_clicks(walk):
+    Project.objects.filter(pk="checkout").update(refuse_broken_expectations=True)
+    flag = Flag.objects.get(name="checkout-redesign")
+    flag.environments.filter(environment="production").update(enabled=True)
+    flag.strategies.filter(environment="production").delete()
+    flag.strategies.create(environment_id="production", name="default")
+    expected = {"flag": flag.name, "environment": "production", "enabled": True, "variant": None}
+    SavedContext.objects.create(
+        name="Wholesale user",
+        context={"userId": "1"},
+        expectations=[expected],
+        enforced_in={flag.name: "checkout"},
+    )
+    page = walk("admin", REDESIGN)
+    page.press("checkout-redesign in production")
+    page.press("Turn off checkout-redesign in production")
+    assert "Expectations would break" in page.text
+    assert "Wholesale user: checkout-redesign: on → off in production" in page.text
+    assert is_on("checkout-redesign")
+    page.press("Save anyway")
+    assert "Turned off checkout-redesign in production." in page.status_message
+    assert page.presses == 3
+    assert not is_on("checkout-redesign")
+    [event] = AuditEvent.objects.filter(type="expectation-overridden", subject="Wholesale user")
+    assert (event.actor_name, event.feature) == ("admin", "checkout-redesign")
+
+
+# Reverting --------------------------------------------------------------------------------------------------
+
+
+def turned_off(walk):
+    page = walk("admin", DARK)
+    page.press("dark-theme in development")
+    assert not is_on("dark-theme", "development")
+    return page
+
+
+def test_a_change_is_reverted_in_three_clicks(walk):
+    page = turned_off(walk)
+    page.open("/")
+    page.presses = 0
+    page.press("Activity", within="Main")
+    change = next(
+        each for each in page.page.select("article") if "dark-theme off in development" in read_text(each)
+    )
+    page.presses += 1
+    page.open(next(link["href"] for link in change.select("a") if "Revert" in link.get_text()))
+    assert "off → on" in read_text(page.part("dark-theme"))
+    page.press("Revert")
+    assert "Reverted: turned dark-theme off in development." in page.status_message
+    assert page.presses == 3
+    assert is_on("dark-theme", "development")
+
+
+def test_the_history_of_a_flag_has_revert_in_the_row(walk):
+    page = turned_off(walk)
+    row = page.part("History").select_one("li")
+    assert "turned the flag off in development" in row.get_text(" ")
+    page.open(next(link["href"] for link in row.select("a") if "Revert" in link.get_text()))
+    page.press("Revert")
+    assert is_on("dark-theme", "development")
+
+
+def test_a_saved_strategy_is_undone_in_one_click(walk):
+    page = walk("admin", DARK)
+    page.press("Edit", within="development")
+    page.fill("Title", "Night owls")
+    page.press("Save")
+    assert "Night owls" in page.part("development").get_text()
+    page.press("Undo")
+    assert "Undone: " in page.status_message
+    assert "Night owls" not in page.part("development").get_text()
+
+
+# May it be archived? ----------------------------------------------------------------------------------------
+
+
+def test_a_flags_page_says_whether_it_may_be_archived(walk):
+    page = walk("admin", "/")
+    page.press("Projects", within="Main")
+    page.press("Legacy portal")
+    page.press("portal-read-only")
+    assert "portal-web" in page.part("Who uses it").get_text()
+    assert "Needed by No other flag" in " ".join(page.part("Dependencies").get_text(" ").split())
+    assert "17 evaluations in 24 hours" in " ".join(page.part("production").get_text(" ").split())
+    assert page.presses <= 4
+    page.press("Archive…")
+    assert "portal-read-only was evaluated by portal-web" in page.page.select_one(".note.warn").get_text()
+    page.press("Cancel")
+    assert page.heading == "portal-read-only"
+
+
+def test_the_list_of_flags_leads_there_too(walk):
+    page = walk("admin", "/projects/legacy-portal/")
+    page.press("Archive…", within="portal-read-only")
+    assert "portal-read-only was evaluated by portal-web" in page.text
+
+
+def test_stale_flags_of_all_projects_are_archived(walk):
+    for number, project in enumerate(("checkout", "legacy-portal", "default")):
+        make_flag(f"zz-stale-{number}", project, stale=True)
+    page = walk("admin", "/")
+    page.press("3 stale flags")
+    for number in range(3):
+        page.tick(f"Select zz-stale-{number}")
+    page.press("Archive selected")
+    page.press("Archive 3 flags")
+    assert "Archived" in page.status_message
+    assert Flag.objects.archived().filter(name__startswith="zz-stale").count() == 3
+
+
+# Environments -----------------------------------------------------------------------------------------------
+
+NAMES = ("first-flag", "second-flag", "third-flag")
+
+
+@pytest.fixture
+def promotable(scenery):
+    for name in NAMES:
+        make_flag(name, "checkout", enabled=True, strategies=[{"name": "default"}])
+
+
+def test_three_flags_are_promoted_in_six_clicks(walk, promotable):
+    in_production = Strategy.objects.filter(flag__name__in=NAMES, environment="production")
+    page = walk("admin", "/projects/checkout/")
+    page.press("Environments", within="Project")
+    assert page.control("Differs")["aria-current"] == "true"
+    for name in NAMES:
+        page.tick(f"Select {name}")
+    page.press("Promote to production…")
+    assert "Promote 3 flags to production" in page.heading
+    assert not in_production.exists()
+    page.press("Promote 3 flags")
+    assert "3 flags promoted." in page.text
+    assert page.presses == 6
+    assert in_production.count() == 3
+    page.press("Undo promotion…")
+    page.press("Undo promotion to")
+    assert "Undone by " in page.text
+    assert not in_production.exists()
+
+
+def test_a_flag_is_promoted_from_its_page(walk, promotable):
+    page = walk("admin", "/projects/checkout/features/first-flag/")
+    page.press("Promote…")
+    page.press("Promote to production…")
+    assert "Promote 1 flag to production" in page.heading
+
+
+def test_periods_and_history_of_a_flag(walk):
+    page = walk("admin", DARK)
+    periods = "Period of the charts"
+    assert page.part(periods).select_one("[aria-current=true]").get_text(strip=True) == "24 hours"
+    page.press("30 days", within=periods)
+    assert "evaluations in 30 days" in " ".join(page.part("production").get_text(" ").split())
+    assert page.part(periods).select_one("[aria-current=true]").get_text(strip=True) == "30 days"
+    page.press("development", within="History")
+    assert "No changes yet." in page.part("History").get_text(" ")
+
+
+def test_what_is_pasted_is_not_cut(walk):
+    page = walk("admin", "/projects/checkout/features/new")
+    assert not page.field("Name").has_attr("maxlength")
+    page.fill("Name", "x" * 101)
+    page.press("Create flag")
+    assert "at most 100 characters" in page.text
+    assert page.value("Name") == "x" * 101

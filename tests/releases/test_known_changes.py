@@ -1,0 +1,152 @@
+"""Changes that pages and API calls know are refused before anything is written, just as making them would be."""
+
+import contextlib
+from functools import partial
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from flagadmin.core.errors import AppError
+from groups.access import Caller
+from projects.models import Flag, ProjectEnvironment, Segment, Strategy
+from releases.changes import KINDS
+from releases.gate import check_known
+from releases.gate_refusal import Gated, NeedsChangeRequest
+from releases.targets import StoredFlags, Target
+from tests.support.examples import examples
+from tests.support.playground import live_flag
+from tests.support.random_changes import RandomChanges
+
+WHO = Caller.system()
+WRITES = ("INSERT", "UPDATE", "DELETE", "COPY")
+CART = "/api/admin/projects/shop/features/cart/environments/production"
+OFF = {"environment": "production", "enabled": "off", "confirmed": "yes"}
+
+
+def guard(**values: Any) -> None:
+    links = ProjectEnvironment.objects.filter(environment="production")
+    links.update(**{"required_approvals": 1, **values})
+
+
+def find_refusal(act: Any) -> Gated | None:
+    """What the gate refuses. Nothing stays."""
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                act()
+        except NeedsChangeRequest as refusal:
+            return refusal.gated
+        except AppError:
+            pass
+        finally:
+            transaction.set_rollback(True)
+    return None
+
+
+def choose_change(random: RandomChanges) -> tuple[str, str, Any]:
+    """A flag, an action and its payload."""
+    flag, choice = random.active().name, random.random
+    stored = [str(key) for key in Strategy.objects.filter(flag__name=flag).values_list("pk", flat=True)]
+    key = choice.choice([*stored, "01975cd0-0000-7000-8000-000000000000"])
+    turn = {"enabled": choice.random() < 0.6, "shouldActivateDisabledStrategies": choice.random() < 0.5}
+    return flag, *choice.choice(
+        [
+            ("updateEnabled", turn),
+            ("updateEnabled", turn),
+            ("addStrategy", random.strategy()),
+            ("updateStrategy", random.strategy() | {"id": key}),
+            ("deleteStrategy", {"id": key}),
+            ("reorderStrategy", [{"id": each, "sortOrder": choice.randrange(4)} for each in stored]),
+            ("patchVariant", {"variants": random.variants()}),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_known_change_is_refused_as_making_it_would_be(
+    shop: Any, settings: LazySettings, seed: int
+) -> None:
+    settings.FLAG_ENVIRONMENT_STRATEGIES_LIMIT = 3
+    Segment.objects.create(name="everybody", constraints=[])
+    for name in ("flag-a", "flag-b"):
+        live_flag(name, strategies=[{"name": "default"}])
+    random, refused = RandomChanges(seed), 0
+    for _ in range(examples(60)):
+        guard(required_approvals=None)
+        for _ in range(3):
+            with contextlib.suppress(AppError), transaction.atomic():
+                make(*choose_change(random))
+        guard()
+        flag, action, payload = choose_change(random)
+        attempted = find_refusal(partial(make, flag, action, payload))
+        known = partial(check_known, WHO, action, payload, "shop", flag, "production")
+        assert find_refusal(known) == attempted, (action, payload)
+        refused += attempted is not None
+    assert refused > examples(60) / 10
+
+
+def make(flag: str, action: str, payload: Any) -> None:
+    target = Target("shop", "production", flag, StoredFlags("shop", "production", [flag]))
+    KINDS[action].apply(target, payload, WHO)
+
+
+@pytest.fixture
+def cart(shop: Any) -> Flag:
+    guard()
+    return live_flag("cart", strategies=[{"name": "default"}, {"name": "userWithId"}])
+
+
+def list_calls() -> dict[str, tuple[str, Any]]:
+    first, second = (str(key) for key in Strategy.objects.order_by("sort_order").values_list("pk", flat=True))
+    places = [{"id": second, "sortOrder": 0}, {"id": first, "sortOrder": 1}]
+    return {
+        "switch": (f"{CART}/off", None),
+        "add": (f"{CART}/strategies", {"name": "default"}),
+        "order": (f"{CART}/strategies/set-sort-order", places),
+        "update": (f"{CART}/strategies/{first}", {"name": "default", "disabled": True}),
+        "delete": (f"{CART}/strategies/{first}", None),
+        "switch page": ("/projects/shop/features/cart/switch", OFF),
+    }
+
+
+METHODS = {"update": "put", "delete": "delete"}
+
+
+@pytest.mark.parametrize("name", ["switch", "add", "order", "update", "delete", "switch page"])
+def test_nothing_is_written_to_find_out(browse: Any, cart: Flag, name: str) -> None:
+    owner, (url, body) = browse("owner"), list_calls()[name]
+    options = {} if "page" in name else {"content_type": "application/json"}
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        refused = getattr(owner, METHODS.get(name, "post"))(url, body, **options)
+    assert refused.status_code == 403
+    assert "need a change request" in refused.content.decode()
+    assert [query["sql"] for query in queries if query["sql"].startswith(WRITES)] == []
+
+
+def test_a_missing_comment_is_asked_for_first(browse: Any, cart: Flag) -> None:
+    guard(comment_required=True)
+    refused = browse("owner").post("/projects/shop/features/cart/switch", OFF)
+    assert refused.status_code == 400
+    assert "requires a comment" in refused.content.decode()
+
+
+def test_a_missing_permission_is_said_first(browse: Any, cart: Flag) -> None:
+    refused = browse("viewer").post(f"{CART}/off")
+    assert refused.status_code == 403
+    assert "change request" not in refused.content.decode()
+
+
+def test_an_outdated_edit_is_said_first(browse: Any, cart: Flag) -> None:
+    url, body = list_calls()["update"]
+    options = {"content_type": "application/json", "headers": {"If-Match": '"outdated"'}}
+    owner = browse("owner")
+    assert owner.put(url, body, **options).status_code == 412
+    assert owner.delete(url, **options).status_code == 412
+    current = owner.get(url).headers["ETag"]
+    refused = owner.put(url, body, **options | {"headers": {"If-Match": current}})
+    assert (refused.status_code, "need a change request" in refused.text) == (403, True)
