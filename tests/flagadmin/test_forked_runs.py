@@ -75,6 +75,19 @@ def test_asks_the_shared_server(running_server):
     assert os.getpid() == running_server
 """
 
+WAITING = """
+from pathlib import Path
+import pytest
+
+@pytest.mark.{marker}
+@pytest.mark.parametrize("n", range({tests}))
+def test_waits(n):
+    tried = Path(__file__).with_name(f"tried{{n}}")
+    is_first = not tried.exists()
+    tried.touch()
+    assert not is_first and {passes}, f"was too late for {{n}}"
+"""
+
 
 @pytest.fixture
 def run(tmp_path: Path):
@@ -136,6 +149,27 @@ def test_a_run_that_exceeds_its_budget_by_a_quarter_fails_where_that_is_asked_fo
     assert code == pytest.ExitCode.OK
     assert "The budget is 1 rounds." in told
     assert run(*few, "--check-budget")[0] == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize(
+    ("marker", "tests", "passes", "counts"),
+    [
+        ("browser", 3, True, {"passed": "3"}),
+        ("processes", 1, True, {"passed": "1"}),
+        ("browser", 1, False, {"failed": "1"}),
+        ("browser", 4, True, {"failed": "4"}),
+        ("exhaustive", 1, True, {"failed": "1"}),
+    ],
+)
+def test_up_to_three_tests_that_wait_get_a_second_try(run, tmp_path, marker, tests, passes, counts):
+    (tmp_path / "test_waiting.py").write_text(WAITING.format(marker=marker, tests=tests, passes=passes))
+    code, told = run("-k", "waits")
+    assert code == ("failed" in counts)
+    assert {kind: n for n, kind in re.findall(r"(\d+) (failed|passed)", told.splitlines()[-1])} == counts
+    second = re.findall(r"^SECOND TRY (.*): .*::test_waits\[\d\]\. The first try:$", told, re.MULTILINE)
+    outcome = "passed" if passes else "failed again"
+    assert second == ([outcome] * tests if tests <= 3 and marker != "exhaustive" else [])
+    assert all(f"was too late for {n}" in told for n in range(tests))
 
 
 @pytest.mark.parametrize(("seconds", "median"), [(80, 5), (100, 14)])

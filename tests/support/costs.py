@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support import cpu
-from tests.support.forked import CALIBRATION, COSTS
+from tests.support.forked import CALIBRATION, COSTS, tell_second_tries
 
 _TOLERANCE = 1.25
 _PATIENCE = 15  # seconds in which database servers stop
@@ -58,6 +58,7 @@ def _exceeds(config: pytest.Config) -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if _COST not in config.stash:
         return
+    tell_second_tries(terminalreporter, config)
     write = terminalreporter.write_line
     dearest = sorted(config.stash.get(COSTS, {}).items(), key=lambda pair: -pair[1])
     for nodeid, seconds in dearest[: config.getoption("dearest")]:

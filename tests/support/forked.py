@@ -3,6 +3,9 @@
 The parent collects once and runs no test. Each child begins with everything imported, asks for one batch of tests after the
 other, and sends its reports to the parent, which prints them as pytest does. A child that dies fails the test that it
 ran; another one takes over the rest.
+
+A test that waits for a browser or another process and fails gets a second try when all others have ended. The summary names
+each test that passed only then. If more than three tests need a second try, none gets it.
 """
 
 import atexit
@@ -30,9 +33,14 @@ PORTION = 25
 SHARED_SCOPES = {"module", "package"}
 # Starting this takes seconds of CPU in each child, so all files with a test that takes it go to one child.
 SERVER = "running_server"
+# Those that a busy machine can fail, and how many of them may need a second try.
+WAITING = ("browser", "processes")
+SECOND_TRIES = 3
 # Processor seconds of each test that has run, by its id.
 COSTS = pytest.StashKey[dict[str, float]]()
 CALIBRATION = pytest.StashKey[cpu.Calibration]()
+# The first reports of the tests that got a second try.
+TRIED_AGAIN = pytest.StashKey[list[pytest.TestReport]]()
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -77,6 +85,14 @@ def _weight(item: pytest.Item) -> int:
     return next((turn for turn, kind in enumerate(kinds) if item.get_closest_marker(kind)), len(kinds))
 
 
+def tell_second_tries(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    failed = {report.nodeid for report in terminalreporter.getreports("failed")}
+    for report in config.stash.get(TRIED_AGAIN, []):
+        outcome = "failed again" if report.nodeid in failed else "passed"
+        terminalreporter.write_line(f"SECOND TRY {outcome}: {report.nodeid}. The first try:", yellow=True)
+        terminalreporter.write_line(report.longreprtext)
+
+
 class Child:
     """What the parent knows of a child: its end of the pipe, and the indices of tests it has not finished."""
 
@@ -94,6 +110,8 @@ class Parent:
         self.children: dict[int, Child] = {}
         self.free_numbers = list(range(forks))
         self.numbers: dict[int, int] = {}
+        self.first_failures: dict[int, pytest.TestReport] = {}
+        self.is_second_try = False
         self.costs = session.config.stash.setdefault(COSTS, {})
         self.calibration = session.config.stash.setdefault(CALIBRATION, cpu.Calibration())
 
@@ -103,7 +121,7 @@ class Parent:
         self.session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         cpu.adopt_orphans()
         try:
-            while self.children or self.batches:
+            while self.children or self.batches or self._begin_second_try():
                 self._fork_missing()
                 self.calibration.sample()
                 self._hear()
@@ -114,6 +132,17 @@ class Parent:
                     raise self.session.Interrupted(self.session.shouldstop)
         finally:
             self._end_all()
+
+    def _begin_second_try(self) -> bool:
+        failures, self.first_failures = self.first_failures, {}
+        if len(failures) > SECOND_TRIES:
+            for report in failures.values():
+                self.hook.pytest_runtest_logreport(report=report)
+            return False
+        self.is_second_try = True
+        self.session.config.stash.setdefault(TRIED_AGAIN, []).extend(failures.values())
+        self.batches = deque([list(failures)] if failures else [])
+        return bool(failures)
 
     def _fork_missing(self) -> None:
         while self.batches and self.free_numbers:
@@ -151,10 +180,15 @@ class Parent:
         self._give(child)
 
     def _on_report(self, child: Child, data: dict) -> None:
-        config = self.session.config
-        self.hook.pytest_runtest_logreport(
-            report=self.hook.pytest_report_from_serializable(config=config, data=data)
-        )
+        report = self.hook.pytest_report_from_serializable(config=self.session.config, data=data)
+        if report.failed and report.when != "teardown" and self._may_try_again(child.todo[0]):
+            self.first_failures[child.todo[0]] = report
+        else:
+            self.hook.pytest_runtest_logreport(report=report)
+
+    def _may_try_again(self, index: int) -> bool:
+        item = self.session.items[index]
+        return not self.is_second_try and any(item.get_closest_marker(marker) for marker in WAITING)
 
     def _on_finish(self, child: Child, nodeid: str, location: Any, seconds: float) -> None:
         child.todo.popleft()
