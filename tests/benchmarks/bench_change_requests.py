@@ -6,32 +6,16 @@ Over HTTP against a server of its own with one worker; times are medians. A save
 request, before and after another environment of the project does, and where it does and an admin skips it.
 """
 
-import http.client
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from tests.benchmarks.bench_import import make_body, post
-from tests.benchmarks.bench_preview import Browser, session_of_admin
-from tests.benchmarks.bench_promotion import page_ms
-from tests.support.live_server import data_directory, running
+from tests.support.live_server import Client, data_directory, median_ms, running
 
 PROJECT = "/api/admin/projects/default"
 IMPORT = "/api/admin/features-batch/import"
-CHANGES, ROUNDS = 50, 15
-
-
-def median_ms(call: Callable[[], Any]) -> float:
-    times = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        call()
-        times.append((time.perf_counter() - began) * 1000)
-    return statistics.median(times)
+CHANGES = 50
 
 
 def switching(port: int, key: str, environment: str) -> Callable[[], Any]:
@@ -62,15 +46,33 @@ def changes_of(flags: int) -> list[Any]:
     ]
 
 
+def session_of_admin() -> str:
+    from django.test import Client
+
+    from groups.permissions import BuiltIn
+    from tests.support.cast import make_user
+
+    browser = Client()
+    browser.force_login(make_user("bench", root_role=BuiltIn.ADMIN))
+    return browser.cookies["sessionid"].value
+
+
+def page_ms(port: int, session: str, path: str) -> float:
+    browser = Client(port)
+
+    def visit() -> None:
+        status, page = browser.call("GET", path, Cookie=f"sessionid={session}")
+        assert status == 200, page[:2000]
+
+    return median_ms(visit)
+
+
 def apply_ms(port: int, path: str, key: str) -> float:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-    headers = {"Authorization": key, "Content-Type": "application/json"}
-    began = time.perf_counter()
-    connection.request("PUT", path, orjson.dumps({"state": "Applied"}), headers)
-    response = connection.getresponse()
-    answer = response.read()
-    assert response.status == 200, answer[:1000]
-    return (time.perf_counter() - began) * 1000
+    def apply() -> None:
+        status, answer = Client(port, key).call("PUT", path, {"state": "Applied"})
+        assert status == 200, answer[:1000]
+
+    return median_ms(apply, runs=1, warm_up=0)
 
 
 def set_policy(approvals: int | None) -> None:
@@ -134,9 +136,8 @@ def main(flags: int, number: int) -> None:
             )
             author = Caller(user=make_user("author", root_role=2))
             request = send_changes("default", "production", changes_of(flags), caller=author)
-            browser = Browser(port, session)
-            page = page_ms(browser, f"/projects/default/change-requests/{request.pk}/")
-            floor = page_ms(browser, "/projects/default/change-requests/?state=Rejected")
+            page = page_ms(port, session, f"/projects/default/change-requests/{request.pk}/")
+            floor = page_ms(port, session, "/projects/default/change-requests/?state=Rejected")
             admin = Caller(user=User.objects.filter(root_role=1).first())
             set_state("default", request.pk, "Approved", caller=admin)
             applied = apply_ms(port, f"{PROJECT}/change-requests/{request.pk}/state", key)
@@ -144,10 +145,9 @@ def main(flags: int, number: int) -> None:
                 f"a request of {CHANGES} changes: its page {page:4.0f} ms, applied in {applied:4.0f} ms | an empty list, the floor: {floor:4.0f} ms"
             )
             make_open(number, author.user)
-            browser = Browser(port, session)  # the server has closed the other one meanwhile
-            listed = page_ms(browser, "/projects/default/change-requests/")
-            start = page_ms(browser, "/")
-            flag_list = page_ms(browser, "/projects/default/")
+            listed = page_ms(port, session, "/projects/default/change-requests/")
+            start = page_ms(port, session, "/")
+            flag_list = page_ms(port, session, "/projects/default/")
             print(
                 f"{number:,} open: list {listed:4.0f} ms, start page {start:4.0f} ms, list of flags {flag_list:4.0f} ms"
             )

@@ -4,6 +4,7 @@
 shares the machine's cores with the server.
 """
 
+import http.client
 import re
 import shutil
 import subprocess
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.benchmarks.bench_client_features import etag_of
 from tests.support.live_server import data_directory, reserved_port, running, wait_until
 
 WORKERS = 2
@@ -30,6 +30,15 @@ async def application(scope, protocol):
 FEATURES = "/api/client/features"
 # Django answers any request with a cookie.
 BY_DJANGO = {"Cookie": "none=1"}
+
+
+def etag_of(port: int, secret: str) -> tuple[str, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request(
+        "GET", "/api/client/features", headers={"Authorization": secret, "Unleash-Client-Spec": "5.2.0"}
+    )
+    response = connection.getresponse()
+    return response.headers["ETag"], response.read()
 
 
 def rate(port: int, path: str, seconds: int, headers: dict[str, str]) -> float:

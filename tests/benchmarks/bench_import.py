@@ -8,16 +8,18 @@ server of its own with two workers.
 
 import http.client
 import os
+import re
 import statistics
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import orjson
 
-from tests.support.live_server import Client, allow_skipping_triggers, data_directory, running
+from tests.support.live_server import Client, allow_skipping_triggers, data_directory, descendants, running
 
 QUESTION = {"environment": "production", "projects": ["other"], "context": {"userId": "7", "country": "NO"}}
 SIZES = (1_000, 5_000, 50_000)
@@ -164,26 +166,11 @@ class Memory(threading.Thread):
 def memory_of_workers() -> int:
     """Of the one that has held most, in MB."""
     most = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline") as cmdline, open(f"/proc/{pid}/status") as status:
-                if (
-                    int(pid) != os.getpid()
-                    and "postgres" not in cmdline.read()
-                    and _descends(int(pid), os.getpid())
-                ):
-                    lines = dict(line.split(":", 1) for line in status if ":" in line)
-                    most = max(most, int(lines["VmHWM"].split()[0]) // 1024)
-        except (OSError, KeyError):
-            continue
+    for pid in descendants(b"python", os.getpid()):
+        with suppress(OSError):  # the process has exited
+            held = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+            most = max(most, int(held[1]) // 1024 if held else 0)
     return most
-
-
-def _descends(pid: int, ancestor: int) -> bool:
-    while pid > 1 and pid != ancestor:
-        with open(f"/proc/{pid}/stat") as stat:
-            pid = int(stat.read().rpartition(")")[2].split()[1])
-    return pid == ancestor
 
 
 def measure(port: int, key: str, flags: int) -> None:

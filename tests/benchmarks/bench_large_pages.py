@@ -27,6 +27,19 @@ LARGE_PAGES = [
     "/playground/compare/?project=p00&from=production&to=development",
     "/playground/who-changes/?from=production&to=development&users=200&project=p00",
     "/projects/?q=p0&sort=-flags",
+    *(
+        f"/flags/?{query}"
+        for query in (
+            "state=overdue",
+            "rollout=differs&sort=-in-production&in-production=some",
+            "rollout=full",
+            "seen=not-30",
+            "tag=simple:team-1",
+            "q=123",
+            "sort=-seen",
+            "page=300",
+        )
+    ),
     PROJECT,
     *(
         f"{PROJECT}?{query}"

@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.support.live_server import Client, data_directory, median_ms, running
+from tests.support.live_server import Client, data_directory, descendants, median_ms, running, started
 
 CLIENTS = 48
 RATE = 400  # posts a second
@@ -172,28 +172,13 @@ def kill(pids: list[int]) -> None:
 
 def killed(secret: str, seconds: float) -> None:
     """The serving processes go by SIGKILL in the middle of a burst."""
-    with running(workers=2) as port:
-        victims = serving_processes(port)
+    with started(workers=2) as (port, server):
+        victims = [server, *descendants(b"python", server)]
         timer = threading.Timer(seconds / 2, kill, [victims])
         timer.start()
         posters = burst(port, secret, seconds)
         print(f"{len(victims)} processes killed after {sum(len(p.times) for p in posters)} posts")
         check_nothing_is_lost(posters)
-
-
-def serving_processes(port: int) -> list[int]:
-    """`manage.py serve --port PORT` and its workers, ours alone."""
-    import subprocess
-
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
-    roots = {
-        int(pid) for pid, parent, args in rows if f"--port {port}" in args and int(parent) == os.getpid()
-    }
-    family = set(roots)
-    for _ in range(3):
-        family |= {int(pid) for pid, parent, args in rows if int(parent) in family and "postgres" not in args}
-    return sorted(family)
 
 
 def main(seconds: float) -> None:

@@ -3,7 +3,6 @@
 import sys
 import time
 
-from tests.benchmarks.bench_applications import REFRESH
 from tests.benchmarks.bench_playground import load
 
 FLAGS, PROJECTS, APPLICATIONS = 100_000, 50, 2_000
@@ -70,7 +69,7 @@ SELECT DISTINCT u.flag_id, u.environment, current_date - d, 72, 24, '{}'::jsonb
   FROM projects_flagusage u, generate_series(1, 30) d WHERE u.flag_id %% 5 = 0 AND u.environment = 'production'
     ON CONFLICT DO NOTHING
 """,
-    REFRESH,
+    "SELECT projects_refresh_applications(ARRAY(SELECT id FROM projects_application), now() - interval '7 days')",
     "VACUUM ANALYZE",
 )
 
