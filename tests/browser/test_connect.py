@@ -6,8 +6,6 @@ import pytest
 from playwright.sync_api import expect
 
 from groups.login.links import create_setup_link
-from projects.connect.refusals import refusals
-from tests.browser.conftest import fits, make_narrow
 from tests.browser.journeys import Clicks
 from tests.support.cast import client
 
@@ -52,20 +50,6 @@ def test_a_first_sdk_is_connected_with_four_clicks(visit, transactional_db, chec
     expect(live.get_by_role("heading")).to_have_text("Connected: my-app")
     expect(live).to_contain_text("unleash-node-sdk 6.12.1")
     check_accessible(page)
-
-
-def test_a_refused_attempt_is_explained(visit, scenery, check_accessible):
-    page = visit("admin", "/projects/checkout/connect/?flag=gift-cards")
-    expect(page.locator("#program")).to_contain_text('isEnabled("gift-cards"')
-    assert ask("checkout:production.0123456789abcdef77d0") == 401
-    refusals.flush()
-
-    live = page.get_by_role("status", name="Connection")
-    expect(live).to_contain_text("this token is not known here")
-    expect(live).to_contain_text("sent a token that ends in …77d0 and is for production, not for development")
-    check_accessible(page)
-    make_narrow(page)
-    fits(page)
 
 
 def test_a_hidden_page_does_not_ask(visit, scenery, watch):

@@ -131,22 +131,3 @@ def test_the_keys_and_the_skip_link(visit):
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
-
-
-def test_the_theme_stays(visit):
-    page = visit("viewer", "/")
-    choose_theme(page, "Dark")
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    page.goto("/playground/")
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    choose_theme(page, "Light")
-    expect(page.locator("html")).to_have_attribute("data-theme", "light")
-    choose_theme(page, "System")
-    expect(page.locator("html")).not_to_have_attribute("data-theme", "light")
-    page.goto("/playground/")
-    expect(page.locator("html[data-theme]")).to_have_count(0)
-
-
-def choose_theme(page, name):
-    page.get_by_label("Theme").click()
-    page.get_by_role("button", name=name, exact=True).click()

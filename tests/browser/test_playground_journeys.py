@@ -1,15 +1,10 @@
 """The journeys of the playground with their clicks, and results that follow the form."""
 
 import re
-from datetime import timedelta
 
 import pytest
-from django.utils import timezone
 from playwright.sync_api import expect
 
-from groups.access import Caller
-from projects.flags.actions import NewFlag, create_flag
-from projects.flags.environments import actions as environments
 from tests.browser.journeys import Clicks
 from tests.browser.pages import ADA, row
 
@@ -83,27 +78,3 @@ def test_a_saved_context_by_its_name_in_one_choice(visit):
     page.wait_for_url(re.compile(r"context\.userId=7&"))
     expect(page.get_by_label("userId")).to_have_value("7")
     assert clicks.count <= 1
-
-
-def test_what_user_42_got_yesterday_at_14_03_in_at_most_three_clicks(visit, monkeypatch):
-    now, place = timezone.now(), ("checkout", "pay-later", "production")
-    with monkeypatch.context() as clock:
-        clock.setattr(timezone, "now", lambda: now - timedelta(days=2))
-        create_flag("checkout", NewFlag(name="pay-later"), caller=Caller.system())
-        environments.enable_flag(*place, caller=Caller.system())
-    environments.disable_flag(*place, caller=Caller.system())
-    page = visit("viewer", "/projects/")
-    clicks = Clicks(page)
-    clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Playground"))
-    page.get_by_label("userId").fill("42")
-    yesterday = (now - timedelta(days=1)).strftime("%Y-%m-%dT14:03:00")
-    page.get_by_label("Flags as of").fill(yesterday)
-    note = page.get_by_role("note")
-    expect(note).to_contain_text("Flags as they were on")
-    expect(note).to_contain_text("14:03:00")
-    expect(row(page, "pay-later")).to_contain_text("On")
-    page.wait_for_url(re.compile(r"at=20\d\d-\d\d-\d\dT14%3A03%3A00Z"))
-    assert clicks.count == 1
-    clicks.on(note.get_by_role("link", name="Show now"))
-    expect(row(page, "pay-later")).to_contain_text("Off")
-    assert clicks.count <= 3

@@ -1,7 +1,5 @@
 """Journeys on a project's pages, with their number of clicks."""
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
@@ -13,32 +11,6 @@ pytestmark = pytest.mark.usefixtures("scenery")
 
 def is_on(flag: str, environment: str = "production") -> bool:
     return FlagEnvironment.objects.filter(flag__name=flag, environment=environment, enabled=True).exists()
-
-
-def test_a_flip_in_production_is_cancelled_in_two_clicks_or_confirmed_and_undone_in_three(visit):
-    page = visit("admin", "/projects/checkout/")
-    clicks = Clicks(page)
-    before = is_on("gift-cards")
-
-    clicks.on(page.get_by_role("switch", name="gift-cards in production"))
-    expect(page.locator("main")).to_contain_text("gift-cards in production")
-    expect(page.get_by_role("dialog")).to_have_count(1)
-    clicks.on(page.get_by_role("button", name="Cancel"))
-
-    expect(page.get_by_role("switch", name="gift-cards in production")).to_be_visible()
-    assert clicks.count == 2
-    assert is_on("gift-cards") == before
-
-    clicks = Clicks(page)
-    clicks.on(page.get_by_role("switch", name="gift-cards in production"))
-    clicks.on(page.get_by_role("button", name=re.compile("^Turn o(n|ff) gift-cards in production$")))
-    expect(page.get_by_role("status").first).to_contain_text("gift-cards in production.")
-    assert is_on("gift-cards") != before
-    clicks.on(page.get_by_role("button", name="Undo"))
-
-    expect(page.get_by_role("status").first).to_contain_text("Undone: turned gift-cards")
-    assert clicks.count == 3  # the flip, its confirmation, and the undo
-    assert is_on("gift-cards") == before
 
 
 def test_the_search_leads_to_archiving_a_flag(visit):
