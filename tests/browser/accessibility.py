@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 # Without preloading: it writes styles into the page, which the policy refuses, and no rule here needs it.
 # Only violations are described: describing what passed takes longer than finding it.
@@ -33,12 +33,13 @@ def check_always(page: Page) -> None:
 
 
 def find_violations(page: Page, *, again: bool = False) -> str:
-    """The report of what axe finds on the page as it stands, "" if nothing.
+    """The report of what axe finds on the page once no part of it is being redrawn, "" if nothing.
 
     ``again``: of a document that has been looked at, with another width or theme. Only rules that depend on those run,
     unless elements of a new kind appeared.
     """
     page.wait_for_load_state()
+    expect(page.locator(".htmx-request, [aria-busy=true]")).to_have_count(0)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     found: dict[str, Any] = page.evaluate(_script(), _SETTINGS | {"known": list(_known), "again": again})
