@@ -76,7 +76,7 @@ def crowds(relay: Installation, upstream: Installation, seconds: float) -> dict[
         "reports of ever other applications": lambda: report_others(relay, seconds),
         "200 slow bodies without a key": lambda: resources.hold_sockets(relay, seconds),
         f"{WAITING} bodies of 1 MB at once without a key": lambda: resources.crowd(
-            relay, WAITING, resources.EMPTY, "/api/frontend", seconds=seconds
+            relay, WAITING, 1, "/api/frontend", seconds=seconds
         ),
         f"{readers.DEAF} streams that nobody reads": lambda: readers.hold_streams(
             relay, seconds, admin_port=upstream.port

@@ -69,8 +69,8 @@ BODIES: dict[str, tuple[str, str, str, bytes]] = {
 
 
 CROWDS = (
-    (f"{WAITING} bodies of 1 MB at once without a key", WAITING, EMPTY, "/api/frontend"),
-    ("20 bodies of 60 MB at once without a key", 20, EMPTY * 60, "/api/admin/features-batch/import"),
+    (f"{WAITING} bodies of 1 MB at once without a key", WAITING, 1, "/api/frontend"),
+    ("20 bodies of 60 MB at once without a key", 20, 60, "/api/admin/features-batch/import"),
 )
 
 
@@ -88,8 +88,10 @@ def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Resu
     for name, attack in BODIES.items():
         yield beside(f"1 MB: {name}", target, quiet, lambda attack=attack: repeat(target, attack, each))
     yield beside("200 slow bodies without a key", target, quiet, lambda: hold_sockets(target, each))
-    for name, count, body, path in CROWDS:
-        yield beside(name, target, quiet, lambda sent=(count, body, path): crowd(target, *sent, seconds=each))
+    for name, count, megabytes, path in CROWDS:
+        yield beside(
+            name, target, quiet, lambda sent=(count, megabytes, path): crowd(target, *sent, seconds=each)
+        )
 
 
 @dataclass(slots=True)
@@ -158,17 +160,18 @@ def repeat(
     return found
 
 
-def crowd(target: Installation, count: int, body: bytes, path: str, seconds: float) -> Attacked:
+def crowd(target: Installation, count: int, megabytes: int, path: str, seconds: float) -> Attacked:
     """Connections that all send a whole body without a key, again and again. How long they wait is theirs.
 
     A crowd has machines of its own. Here it gets the processor when nobody else wants it: as a hundred threads beside the
     server and the bystander, it would keep these waiting, whatever the server does.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), initializer=os.nice, initargs=(19,)) as apart:
-        return apart.submit(send_together, target.port, count, body, path, seconds).result()
+        return apart.submit(send_together, target.port, count, megabytes, path, seconds).result()
 
 
-def send_together(port: int, count: int, body: bytes, path: str, seconds: float) -> Attacked:
+def send_together(port: int, count: int, megabytes: int, path: str, seconds: float) -> Attacked:
+    body = EMPTY * megabytes
     found, over, closed = Attacked(), threading.Event(), Counter[str]()
 
     def send() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.test import override_settings
 from django.utils import timezone
 from psycopg import sql
@@ -43,6 +43,8 @@ from releases.models import ReleasePlan, ReleaseTemplate
 from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.due import has_own_strategies
+from tests.support.demo import made_once
+from tests.support.moving import run_step
 from tests.support.paths import ROOT
 from tests.support.recorded_database import loaded
 from tests.support.recorded_unleash import ADMIN, replayed
@@ -119,11 +121,10 @@ def database(django_db_setup):
         yield url
 
 
-@pytest.fixture
-def unleash(monkeypatch):
-    monkeypatch.setattr(source, "WAIT", 0)
-    recording = {**RECORDING, "requests": [{**each} for each in RECORDING["requests"]]}
-    for request in recording["requests"]:
+def recording():
+    """With two tokens whose secrets the API does not tell."""
+    changed = {**RECORDING, "requests": [{**each} for each in RECORDING["requests"]]}
+    for request in changed["requests"]:
         if request["path"] == "/api/admin/api-tokens":
             safe = {
                 "secret": IDENTIFIER,
@@ -135,33 +136,40 @@ def unleash(monkeypatch):
             }
             new = safe | {"secret": NEW_KIND[:-44], "tokenName": "new", "projects": ["web", "mobile"]}
             request["answer"] = {"tokens": [*request["answer"]["tokens"], safe, new]}
-    with replayed(recording) as replay:
+    return changed
+
+
+@pytest.fixture(scope="module")
+def replay():
+    with replayed(recording()) as replay:
         yield replay
 
 
 @pytest.fixture
-def run(capsys, unleash):
-    def run(step, *options):
-        status: object = 0
-        message = ""
-        try:
-            call_command("move", step, "--from", unleash.address, "--token", ADMIN, *options)
-        except CommandError as error:
-            status, message = error.returncode, str(error)
-        except SystemExit as end:
-            status = end.code
-        return status, capsys.readouterr().out + message
+def unleash(replay, monkeypatch):
+    monkeypatch.setattr(source, "WAIT", 0)
+    replay.load(recording())
+    return replay
 
-    return run
+
+@pytest.fixture
+def run(capsys, unleash):
+    return lambda step, *options: run_step(step, unleash.address, capsys, *options)
 
 
 def test_moves_what_the_api_hides_once(run, database):
     before = AuditEvent.objects.count()
+    hidden = "cannot   token new: its secret is not readable there"
+    assert hidden in run("plan")[1]
     status, text = run("plan", "--database", database)
     assert (status, AuditEvent.objects.count(), SourceEvent.objects.count()) == (2, before, 0), text
     status, applied = run("apply", "--database", database)
     assert (status, applied) == (0, text.replace("Nothing was written.\n", ""))
     assert "cannot   person no email: no email is not an email address." in text
+    assert hidden not in text
+    assert "create   token new: " in text
+    assert "cannot   1 token of the new kind: in its database alone" in text
+    assert "create   release plan Slowly of base-export-a in production" in text
     assert "cannot   person 8: Enter a user name or an email address." in text
     assert "permissions of role Releaser: are unknown here: FLY" in text
     assert "create   release template Unleash Release Template" in text
@@ -198,71 +206,6 @@ def test_moves_what_the_api_hides_once(run, database):
     ]
 
 
-def test_access_that_was_edited_in_one_project_is_no_conflict_in_another(run, database):
-    run("apply", "--database", database)
-    lukas = User.objects.get(email="lukas@example.com")
-    add_roles("web", [Holders("user", (lukas.pk,))], [BuiltIn.MEMBER], caller=Caller.system())
-    Grant.objects.filter(user=lukas, project="mobile").delete()  # as if it had been given there since
-    status, text = run("apply", "--database", database)
-    assert (status, "create   access of lukas@example.com to project mobile: Owner" in text) == (0, True), (
-        text
-    )
-    remove_role("mobile", Holders("user", (lukas.pk,)), BuiltIn.OWNER, caller=Caller.system())
-    status, text = run("plan", "--database", database)
-    assert (status, "conflict access of lukas@example.com to project mobile: was edited" in text) == (2, True)
-
-
-def test_release_plans_come_with_their_milestones_and_templates_with_their_segments(run, database):
-    status, text = run("apply", "--database", database)
-    assert "create   release plan Slowly of base-export-a in production" in text
-    shared = Segment.objects.filter(project=None).order_by("pk")
-    template = ReleaseTemplate.objects.get(name="Unleash Release Template")
-    used = [each.strategies[0]["segments"] for each in template.milestones.all()]
-    assert (len(used[0]), used[1:]) == (1, [[], [], []])
-    assert Segment.objects.get(pk=used[0][0]) in shared
-    plan = ReleasePlan.objects.get(name="Slowly")
-    assert (plan.pk, plan.state, plan.active.name, plan.template_key) == ("01", "running", "All", template.pk)
-    assert plan.since.isoformat() == "2026-11-20T10:00:00+00:00"
-    strategy = Strategy.objects.get(flag__name="base-export-a", environment="production")
-    assert plan.strategy_ids == [str(strategy.pk)]
-    assert has_own_strategies(plan)
-    assert plan.milestones.last().strategies[0]["segments"] == used[0]
-    assert (ReleasePlan.objects.get(name="Later").state, ReleasePlan.objects.count()) == ("planned", 2)
-    # It goes on here as any other plan.
-    place = FlagPath(plan.flag.project_id, "base-export-a", "production")
-    start_milestone(place, plan.pk, "m2", caller=Caller.system())
-    strategy.refresh_from_db()
-    assert strategy.parameters["rollout"] == "5"
-    status, text = run("apply", "--database", database)
-    assert (
-        status,
-        "conflict release plan Slowly of base-export-a in production: was edited here" in text,
-    ) == (
-        2,
-        True,
-    ), text
-    assert ReleasePlan.objects.get(pk="01").active.name == "Some"
-
-
-def test_dates_usage_and_history_come_too(run, database):
-    assert run("apply", "--database", database)[0] == 0
-    flag = Flag.objects.get(name="base-export-a")
-    run_of_flag = ImportRun.objects.filter(project="web").latest("created_at")
-    assert (run_of_flag.created_at - flag.created_at).days >= 364
-    assert FlagLastSeen.objects.filter(flag=flag, environment="production").exists()
-    assert LifecycleStage.objects.filter(flag=flag).count() >= 2
-    assert {*Application.objects.values_list("name", flat=True)} == {"ios", "web-shop"}
-    assert UsageHour.objects.count() == 16
-    day = UsageDay.objects.get()
-    assert (day.flag_id, day.yes, day.no, day.variants) == (flag.pk, 7, 5, {"a": 3})
-    assert SourceEvent.objects.count() == 527
-    assert SourceEvent.objects.get(event_id=900).after == {"a": "� \\u0000"}
-    # Dates do not keep an import from being undone.
-    undo_import(
-        ImportRun.objects.filter(project="old-portal").latest("created_at").id, caller=Caller.system()
-    )
-
-
 def test_variants_that_exports_leave_out_come_from_the_database(run, database, unleash):
     name = "base-export-a"
     unleash._exports, unleash._answers = deepcopy((unleash._exports, unleash._answers))
@@ -294,35 +237,6 @@ def test_variants_that_exports_leave_out_come_from_the_database(run, database, u
     ]
 
 
-def test_tokens_of_the_new_kind_work_as_before(run, database, client):
-    subject = "cannot   token new: its secret is not readable there"
-    assert subject in run("plan")[1]
-    status, text = run("apply", "--database", database)
-    assert (status, subject in text, "create   token new: " in text) == (0, False, True), text
-    assert "cannot   1 token of the new kind: in its database alone" in text
-    token = ApiToken.objects.get(name="new")
-    assert (token.prefix, token.projects.count()) == (NEW_KIND[:-44], 2)
-    assert client.get("/api/client/features", headers={"Authorization": NEW_KIND}).status_code == 200
-
-
-def test_integrations_come_switched_off_and_once(run, database):
-    subject = "integration 1 (webhook, to chat)"
-    status, text = run("apply")
-    assert f"cannot   {subject}: its secrets are not readable: move with --database" in text
-    status, text = run("apply", "--database", database)
-    assert (status, f"create   {subject}: comes switched off" in text) == (0, True), text
-    [integration] = Integration.objects.all()
-    assert (integration.enabled, integration.provider, integration.projects) == (False, "webhook", ["web"])
-    assert integration.environments == ["production"]
-    assert integration.secrets()["parameters"] == {
-        "url": "https://hooks.example.com/x",
-        "authorization": "s3cret",
-    }
-    assert "s3cret" not in text
-    integration.delete()
-    assert run("plan", "--database", database)[0] == 0
-
-
 def test_a_flag_that_is_left_out_leaves_no_traces_in_another_of_its_name(run, database):
     Project.objects.create(id="mine", name="mine")
     flag = Flag.objects.create(name="base-export-a", project_id="mine", created_at=timezone.now())
@@ -336,15 +250,24 @@ def test_a_flag_that_is_left_out_leaves_no_traces_in_another_of_its_name(run, da
 
 
 @override_settings(PASSWORD_HASHERS=[QUICK, flagadmin.settings.PASSWORD_HASHERS[1]])
-def test_people_keep_their_passwords_which_are_hashed_anew_at_the_next_login(run, database, client):
-    run("apply", "--project", "default")
+def test_passwords_and_integrations_come_later_once(run, database, client):
+    """Passwords are hashed anew at the next login, and integrations come switched off."""
+    subject = "integration 1 (webhook, to chat)"
+    status, text = run("apply")
+    assert f"cannot   {subject}: its secrets are not readable: move with --database" in text
     maria = User.objects.get(email="maria@example.com")
     assert not maria.has_usable_password()
-    status, text = run("apply", "--project", "default", "--database", database)
-    assert (status, "change   person maria@example.com: password none → the same as there" in text) == (
-        0,
-        True,
-    ), text
+    status, text = run("apply", "--database", database)
+    assert (status, f"create   {subject}: comes switched off" in text) == (0, True), text
+    assert "change   person maria@example.com: password none → the same as there" in text
+    [integration] = Integration.objects.all()
+    assert (integration.enabled, integration.provider, integration.projects) == (False, "webhook", ["web"])
+    assert integration.environments == ["production"]
+    assert integration.secrets()["parameters"] == {
+        "url": "https://hooks.example.com/x",
+        "authorization": "s3cret",
+    }
+    assert "s3cret" not in text
     maria.refresh_from_db()
     assert maria.password.startswith("bcrypt$$2b$10$")
     for password, status in ((f"{PASSWORD}x", 401), (PASSWORD, 200), (PASSWORD, 200)):
@@ -356,6 +279,8 @@ def test_people_keep_their_passwords_which_are_hashed_anew_at_the_next_login(run
         assert answer.status_code == status
     maria.refresh_from_db()
     assert maria.password.startswith("md5$")
+    integration.delete()
+    assert run("plan", "--database", database)[0] == 0
 
 
 def test_only_the_first_72_bytes_of_a_password_count_in_bcrypt():
@@ -395,3 +320,79 @@ def read_contents(database: str) -> dict[str, Any]:
         return {
             table: connection.execute(rows.format(sql.Identifier(table))).fetchone() for (table,) in tables
         }
+
+
+@pytest.fixture(scope="module")
+def moved(database, replay, django_db_blocker):
+    """All has moved here, for the tests from here on: what is undone at the end of the module."""
+    command = ("move", "apply", "--from", replay.address, "--token", ADMIN, "--database", database)
+    replay.load(recording())
+    with made_once(lambda: call_command(*command), django_db_blocker):
+        yield
+
+
+def test_access_that_was_edited_in_one_project_is_no_conflict_in_another(run, database, moved):
+    lukas = User.objects.get(email="lukas@example.com")
+    add_roles("web", [Holders("user", (lukas.pk,))], [BuiltIn.MEMBER], caller=Caller.system())
+    Grant.objects.filter(user=lukas, project="mobile").delete()  # as if it had been given there since
+    status, text = run("apply", "--database", database)
+    assert (status, "create   access of lukas@example.com to project mobile: Owner" in text) == (0, True), (
+        text
+    )
+    remove_role("mobile", Holders("user", (lukas.pk,)), BuiltIn.OWNER, caller=Caller.system())
+    status, text = run("plan", "--database", database)
+    assert (status, "conflict access of lukas@example.com to project mobile: was edited" in text) == (2, True)
+
+
+def test_release_plans_come_with_their_milestones_and_templates_with_their_segments(run, database, moved):
+    shared = Segment.objects.filter(project=None).order_by("pk")
+    template = ReleaseTemplate.objects.get(name="Unleash Release Template")
+    used = [each.strategies[0]["segments"] for each in template.milestones.all()]
+    assert (len(used[0]), used[1:]) == (1, [[], [], []])
+    assert Segment.objects.get(pk=used[0][0]) in shared
+    plan = ReleasePlan.objects.get(name="Slowly")
+    assert (plan.pk, plan.state, plan.active.name, plan.template_key) == ("01", "running", "All", template.pk)
+    assert plan.since.isoformat() == "2026-11-20T10:00:00+00:00"
+    strategy = Strategy.objects.get(flag__name="base-export-a", environment="production")
+    assert plan.strategy_ids == [str(strategy.pk)]
+    assert has_own_strategies(plan)
+    assert plan.milestones.last().strategies[0]["segments"] == used[0]
+    assert (ReleasePlan.objects.get(name="Later").state, ReleasePlan.objects.count()) == ("planned", 2)
+    # It goes on here as any other plan.
+    place = FlagPath(plan.flag.project_id, "base-export-a", "production")
+    start_milestone(place, plan.pk, "m2", caller=Caller.system())
+    strategy.refresh_from_db()
+    assert strategy.parameters["rollout"] == "5"
+    status, text = run("apply", "--database", database)
+    assert (
+        status,
+        "conflict release plan Slowly of base-export-a in production: was edited here" in text,
+    ) == (
+        2,
+        True,
+    ), text
+    assert ReleasePlan.objects.get(pk="01").active.name == "Some"
+
+
+def test_dates_usage_and_history_come_too(moved):
+    flag = Flag.objects.get(name="base-export-a")
+    run_of_flag = ImportRun.objects.filter(project="web").latest("created_at")
+    assert (run_of_flag.created_at - flag.created_at).days >= 364
+    assert FlagLastSeen.objects.filter(flag=flag, environment="production").exists()
+    assert LifecycleStage.objects.filter(flag=flag).count() >= 2
+    assert {*Application.objects.values_list("name", flat=True)} == {"ios", "web-shop"}
+    assert UsageHour.objects.count() == 16
+    day = UsageDay.objects.get()
+    assert (day.flag_id, day.yes, day.no, day.variants) == (flag.pk, 7, 5, {"a": 3})
+    assert SourceEvent.objects.count() == 527
+    assert SourceEvent.objects.get(event_id=900).after == {"a": "� \\u0000"}
+    # Dates do not keep an import from being undone.
+    undo_import(
+        ImportRun.objects.filter(project="old-portal").latest("created_at").id, caller=Caller.system()
+    )
+
+
+def test_tokens_of_the_new_kind_work_as_before(moved, client):
+    token = ApiToken.objects.get(name="new")
+    assert (token.prefix, token.projects.count()) == (NEW_KIND[:-44], 2)
+    assert client.get("/api/client/features", headers={"Authorization": NEW_KIND}).status_code == 200

@@ -10,7 +10,7 @@ from importer.moving.reading import source
 from projects.models import Strategy
 from tests.support.generated_unleash import make_recording
 from tests.support.moving import run_step
-from tests.support.recorded_unleash import path_of, replayed, send
+from tests.support.recorded_unleash import path_of, send
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/frontend"
@@ -48,33 +48,27 @@ class Frontend:
         return {"name": name, "enabled": True, "variant": document, "impressionData": False}
 
 
-@pytest.fixture(scope="module")
-def made_up():
-    return make_recording(32)
-
-
 @pytest.fixture
-def unleash(made_up, monkeypatch):
+def unleash(moved, monkeypatch):
     monkeypatch.setattr(source, "WAIT", 0)
+    moved.load(make_recording(32))
     [features] = [
         each["answer"]
-        for each in made_up["requests"]
+        for each in moved.recording["requests"]
         if each["path"] == "/api/client/features" and each["token"] == "p0-production"
     ]
-    with replayed(made_up) as replay:
-        yield replay, Frontend(features)
+    frontend = Frontend(features)
+    moved.lie = frontend.answer
+    return moved, frontend
 
 
 @pytest.fixture
-def run(unleash, capsys):
-    replay, frontend = unleash
-    replay.lie = frontend.answer
-    return lambda step, *options: run_step(step, replay.address, capsys, *options)
+def prove(unleash, capsys):
+    return lambda: run_step("prove", unleash[0].address, capsys, "--users", "50")
 
 
-def test_users_of_frontends_get_the_same_from_both(run, unleash):
-    run("apply")
-    status, text = run("prove", "--users", "50")
+def test_users_of_frontends_get_the_same_from_both(prove, unleash):
+    status, text = prove()
     assert (status, "token browser (production): /api/frontend was asked for 20 users" in text) == (
         0,
         True,
@@ -86,12 +80,11 @@ def test_users_of_frontends_get_the_same_from_both(run, unleash):
     assert {context["properties"].get("cartTotal") for context in contexts} > {None}
 
 
-def test_users_who_get_something_else_are_counted_with_an_example(run):
-    run("apply")
+def test_users_who_get_something_else_are_counted_with_an_example(prove):
     Strategy.objects.filter(flag__name="p0.flag-00028", environment="production").update(
         constraints=[], parameters={"rollout": "0", "stickiness": "userId", "groupId": "g"}
     )
-    status, text = run("prove", "--users", "50")
+    status, text = prove()
     part = text[text.index("token browser") :]
     assert status == 2
     assert "1 of 15 flags differ" in part
@@ -101,12 +94,11 @@ def test_users_who_get_something_else_are_counted_with_an_example(run):
     assert "rolled out to 0 %" in part or "0 %" in part
 
 
-def test_what_chance_decides_is_not_compared(run):
-    run("apply")
+def test_what_chance_decides_is_not_compared(prove):
     Strategy.objects.filter(flag__name="p0.flag-00028", environment="production").update(
         constraints=[], parameters={"rollout": "50", "stickiness": "random", "groupId": "g"}
     )
-    _, text = run("prove", "--users", "50")
+    _, text = prove()
     assert "p0.flag-00028" not in text[text.index("token browser") :]
 
 
@@ -117,15 +109,13 @@ def test_what_chance_decides_is_not_compared(run):
         (401, 2, "does not accept the token (status 401)."),
     ],
 )
-def test_a_server_that_does_not_answer_is_named(status, exit_status, message, run, unleash):
-    run("apply")
+def test_a_server_that_does_not_answer_is_named(status, exit_status, message, prove, unleash):
     unleash[0].lie = lambda handler: path_of(handler) == PATH and send(handler, status, b"{}")
-    found, text = run("prove", "--users", "50")
+    found, text = prove()
     assert (found, message in text) == (exit_status, True), text
 
 
-def test_answers_of_another_shape_end_the_proof(run, unleash):
-    run("apply")
+def test_answers_of_another_shape_end_the_proof(prove, unleash):
     unleash[0].lie = lambda handler: path_of(handler) == PATH and send(handler, 200, b'{"toggles": 1}')
-    status, text = run("prove", "--users", "50")
+    status, text = prove()
     assert (status, "/api/frontend: toggles: " in text) == (1, True), text

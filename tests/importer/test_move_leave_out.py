@@ -83,22 +83,6 @@ def test_a_proof_that_is_not_told_says_that_the_flag_is_not_here(move):
     assert (status, "p1.flag-00003: " in text, "is not here" in text) == (2, True, True)
 
 
-def test_a_flag_that_is_here_already_stays_as_it_is_and_so_do_its_children(move):
-    move(nothing)
-
-    def edit(answers, recording):
-        for environment in ("development", "production", "staging"):
-            for flag in answers[f"{environment} p1"]["features"]:
-                flag["description"] = "edited there"
-
-    status, text = move(edit, "--leave-out", "p1.flag-00001")
-    assert status == 0, text
-    descriptions = dict(Flag.objects.values_list("name", "description"))
-    assert descriptions["p1.flag-00001"] == "Says <b>hello</b>"
-    assert descriptions["p1.flag-00027"] == "edited there"
-    assert "its parent" not in text
-
-
 def test_flags_that_use_a_segment_stay_with_it_and_so_do_default_strategies_and_templates(move):
     strategy = {"id": "s", "strategyName": "default", "sortOrder": 0, "segments": [41]}
     template = {"name": "Slowly", "milestones": [{"name": "m", "sortOrder": 0, "strategies": [strategy]}]}
@@ -148,18 +132,6 @@ def test_environments_projects_and_types_can_stay(move):
     assert (proven[0], "token several (production): is not here" in proven[1]) == (2, True)
 
 
-def test_flags_keep_tags_of_a_type_that_is_here_and_left_out(move):
-    move(nothing)
-
-    def edit(answers, recording):
-        answers["/api/admin/tag-types"]["tagTypes"][-1]["description"] = "edited there"
-
-    status, text = move(edit, "--leave-out", "tag-type:team")
-    assert (status, "flag " in text) == (0, False), text
-    assert Flag.objects.filter(tags__value="blue").count() == 32
-    assert TagType.objects.get(name="team").description != "edited there"
-
-
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
@@ -176,13 +148,6 @@ def test_choices_that_are_none_are_refused(choice, message, move):
     status, text = move(nothing, "--leave-out", choice)
     assert (status, message in text) == (1, True), text
     assert AuditEvent.objects.count() == before
-
-
-def test_what_is_not_there_is_named(move):
-    status, text = move(nothing, "--leave-out", "nobody", "--leave-out", "segment:none")
-    assert status == 0
-    assert "note     flag nobody: is to be left out, and is not there" in text
-    assert "note     segment none: is to be left out, and is not there" in text
 
 
 def first_strategy(export):
@@ -202,3 +167,37 @@ def test_a_source_that_lies_is_refused_beside_what_is_left_out(lie, move):
     options = ("--project", "p0", "--leave-out", "p0.flag-00004", "--leave-out", "segment:nordics")
     status, text = move(lambda answers, recording: lie(answers["development p0"]), *options, steps=("plan",))
     assert (status, "refuse   flag p0.flag-00002 in p0 / development: data." in text) == (2, True), text
+
+
+# All flags are here already for the tests from here on.
+
+
+def test_a_flag_that_is_here_already_stays_as_it_is_and_so_do_its_children(move, moved):
+    def edit(answers, recording):
+        for environment in ("development", "production", "staging"):
+            for flag in answers[f"{environment} p1"]["features"]:
+                flag["description"] = "edited there"
+
+    status, text = move(edit, "--leave-out", "p1.flag-00001")
+    assert status == 0, text
+    descriptions = dict(Flag.objects.values_list("name", "description"))
+    assert descriptions["p1.flag-00001"] == "Says <b>hello</b>"
+    assert descriptions["p1.flag-00027"] == "edited there"
+    assert "its parent" not in text
+
+
+def test_flags_keep_tags_of_a_type_that_is_here_and_left_out(move, moved):
+    def edit(answers, recording):
+        answers["/api/admin/tag-types"]["tagTypes"][-1]["description"] = "edited there"
+
+    status, text = move(edit, "--leave-out", "tag-type:team")
+    assert (status, "flag " in text) == (0, False), text
+    assert Flag.objects.filter(tags__value="blue").count() == 32
+    assert TagType.objects.get(name="team").description != "edited there"
+
+
+def test_what_is_not_there_is_named(move, moved):
+    status, text = move(nothing, "--leave-out", "nobody", "--leave-out", "segment:none")
+    assert status == 0
+    assert "note     flag nobody: is to be left out, and is not there" in text
+    assert "note     segment none: is to be left out, and is not there" in text

@@ -24,11 +24,16 @@ class Replay:
     """The answers of a recording. ``asked`` are the requests so far: method and path; ``written`` is for lies to fill."""
 
     def __init__(self, recording: Recording) -> None:
+        self.address = ""
+        self.server: ThreadingHTTPServer
+        self.load(recording)
+
+    def load(self, recording: Recording) -> None:
+        """From now on, it has these answers, tells no lie and has not been asked."""
+        self.recording = recording
         self.lie: Lie = lambda _: False
         self.asked: list[tuple[str, str]] = []
         self.written: list[tuple[str, str, Any]] = []
-        self.address = ""
-        self.server: ThreadingHTTPServer
         self._answers: dict[tuple[str, str], tuple[int, Any]] = {}
         self._exports: dict[str, list[Any]] = {}
         secrets = {**recording["tokens"], "admin": ADMIN}
