@@ -1,5 +1,8 @@
 """What is predicted of a request is what applying it leaves, for random changes with every action there is."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from django.db import transaction
 from django.utils import timezone
@@ -13,21 +16,32 @@ from releases.models import ChangeRequest
 from releases.requests.impact import measure_impact, predict_request
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
-from tests.support.cast import make_user
+from tests.support.cast import make_project, make_user
+from tests.support.demo import made_once
 from tests.support.examples import examples
-from tests.support.random_proposals import Proposals, flags, flags_of
+from tests.support.random_proposals import Proposals, flags_of, make_flags
 
-__all__ = ["flags"]  # a fixture
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flags")]
+
+
+@pytest.fixture(scope="module")
+def flags(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    def make() -> None:
+        make_project("shop")
+        make_flags()
+
+    with made_once(make, django_db_blocker):
+        yield
 
 
 @pytest.mark.parametrize("action", KINDS)
-def test_what_is_predicted_is_what_applying_leaves(flags: None, action: str) -> None:
+def test_what_is_predicted_is_what_applying_leaves(action: str) -> None:
     check_predictions(action, 1)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("action", KINDS)
-def test_so_it_is_for_many_requests(flags: None, action: str) -> None:
+def test_so_it_is_for_many_requests(action: str) -> None:
     check_predictions(action, examples(20))
 
 

@@ -30,6 +30,10 @@ SAFEGUARD = {
 
 @pytest.fixture
 def flags(shop: Any) -> None:
+    make_flags()
+
+
+def make_flags() -> None:
     """Five flags in production, three of them on, some with segments, disabled strategies and parents."""
     for number in range(2):
         Segment.objects.create(name=f"segment-{number}", constraints=[])
