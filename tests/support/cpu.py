@@ -44,18 +44,24 @@ def wait_for_orphans(seconds: float) -> None:
 def cpu_seconds(pid: int) -> float:
     """Seconds that this process, its living descendants and those that have ended took."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return 0  # it has just ended
-    return sum(map(int, fields[11:15])) / _TICKS + sum(map(cpu_seconds, _children(pid)))
+    return sum(map(int, fields[11:15])) / _TICKS + sum(map(cpu_seconds, _children(pid, tasks)))
 
 
-def _children(pid: int) -> list[int]:
+def _children(pid: int, tasks: list[str]) -> list[int]:
     found = []
-    for task in Path("/proc").glob(f"{pid}/task/*/children"):
+    for task in tasks:
         with suppress(OSError):  # a thread has just ended
-            found += map(int, task.read_text().split())
+            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
     return found
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
 
 
 class Calibration:
