@@ -27,17 +27,18 @@ from importer.effects import answer_plan
 from importer.export import Selection, export_selection
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.plan.unproposable import (
+from importer.report import (
     ALSO_LEFT_OUT,
     LEFT_OUT,
     UNPROPOSABLE,
+    Entry,
     find_needed_first,
     list_also_left_out,
     list_left_out,
     list_unproposable,
+    make_validation_report,
 )
-from importer.report import Entry, make_validation_report
-from importer.trial import find_missing_comment, try_it, try_out
+from importer.runs import find_missing_comment, try_it, try_out
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse

@@ -10,5 +10,5 @@ class ImporterConfig(AppConfig):
     def ready(self) -> None:
         from playground.comparison import kinds
 
-        kinds.register("importer.comparable.IMPORT")
+        kinds.register("importer.effects.IMPORT")
         kinds.register("importer.moving.proving.answers.REMOTE")

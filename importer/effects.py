@@ -1,22 +1,35 @@
-"""The effects of an import: users whose results change, and affected expectations of saved contexts."""
+"""The effects of an import: the flags afterwards, users whose results change, and affected expectations.
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+Offers pending imports to the playground as states to compare."""
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.urls import reverse
 from django.utils import timezone
+from rest_framework import serializers
 
 from flagadmin.core.document import Document
-from flagadmin.core.errors import NotFound
+from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller
-from importer.plan.import_plan import Plan, SavedContextPlan
-from importer.states import PlannedStates, plan_states
+from importer.bulk_work import bulk_work, run_isolated
+from importer.models import ImportRun
+from importer.plan.build import plan_import
+from importer.plan.import_plan import Action, FlagPlan, Plan, SavedContextPlan
+from importer.runs import access_run, find_visible_runs, load_body
 from playground.comparison.answer import Answer
 from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.documents import EXAMPLES, make_comparison_document
 from playground.comparison.given_contexts import GivenContexts
-from playground.comparison.who_changes import WhoChanges, choose_number_of_users, choose_users
+from playground.comparison.kinds import Body, Choice, StateKind
+from playground.comparison.states import Scope, State, StatePair, Stored, StoredFlags
+from playground.comparison.who_changes import WhoChanges, choose_number_of_users, choose_users, find_differing
 from playground.engine.context import Context
+from playground.engine.definitions import FlagDefinition
+from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.checks import choose_expectations, make_changes_document
 from playground.saved_contexts.effects import find_changed_expectations
@@ -28,6 +41,115 @@ from playground.saved_contexts.expectations import (
     check_expectations,
     list_expectations,
 )
+from projects.definitions import Definitions, find_used_segments, read_definitions
+from projects.models import Segment
+from projects.revision import read_revisions
+
+
+@dataclass(frozen=True)
+class ImportState(State):
+    """The state of the environment after an import.
+
+    ``names`` are the ``project``'s flags that would differ, ``definitions`` the existing ones among them, with their
+    segments.
+    """
+
+    project: str
+    names: frozenset[str]
+    definitions: Definitions
+    warnings: Sequence[str] = ()
+
+    def notes(self) -> Sequence[str]:
+        return self.warnings
+
+    def problems(self, path: str, scope: Scope) -> Iterator[Problem]:
+        if self.project not in scope.projects:
+            message = f"is into project {self.project}, which is not among the projects"
+            yield Problem(f"{path}.import", message)
+
+    def compile(self, stored: StoredFlags) -> Snapshot:
+        stored_ids = {segment.id for segment in stored.snapshot.segments}
+        new = {
+            key: segment for key, segment in self.definitions.segments.items() if str(key) not in stored_ids
+        }
+        return stored.replace(self.names, Definitions(self.definitions.flags, new))
+
+    def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
+        flags = [flag for flag in stored.flags if flag["name"] not in self.names]
+        flags += self.definitions.select(names).flags
+        return Definitions(flags, stored.segments | self.definitions.segments)
+
+
+class PlannedStates(NamedTuple):
+    """The flags of the project now and after an import; ``names`` are those that differ."""
+
+    plan: Plan
+    pair: StatePair
+    names: list[str]
+
+
+def plan_states(plan: Plan) -> PlannedStates:
+    """The flags that the import changes, and their children, now and afterwards."""
+    names, definitions = find_changes(plan)
+    after = ImportState(plan.environment, plan.project, frozenset(names), definitions)
+    pair = StatePair(read_revisions([plan.project]), Stored(plan.environment), after)
+    return PlannedStates(plan, pair, find_differing(*pair.snapshots))
+
+
+def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
+    """The names of the flags that evaluate differently after the import, and their definitions then.
+
+    Strategies get temporary ids, new segments negative ids.
+    """
+    if plan.target is None or plan.references is None:
+        return set(), Definitions([], {})
+    project, environment = plan.target.project.id, plan.target.environment
+    planned = list(plan.with_action(Action.CREATE, Action.CHANGE))
+    stored = read_definitions([project], environment, flags=[flag.name for flag in planned])
+    before = stored.by_name()
+    after = {
+        flag.name: _make_definition(flag, flag.after, project)
+        for flag in planned
+        if flag.after is not None and not flag.after["archived"]
+    }
+    names = {flag.name for flag in planned}
+    changed = {
+        name for name in names if _select_evaluated(before.get(name)) != _select_evaluated(after.get(name))
+    }
+    return changed, _add_segments(plan, [after[name] for name in sorted(changed & after.keys())], stored)
+
+
+def _select_evaluated(flag: FlagDefinition | None) -> dict[str, Any] | None:
+    """Selects the parts that affect evaluation."""
+    if flag is None:
+        return None
+    strategies = [{**strategy, "id": ""} for strategy in flag["strategies"]]
+    return {**flag, "strategies": strategies, "impression_data": False, "stale": False}
+
+
+def _make_definition(planned: FlagPlan, after: Document, project: str) -> FlagDefinition:
+    return {
+        "name": planned.name,
+        "project": project,
+        "enabled": after["enabled"],
+        "impression_data": after["impressionData"],
+        "stale": after["stale"],
+        "variants": after["variants"],
+        "strategies": [
+            strategy | {"id": f"planned-{planned.name}-{index}"}
+            for index, strategy in enumerate(after["strategies"])
+        ],
+        "dependencies": after["parents"],
+    }
+
+
+def _add_segments(plan: Plan, flags: list[FlagDefinition], present: Definitions) -> Definitions:
+    """These flags with the segments they use: stored ones and new ones of the import."""
+    assert plan.references is not None
+    new: dict[int, Any] = {segment["id"]: segment for segment in plan.references.new_segments}
+    rows = Segment.objects.filter(id__in=find_used_segments(flags) - new.keys() - present.segments.keys())
+    stored = {row.id: row.definition for row in rows}
+    return Definitions.of(flags, present.segments | stored | new)
 
 
 def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) -> list[Checked]:
@@ -182,3 +304,58 @@ def answer_plan(plan: Plan, *, caller: Caller, contexts: Mapping[str, Any], limi
         **make_comparison_document(who, saved=given_contexts.saved, limit=limit),
         "expectations": make_changes_document(changed),
     }
+
+
+MAX_OFFERED = 20
+
+
+def _import_choices(caller: Caller) -> list[Choice]:
+    """The caller's pending imports, newest first: ``shop / production: export.json, 21 Nov, 14:03 UTC``."""
+    runs = find_visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
+    return [
+        (
+            str(run.id),
+            f"{run.project} / {run.environment}: {run.file_name or 'pasted'}, {run.created_at:%d %b, %H:%M} UTC",
+        )
+        for run in runs[:MAX_OFFERED]
+    ]
+
+
+def _read_import(caller: Caller, body: Body) -> ImportState:
+    """Finds the pending import. Raises NotFound, and Conflict if it is no longer pending."""
+    run = access_run(caller, body["import"])
+    return run_isolated(run.size, read_planned_import, run.id, caller=caller)
+
+
+@bulk_work
+def read_planned_import(run_id: UUID, *, caller: Caller) -> ImportState:
+    run = access_run(caller, run_id)
+    plan = plan_import(load_body(run), caller=caller)
+    names, definitions = find_changes(plan)
+    refused = "The import would be refused as it is: its preview says why."
+    return ImportState(
+        plan.environment,
+        plan.project,
+        frozenset(names),
+        definitions,
+        saved_contexts=predict_saved_contexts(plan),
+        url=reverse("import-evaluate", args=[run.id]),
+        warnings=[] if plan.can_be_applied else [refused],
+    )
+
+
+def _make_field() -> serializers.UUIDField:
+    return serializers.UUIDField(
+        required=False,
+        help_text="The id of an import of your own that is not applied yet: the flags as it would leave them.",
+    )
+
+
+IMPORT = StateKind(
+    "import",
+    _make_field,
+    _read_import,
+    names_environment=True,
+    title="After an import",
+    choices=_import_choices,
+)

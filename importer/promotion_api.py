@@ -19,7 +19,7 @@ from importer.openapi import SECTIONS, ReportEntry
 from importer.plan.build import plan_import
 from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion
 from importer.report import make_promotion_document
-from importer.trial import find_missing_comment, try_it, try_out
+from importer.runs import find_missing_comment, try_it, try_out
 from projects.access import may_refuse_changes
 from projects.projects.environments import remove_environment
 from projects.viewsets import InProjectViewSet

@@ -4,16 +4,18 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import Conflict, NotFound, ValidationError, check_problems
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import check_comment
+from flagadmin.core.db.transactions import run_and_roll_back, run_with_retries, transactional
+from flagadmin.core.errors import AppError, Conflict, NotFound, ValidationError, check_problems
 from groups.access import Caller
-from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
+from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked, list_touched_places
 from importer.apply.progress import Progress, is_running, write_progress
 from importer.body.schemas import Body, parse_body
 from importer.bulk_work import bulk_work
@@ -22,9 +24,8 @@ from importer.models import FlagReport, ImportRun
 from importer.plan.build import plan_import
 from importer.plan.entries import exclude_flags
 from importer.plan.import_plan import Plan
-from importer.plan.unproposable import find_needed_first
 from importer.promotion import PARTS, STRATEGIES, Promotion, read_promotion
-from importer.report import make_flag_reports, preview_document, write_reports
+from importer.report import Entry, find_needed_first, make_flag_reports, preview_document, write_reports
 from projects.access import access_project
 from releases.gate_refusal import NeedsChangeRequest
 
@@ -298,3 +299,31 @@ def run_document(run: ImportRun) -> dict[str, Any]:
         "done": run.progress_done,
         "total": run.progress_total,
     }
+
+
+R = TypeVar("R")
+
+
+def try_out(work: Callable[[], R]) -> R:
+    """Returns the result of the work, and rolls it back."""
+    return run_with_retries(lambda: run_and_roll_back(work))
+
+
+def try_it(trial: Callable[[], R]) -> tuple[R | None, list[Entry]]:
+    """The result of a trial, or None and the refusals.
+
+    Raises temporary errors such as MaintenanceMode, which say nothing about the trial.
+    """
+    try:
+        return trial(), []
+    except (Refusal, AppError) as refused:
+        error = refused.as_app_error() if isinstance(refused, Refusal) else refused
+        if error.status >= 500:
+            raise
+        items = [str(problem) for problem in error.details]
+        return None, [{"message": error.message, "affectedItems": items}]
+
+
+def find_missing_comment(plan: Plan) -> list[Entry]:
+    """Returns the error of a plan that lacks a required comment."""
+    return try_it(lambda: check_comment(list_touched_places(plan)))[1]

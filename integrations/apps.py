@@ -24,13 +24,13 @@ class IntegrationsConfig(AppConfig):
         from integrations.signals import actions as rule_names
         from integrations.signals.receive import delete_old_signals
         from projects.deletion import kept_names
-        from projects.history import settled
+        from projects.history import queries
 
         kept_names.register(addon_names)
         kept_names.register(rule_names)
         created_integration.create_switched_off.provide(create_switched_off)
         register_error_format("/mcp", make_error_document)
-        settled.read_settled_id.provide(read_settled_id)
+        queries.read_settled_id.provide(read_settled_id)
         background_tasks.run_throughout(sender.run)
         background_tasks.run_every(timedelta(hours=1), sender.delete_old_deliveries)
         background_tasks.run_every(timedelta(hours=1), audit_log.prune)

@@ -2,8 +2,7 @@
 
 from flagadmin.core.http.routers import Router
 from releases.plans.api import ProgressionOfPlanViewSet, ProgressionViewSet, ReleasePlanViewSet
-from releases.requests.api import ChangeRequestViewSet, ChangeViewSet
-from releases.requests.environment_api import EnvironmentChangeRequestViewSet
+from releases.requests.api import ChangeRequestViewSet, ChangeViewSet, EnvironmentChangeRequestViewSet
 from releases.requests.playground_api import ChangeRequestPlaygroundViewSet
 from releases.requests.search_api import ChangeRequestSearchViewSet
 from releases.safeguards.api import (

@@ -18,13 +18,12 @@ class ReleasesConfig(AppConfig):
         from releases.context_watch import check_saved_context
         from releases.forecast import forecast
         from releases.gate import check_known, guard
-        from releases.kept_names import check_arrivals
+        from releases.kept_names import check_arrivals, find_planned, find_segments_ahead
         from releases.plans import changes as of_plans  # noqa: F401
         from releases.plans import due as plans
         from releases.requests import approvers
         from releases.safeguards import changes as of_safeguards  # noqa: F401
         from releases.schedules import due
-        from releases.used_by import find_planned, find_segments_ahead
 
         change_checks.register(guard)
         change_checks.check_known.provide(check_known)

@@ -19,7 +19,6 @@ from projects.fingerprint import Fingerprint
 from projects.history.definitions_at import Changed
 from projects.models import Project, ProjectEnvironment
 from releases.models import ChangeRequest, Schedule
-from releases.predicted import Predicted
 from releases.requests.conflicts import (
     find_conflict,
     find_missing_environment,
@@ -36,6 +35,7 @@ from releases.requests.impact import (
 )
 from releases.requests.review import explain_refusal
 from releases.schedules.due import explain_lapse
+from releases.targets import Predicted
 
 Segments = dict[int, SegmentDefinition]
 

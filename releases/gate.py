@@ -36,9 +36,9 @@ from releases.changes import KINDS
 from releases.derive import ProposedChange, derive_changes, find_differing, find_users
 from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, NeedsSkip, make_skip_event
 from releases.models import ReleasePlan, Safeguard
-from releases.predicted import Predicted
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 from releases.tag_watch import Deciding, TagWatch, find_deciding
+from releases.targets import Predicted
 
 BROUGHT = "The flag brings a release plan or safeguards, which change it automatically: remove them first."
 

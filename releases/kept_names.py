@@ -4,7 +4,8 @@ A disabled flag could be moved away and turned on there, or deleted and recreate
 turning it on requires. So both need the permission to skip requests in its old place.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
@@ -12,8 +13,11 @@ from flagadmin.core.audit.record import read_transaction_time
 from flagadmin.core.db.transactions import make_at_end_of_action
 from flagadmin.core.wording import list_some
 from projects.models import ProjectEnvironment
+from projects.used_by.queries import PlannedUse
 from releases.gate import is_skipped
 from releases.gate_refusal import Gated, NeedsSkip
+from releases.models import Milestone, ReleasePlan, ReleaseTemplate
+from releases.plans.queries import UNFINISHED
 
 
 class _Arrivals:
@@ -77,3 +81,27 @@ def _describe(project: str, environment: str, names: list[str], target: str, *, 
         "request, and code asks for a flag by its name. Only those who may skip change requests there can do that."
     )
     return Gated(project, environment, names, None, effect=effect)
+
+
+def find_planned(members: Mapping[str, Any]) -> list[PlannedUse]:
+    """The plans and templates that can still start a milestone with such a strategy, by name. Two queries."""
+    milestones = Milestone.objects.filter(strategies__contains=[dict(members)])
+    templates = ReleaseTemplate.objects.filter(milestones__in=milestones, archived_at=None)
+    named = templates.distinct().order_by("name").values_list("project_id", "name")
+    plans = ReleasePlan.objects.filter(milestones__in=milestones, state__in=UNFINISHED)
+    rows = plans.distinct().order_by("flag__name", "environment_id")
+    placed = rows.values_list("flag__project_id", "flag__name", "environment_id")
+    return [
+        *(PlannedUse(project, f"in release template {name}") for project, name in named),
+        *(
+            PlannedUse(project, f"in the release plan of {flag} in {place}")
+            for project, flag, place in placed
+        ),
+    ]
+
+
+def find_segments_ahead(flag_id: int) -> set[int]:
+    """The segments of the milestones of the flag's unfinished plans. One query."""
+    plans = ReleasePlan.objects.filter(flag=flag_id, state__in=UNFINISHED)
+    milestones = Milestone.objects.filter(plan__in=plans).values_list("strategies", flat=True)
+    return {key for strategies in milestones for strategy in strategies for key in strategy["segments"]}

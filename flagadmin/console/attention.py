@@ -39,7 +39,7 @@ from projects.flags.lists.cells import FlagCells, read_flag_cells
 from projects.flags.lists.queries import count_stale_flags
 from projects.models import Flag
 from projects.tokens.access import describe_scope, find_visible_tokens, list_scope_projects
-from releases.requests.waiting import suspended
+from releases.requests.queries import suspended
 from releases.safeguards.queries import get_safeguard_path
 
 RED, AMBER, GRAY = "red", "amber", "gray"

@@ -38,8 +38,7 @@ from releases.plans.view import PlanView
 from releases.requests.conflicts import find_conflicts, name_request
 from releases.requests.impact import measure_impact
 from releases.requests.lapses import find_lapses
-from releases.requests.queries import visible_requests
-from releases.requests.waiting import read_drafts, scheduled_next, waiting_for
+from releases.requests.queries import read_drafts, scheduled_next, visible_requests, waiting_for
 
 MAX_PROJECTS, MAX_CHANGES, MAX_FAVORITES, MAX_CHOICES = 10, 8, 8, 20
 OPEN_ATTENTION = 5  # items shown before the list unfolds

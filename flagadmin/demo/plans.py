@@ -11,9 +11,9 @@ from flagadmin.demo.clock import at
 from groups.access import Caller
 from projects.models import ImpactPoint, Strategy
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import FlagPath
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import Steps, add_steps
+from releases.plans.queries import FlagPath
 from releases.safeguards.actions import set_chart, set_flag_safeguard, set_safeguard
 from releases.safeguards.serializers import SafeguardBody
 from releases.templates.actions import create_template

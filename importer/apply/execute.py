@@ -21,9 +21,8 @@ from flagadmin.core.errors import Conflict, NotFound
 from flagadmin.core.wording import name_flags
 from groups.access import Caller
 from importer.apply import rows
-from importer.apply.digests import hash_document
 from importer.apply.progress import Progress, ignore_progress, mark_running
-from importer.apply.saved_contexts import lock_saved_contexts, write_saved_contexts
+from importer.apply.rows import hash_document, lock_saved_contexts, write_saved_contexts
 from importer.body.schemas import Body
 from importer.bulk_work import bulk_work
 from importer.models import ImportRun

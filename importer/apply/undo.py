@@ -18,9 +18,8 @@ from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission
 from importer.apply import rows
-from importer.apply.digests import hash_document
 from importer.apply.execute import find_last_change
-from importer.apply.saved_contexts import undo_saved_contexts
+from importer.apply.rows import hash_document, undo_saved_contexts
 from importer.models import ImportRun
 from importer.plan.checks import (
     change_permissions,
@@ -28,8 +27,7 @@ from importer.plan.checks import (
     find_missing_permissions,
     read_dependencies,
 )
-from importer.plan.import_plan import Action, FlagPlan
-from importer.plan.stored import StoredFlag, read_flags
+from importer.plan.import_plan import Action, FlagPlan, StoredFlag, read_flags
 from importer.plan.target import make_no_access
 from projects.access import access_project_for_update
 from projects.flags.archive.delete import check_no_children, remove_flags

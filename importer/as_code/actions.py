@@ -1,7 +1,7 @@
 """Writes flags as code: everything in one transaction, or nothing. A plan is the same work, rolled back."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -15,21 +15,112 @@ from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from importer.apply.execute import import_part
-from importer.as_code.bodies import Part, PartBuilder, split_flags
-from importer.as_code.documents import make_field_entry, make_segment_entry, read_directory
-from importer.as_code.entries import find_users_elsewhere, make_line, write_field, write_segment
+from importer.as_code.documents import (
+    Part,
+    PartBuilder,
+    keep_spelling,
+    make_field_entry,
+    make_segment_entry,
+    read_directory,
+    split_flags,
+)
 from importer.as_code.schemas import Directory
 from importer.bulk_work import bulk_work
-from importer.plan.import_plan import Action, Plan
-from importer.plan.stored import read_flags
+from importer.plan.import_plan import Action, Plan, read_flags
 from projects.access import access_project, lock_projects
+from projects.context_fields.actions import create_context_field, update_context_field
 from projects.definitions import Definitions, read_definitions
 from projects.flags.archive.actions import archive_flags_of_projects
 from projects.history.diff import diff, summary
-from projects.models import ContextField, Flag, ProjectEnvironment, Segment
+from projects.models import ContextField, Flag, ProjectEnvironment, Segment, Strategy
+from projects.segments.actions import create_segment, update_segment
+from projects.strategies.constraint_rules import make_constraint
 from releases.derive import ProposedChange, derive_changes
 from releases.gate_refusal import NeedsChangeRequest
 from releases.requests.propose import propose_once
+
+
+def make_line(action: str, kind: str, name: str, project: str | None) -> Document:
+    return {"action": action, "kind": kind, "name": name} | ({"project": project} if project else {})
+
+
+def write_field(entry: Mapping[str, Any], caller: Caller) -> Iterator[Document]:
+    name, project = entry["name"], entry.get("project") or None
+    values = {
+        "description": entry.get("description") or None,
+        "stickiness": entry.get("stickiness", False),
+        "sort_order": entry.get("sortOrder", 0),
+        "legal_values": entry.get("legalValues", []),
+    }
+    stored = ContextField.objects.filter(name=name).first()
+    if stored is None:
+        create_context_field(values | {"name": name, "project_id": project}, caller=caller)
+        yield make_line("create", "context field", name, project)
+    elif stored.project_id != project:
+        raise ValidationError.at("project", _describe_owner(stored.project_id))
+    elif any(getattr(stored, key) != value for key, value in values.items()):
+        before = make_field_entry(stored)
+        after = make_field_entry(update_context_field(name, values, caller=caller, project=project))
+        yield from _list_changed("context field", name, project, before, after)
+
+
+def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool) -> Iterator[Document]:
+    name, project = entry["name"], entry.get("project") or None
+    stored = Segment.objects.filter(name=name).first()
+    constraints = _read_constraints(entry, stored)
+    values: dict[str, Any] = {"description": entry.get("description") or "", "constraints": constraints}
+    if stored is None:
+        create_segment(values | {"name": name, "project_id": project}, caller=caller)
+        yield make_line("create", "segment", name, project)
+    elif stored.project_id != project:
+        raise ValidationError.at("project", _describe_owner(stored.project_id))
+    elif may_change and any(getattr(stored, key) != value for key, value in values.items()):
+        before = make_segment_entry(stored)
+        after = make_segment_entry(update_segment(stored.pk, values, caller=caller))
+        yield from _list_changed("segment", name, project, before, after)
+
+
+def _read_constraints(entry: Mapping[str, Any], stored: Segment | None) -> list[Any]:
+    constraints: list[Any] = [make_constraint(constraint) for constraint in entry["constraints"]]
+    return constraints if stored is None else keep_spelling(constraints, stored.constraints)
+
+
+def find_users_elsewhere(
+    segments: Iterable[Mapping[str, Any]], projects: Collection[str], caller: Caller
+) -> list[tuple[str, str]]:
+    """Other readable projects and their environments with flags that use a changed segment of all projects."""
+    wanted = {entry["name"]: entry for entry in segments}
+    changed = [
+        row.pk
+        for row in Segment.objects.filter(name__in=wanted, project=None)
+        if _read_constraints(wanted[row.name], row) != row.constraints
+    ]
+    flags = Flag.objects.active().readable_by(caller).exclude(project__in=projects)
+    users = (
+        Strategy.objects.filter(segments__in=changed, flag__in=flags) if changed else Strategy.objects.none()
+    )
+    return sorted({*users.values_list("flag__project", "environment")})
+
+
+def _describe_owner(project: str | None) -> str:
+    return f"must be {project}, to which it belongs" if project else "must be left out: it is of all projects"
+
+
+def _list_changed(
+    kind: str, name: str, project: str | None, before: Document, after: Document
+) -> Iterator[Document]:
+    changes = [
+        {"part": key, "before": _format_value(before.get(key)), "after": _format_value(after.get(key))}
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+    if changes:
+        yield make_line("change", kind, name, project) | {"changes": changes}
+
+
+def _format_value(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
 
 Place = tuple[str, str]
 """A project and one of its environments."""

@@ -10,9 +10,16 @@ import orjson
 
 from flagadmin.core.errors import AppError, ValidationError
 from importer.converting.changes import Users, count_changes, read_users
-from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
+from importer.converting.convert import (
+    Conversion,
+    Exactness,
+    Missing,
+    Options,
+    convert_file,
+    is_export,
+    recognize,
+)
 from importer.converting.files import ENDINGS, read_document, weigh
-from importer.converting.recognize import is_export, recognize
 from importer.converting.strategies import Choice
 
 MAX_LISTED = 200

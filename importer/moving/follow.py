@@ -8,7 +8,7 @@ from typing import Any
 from django.db import OperationalError, connection
 
 from flagadmin.core.errors import AppError
-from importer.moving.proving.proof import TokenProof
+from importer.moving.proving.answers import TokenProof
 from importer.moving.reading.shapes import Shape, read_shape
 from importer.moving.reading.source import Source
 from importer.moving.report import Report

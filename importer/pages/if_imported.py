@@ -17,12 +17,17 @@ from groups.access import Caller
 from groups.console import Breadcrumbs, ConsolePage
 from importer.apply.execute import describe_change
 from importer.bulk_work import bulk_work, run_isolated
-from importer.effects import compare_plan, find_unmet_of_file, predict_saved_contexts
+from importer.effects import (
+    PlannedStates,
+    compare_plan,
+    find_unmet_of_file,
+    plan_states,
+    predict_saved_contexts,
+)
 from importer.models import ImportRun
 from importer.pages.preview import list_pages_above_part
 from importer.plan.build import plan_import
 from importer.runs import access_run, load_body
-from importer.states import PlannedStates, plan_states
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.pages.changes import Changes

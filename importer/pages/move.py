@@ -21,7 +21,7 @@ from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import run as background
 from importer.moving.leave_out import LISTS, read_choices
-from importer.moving.proving.proof import MAX_USERS, read_users
+from importer.moving.proving.answers import MAX_USERS, read_users
 from importer.moving.reading.source import FOR_PAGES, Source, SourceError
 from importer.moving.report import Kind, Report
 

@@ -19,7 +19,7 @@ from importer.converting.convert import Exactness, Missing, Options
 from importer.converting.strategies import DESCRIPTIONS, Choice
 from importer.models import FlagReport, ImportRun
 from importer.plan.entries import note_on_source
-from importer.plan.unproposable import UNPROPOSABLE
+from importer.report import UNPROPOSABLE
 from projects.console import PROJECTS, project_url
 from projects.history.diff import Change
 from projects.models import Environment, Project

@@ -17,8 +17,8 @@ from groups.permissions import Permission
 from groups.roles.subjects import name_permission
 from importer.api import make_file_name
 from importer.bulk_work import run_isolated
+from importer.converting.convert import TITLES
 from importer.converting.files import ENDINGS, weigh
-from importer.converting.recognize import TITLES
 from importer.converting.runs import upload
 from importer.export import Selection, export_selection
 from importer.runs import find_last_target

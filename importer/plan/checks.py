@@ -7,9 +7,8 @@ from flagadmin.core.document import Document
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.plan.entries import Entries, Entry
-from importer.plan.import_plan import FlagPlan, Plan
+from importer.plan.import_plan import FlagPlan, Plan, StoredFlag, read_flags
 from importer.plan.references import References
-from importer.plan.stored import StoredFlag, read_flags
 from importer.plan.target import Issue, IssueKind, Target
 from projects.flags.dependencies.rules import FlagState, ProposedDependency, dependency_problems
 from projects.states import permissions

@@ -13,10 +13,9 @@ from integrations.mcp.tool import Answer, Call, Tool, WriteArguments, done, find
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from releases.models import ReleasePlan
-from releases.plans.access import get_flag_path
 from releases.plans.actions import pause_plan, resume_plan, start_milestone, step_back
 from releases.plans.progress import find_step, say_transition
-from releases.plans.queries import UNFINISHED, find_following, read_plans
+from releases.plans.queries import UNFINISHED, find_following, get_flag_path, read_plans
 from releases.safeguards.judge import Judge
 
 

@@ -17,7 +17,7 @@ from playground.comparison.versions import ChangedPlace, Version, find_version_c
 from playground.engine.operators import OPERATORS
 from projects.console import flag_url, project_url
 from projects.history.change_links import make_comparison_url
-from projects.history.moments import TYPES
+from projects.history.queries import TYPES
 from projects.models import Environment, Flag
 
 _IN_PROJECT = " in project *{project}*"

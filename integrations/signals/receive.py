@@ -33,9 +33,8 @@ from integrations.signals.matching import Item, look_up, meets, read_items
 from projects.access import access_flag_for_update
 from projects.flags.environments.actions import disable_flag
 from releases.models import ReleasePlan
-from releases.plans.access import FlagPath, access_flag_in
 from releases.plans.actions import pause_plan
-from releases.plans.queries import read_plans
+from releases.plans.queries import FlagPath, access_flag_in, read_plans
 from releases.safeguards.actions import note_alert
 
 log = logging.getLogger("flagadmin.integrations")

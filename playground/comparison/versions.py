@@ -18,7 +18,7 @@ from playground.comparison.unmeasured import find_unmeasured
 from playground.comparison.who_changes import WhoChanges, generate_users
 from projects.definitions import Definitions
 from projects.history.definitions_at import just_before
-from projects.history.moments import TYPES
+from projects.history.queries import TYPES
 from projects.history.timeline import read_timeline
 from projects.models import Environment, Flag, UsersChanged
 from projects.states import NOTHING, FlagState, by_environment

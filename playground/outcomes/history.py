@@ -23,7 +23,7 @@ from playground.outcomes.table import TooLarge
 from playground.queries import read_known_revisions
 from playground.request import PlaygroundRequest
 from projects.definitions import Definitions
-from projects.history.moments import find_events
+from projects.history.queries import find_events
 from projects.history.timeline import read_timeline
 from projects.models import Flag, Project
 from projects.models.versions import BEGINNING, NEVER

@@ -29,7 +29,7 @@ from projects.flags.serializers import (
     MoveBody,
     NewNameBody,
 )
-from projects.history.versions import make_seen_version
+from projects.history.definitions_at import make_seen_version
 from projects.models import Flag, Project
 from projects.viewsets import OnFlagViewSet
 

@@ -15,8 +15,7 @@ from projects.console import flag_url
 from projects.history.changes import GroupedChange, change_page
 from projects.history.definitions_at import just_before
 from projects.history.descriptions import Part
-from projects.history.moments import TYPES
-from projects.history.queries import readable_events
+from projects.history.queries import TYPES, readable_events
 from projects.models import Flag
 from projects.reverts.offers import add_reverts
 from projects.reverts.parts import may_revert

@@ -1,8 +1,9 @@
 """/api/admin/events: audit events, newest first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -17,12 +18,12 @@ from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
 from projects.access import describe_unknown_project
 from projects.history.changes import users_changed
-from projects.history.lines import MEDIA_TYPE, answer_lines
 from projects.history.queries import (
     EventFilter,
     hide_projects,
     list_event_creators,
     narrow_events,
+    read_settled_id,
     readable_events,
 )
 from projects.history.serializers import (
@@ -33,6 +34,30 @@ from projects.history.serializers import (
     FeatureEventList,
     make_event_record,
 )
+
+MEDIA_TYPE = "application/x-ndjson"
+NEXT = "X-Next-Cursor"
+
+
+def write_lines(events: Iterable[AuditEvent]) -> bytes:
+    return b"".join(orjson.dumps(make_event_record(event)) + b"\n" for event in events)
+
+
+def answer_lines(caller: Caller, data: Mapping[str, Any]) -> HttpResponse:
+    """Events after the one in ``cursor``, up to the last before which no other can appear. Raises ValidationError."""
+    query = EventLinesQuery(data=data)
+    query.is_valid(raise_exception=True)
+    if query.validated_data["offset"]:
+        raise ValidationError.of([Problem("offset", "cannot be used with a cursor")])
+    cursor, limit = query.validated_data.get("cursor"), query.validated_data["limit"]
+    if cursor is None:
+        raise ValidationError.of([Problem("cursor", "must be a number, 0 for the oldest event")])
+    events = narrow_events(readable_events(caller), query.filter())
+    page = list(events.filter(pk__gt=cursor, pk__lte=read_settled_id()).order_by("pk")[:limit])
+    answer = HttpResponse(write_lines(hide_projects(page, caller)), content_type=MEDIA_TYPE)
+    answer[NEXT] = str(page[-1].pk if page else cursor)
+    return answer
+
 
 LISTED = {(200, "application/json"): EventList, (200, MEDIA_TYPE): OpenApiTypes.STR}
 

@@ -12,7 +12,7 @@ from flagadmin.core.http.responses import iso
 from projects.console import flag_url
 from projects.history.changes import Row
 from projects.history.definitions_at import just_before
-from projects.history.moments import TYPES
+from projects.history.queries import TYPES
 from projects.models import Environment, Flag, ProjectEnvironment
 
 

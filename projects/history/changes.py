@@ -17,8 +17,7 @@ from flagadmin.core.document import Document
 from groups.access import Caller
 from groups.models import User
 from projects.history.descriptions import Part, describe
-from projects.history.field_changes import FieldChange, Names, changes_of
-from projects.history.names import find_names_in
+from projects.history.field_changes import FieldChange, Names, changes_of, find_names_in
 from projects.history.queries import hide_projects, readable_events
 from projects.models import UsersChanged
 from projects.projects.links import read_comments

@@ -1,10 +1,14 @@
-"""The definitions of flags at a past moment, from versions. A moment before the first versions is unknown."""
+"""Flags at a past moment, from versions. A moment before the first versions is unknown.
 
-from collections.abc import Collection, Iterable
+A version of a flag is a document in the form of deletion events: the flag's own fields, ``dependencies`` (its parents)
+and ``environments``, a list of ``name enabled variants strategies``. It has no tags and links.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.management import call_command
 from django.db.models import Count, Max, Min, Subquery
@@ -14,13 +18,15 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_row, fetch_rows
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict
 from flagadmin.core.server.memory import collector_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definitions import Definitions, find_unequal, read_definitions
-from projects.history.timeline import read_timeline
-from projects.models import OutsideChange
+from projects.history.timeline import PRESENT, read_timeline
+from projects.models import Flag, OutsideChange
 from projects.models.versions import BEGINNING, NEVER, VersionsSince
+from projects.states import NOTHING, FlagState
 
 # Flags of these projects now or since. An ended row is found by its end, a new one by its beginning.
 _CHANGED = "(valid_from > %(at)s OR (valid_to > %(at)s AND valid_to < %(never)s))"
@@ -173,3 +179,53 @@ def read_outside_changes(projects: Iterable[str], since: datetime) -> list[Chang
     times = rows.order_by("project_id").values_list("project_id")
     counted = times.annotate(Count("pk"), Min("noticed_at"), Max("noticed_at"))
     return [ChangedOutside(*row) for row in counted]
+
+
+_MEMBERS = (
+    "name", "project", "createdAt", "stale", "impressionData", "archived", "dependencies", "description", "type",
+    "owner",
+)  # fmt: skip
+
+
+def read_present_version(flag: Flag) -> FlagState:
+    """The stored flag. One query."""
+    state = read_timeline([flag.name], since=PRESENT).read_state(flag.name, PRESENT)
+    assert state is not None
+    return state
+
+
+def make_seen_version(document: Mapping[str, Any], environments: Iterable[str]) -> Document:
+    """The parts that a flag's version shares with its `GET`, which shows its project's environments."""
+    places = {place["name"]: place for place in document["environments"]}
+    return {
+        **{member: document.get(member) for member in _MEMBERS},
+        "environments": [
+            {"name": name} | {key: places.get(name, NOTHING)[key] for key in NOTHING}
+            for name in sorted(environments)
+        ],
+    }
+
+
+def read_version(flag: Flag, at: datetime) -> FlagState | None:
+    """The flag at a moment; None if it did not exist. One query. Raises Conflict if it is unknown."""
+    timeline = read_timeline([flag.name], since=at)
+    check_known(at, timeline.since)
+    return timeline.read_state(flag.name, at, flag_id=flag.pk)
+
+
+class Versions(NamedTuple):
+    """The flag now, after a change, and before it. None if it did not exist."""
+
+    now: FlagState
+    after: FlagState | None
+    before: FlagState | None
+
+
+def find_versions_around(flag: Flag, first: datetime, last: datetime) -> Versions:
+    """``first`` and ``last`` are the times of the change's events. One query. Raises Conflict if it is unknown."""
+    timeline = read_timeline([flag.name], since=just_before(first))
+    check_known(just_before(first), timeline.since)
+    now = timeline.read_state(flag.name, PRESENT)
+    assert now is not None
+    after, before = (timeline.read_state(flag.name, at, flag_id=flag.pk) for at in (last, just_before(first)))
+    return Versions(now, after, before)

@@ -1,4 +1,4 @@
-"""Filters audit events, and limits them to those that a caller may see."""
+"""Filters audit events, limits them to those that a caller may see, and finds those that change what flags answer."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Lower
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
+from flagadmin.core.hook import Hook
 from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission
@@ -129,3 +131,35 @@ def archived_by(names: Collection[str]) -> dict[str, str]:
         str(flag): people[actor_id].display_name if actor_id in people else name
         for flag, actor_id, name in rows
     }
+
+
+TYPES = [
+    kind.value
+    for kind in (
+        E.FEATURE_CREATED, E.FEATURE_DELETED, E.ENVIRONMENT_DELETED, E.SEGMENT_UPDATED, E.SEGMENT_DELETED,
+        E.PROJECT_DELETED, E.FEATURE_METADATA_UPDATED, E.FEATURE_STALE_ON, E.FEATURE_STALE_OFF, E.FEATURE_ARCHIVED,
+        E.FEATURE_REVIVED, E.FEATURE_PROJECT_CHANGE, E.FEATURE_ENVIRONMENT_ENABLED, E.FEATURE_ENVIRONMENT_DISABLED,
+        E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED, E.FEATURE_STRATEGY_ADD, E.FEATURE_STRATEGY_UPDATE,
+        E.FEATURE_STRATEGY_REMOVE, E.FEATURE_STRATEGY_ORDER_CHANGED, E.FEATURE_DEPENDENCY_ADDED,
+        E.FEATURE_DEPENDENCY_REMOVED, E.FEATURE_IMPORTED, E.IMPORT_UNDONE, E.FEATURE_PROMOTED, E.PROMOTION_UNDONE,
+        E.FEATURE_REVERTED,
+    )
+]  # fmt: skip
+"""The types of events that change definitions."""
+
+
+def find_events(moments: Collection[datetime], names: Collection[str]) -> dict[datetime, int]:
+    """The id of the last audit event of each of these moments: of the first flag if it has one, else of another of
+    these, or one that names no flag. A change that was made outside flagadmin has none. One query."""
+    first, *_ = names
+    rows = AuditEvent.objects.filter(created_at__in=list(moments)).order_by()
+    found: dict[datetime, tuple[bool, bool, int]] = {}
+    for pk, moment, feature in rows.values_list("id", "created_at", "feature").iterator():
+        if feature in names or feature is None:
+            key = feature == first, feature is not None, pk
+            found[moment] = max(found.get(moment, key), key)
+    return {moment: pk for moment, (*_, pk) in found.items()}
+
+
+read_settled_id: Hook[[], int] = Hook(lambda: 0)
+"""The id up to which no further event can appear. 0 if unknown."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.record import Event
 from flagadmin.core.change_checks.comments import CommentRefused
-from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, find_differing_parts
+from projects.history.diff import DEPENDENCIES, ENVIRONMENT, find_differing_parts
 from projects.models import ProjectEnvironment, Strategy
 
 EVERYWHERE = ""

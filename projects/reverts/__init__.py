@@ -1,6 +1,6 @@
 """Restores versions of a flag, and reverts single changes.
 
-A version is the state of a flag in all environments after one of its audit events (`projects/history/versions.py`).
+A version is the state of a flag in all environments at a moment (`projects/history/definitions_at.py`).
 `version_plan.py` compares it with the present part by part, and `parts.py` determines the obstacles and the permissions
 for each part. `actions.py` locks the flag, plans again and writes the chosen parts with one event, which has the whole
 flag before and after. A removed strategy gets its old id back.

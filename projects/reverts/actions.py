@@ -15,8 +15,8 @@ from projects.access import access_flag_for_update, access_project_for_update
 from projects.flags.archive.actions import archive_flags_of_projects, revive_flags
 from projects.flags.owner_rules import find_remaining_owner
 from projects.flags.tags.actions import apply_tags, check_tags
-from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
-from projects.history.versions import make_seen_version, read_present_version
+from projects.history.definitions_at import make_seen_version, read_present_version
+from projects.history.diff import DEPENDENCIES, DETAILS, FlagPart
 from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
 from projects.reverts.parts import PlannedPart, format_moment, list_reasons, restore_parts

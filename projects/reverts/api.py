@@ -19,7 +19,7 @@ from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.flags.flag_document import read_flag_document
 from projects.flags.serializers import FlagRecord
-from projects.history.versions import read_present_version
+from projects.history.definitions_at import read_present_version
 from projects.reverts.actions import revert_change, revert_flag
 from projects.reverts.change_plan import find_change, plan_change
 from projects.reverts.parts import PERMISSIONS, may_revert

@@ -17,10 +17,9 @@ from flagadmin.core.errors import Conflict, NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
 from projects.history.changes import change_of
-from projects.history.definitions_at import just_before
-from projects.history.flag_parts import find_differing_parts
+from projects.history.definitions_at import find_versions_around, just_before
+from projects.history.diff import find_differing_parts
 from projects.history.queries import readable_events
-from projects.history.versions import find_versions_around
 from projects.models import Flag, Segment, StrategyType
 from projects.reverts.parts import PlannedPart, format_moment, plan_parts
 from projects.segments.documents import make_segment_document

@@ -19,8 +19,8 @@ from playground.engine.definitions import StrategyDefinition
 from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.actions import type_problems
 from projects.flags.dependencies.actions import parents_problems
+from projects.history.diff import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.history.field_changes import FieldChange, list_part_changes
-from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
 from projects.project_scope import hold_segments

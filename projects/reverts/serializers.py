@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from flagadmin.core.http.fields import BoundedTexts, ListOf, Texts
 from projects.history.definitions_at import is_in_future
-from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
+from projects.history.diff import DEPENDENCIES, DETAILS, ENVIRONMENT
 from projects.reverts.change_plan import ChangePlan
 from projects.reverts.parts import PlannedPart, name_segments
 from projects.serializers import StrictSerializer

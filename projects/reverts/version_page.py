@@ -17,7 +17,7 @@ from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
 from projects.flags.history import drop_flag
 from projects.history.changes import make_event_rows
-from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
+from projects.history.diff import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.history.queries import readable_events
 from projects.models import Environment
 from projects.reverts.actions import revert_flag

@@ -13,9 +13,9 @@ from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, 
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from projects.definition_parts import read_segments
-from projects.history.flag_parts import DEPENDENCIES, ENVIRONMENT, FlagPart, find_differing_parts
+from projects.history.definitions_at import read_present_version, read_version
+from projects.history.diff import DEPENDENCIES, ENVIRONMENT, FlagPart, find_differing_parts
 from projects.history.queries import readable_events
-from projects.history.versions import read_present_version, read_version
 from projects.models import Flag, ProjectEnvironment
 from projects.reverts.parts import PlannedPart, format_moment, plan_parts, restore_parts
 from projects.states import FlagState

@@ -15,8 +15,7 @@ from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Scope
 from projects.states import Change
-from releases.predicted import Predicted
-from releases.targets import Target
+from releases.targets import Predicted, Target
 
 Payload = Any
 

@@ -43,8 +43,7 @@ from projects.strategies.rules import merge_strategy
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.strategies.variant_rules import make_variants, variants_problems
 from releases.changes import Kind, Payload, drop_id, register
-from releases.predicted import Predicted
-from releases.targets import Target
+from releases.targets import Predicted, Target
 
 
 class SwitchPayload(Body):

@@ -14,8 +14,7 @@ from projects.segments.actions import delete_segment, update_segment
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
 from releases.changes import Kind, Payload, drop_id, join_paths, register
-from releases.predicted import Predicted
-from releases.targets import Target
+from releases.targets import Predicted, Target
 
 
 class SegmentPayload(Body):

@@ -1,8 +1,7 @@
 """Models of change requests, release plans and safeguards."""
 
-from releases.models.plans import Milestone, ReleasePlan, ReleaseTemplate
+from releases.models.plans import MetricChart, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.models.requests import Change, ChangeRequest, Comment, Review, Schedule
-from releases.models.safeguards import MetricChart, Safeguard
 
 __all__ = [
     "Change",

@@ -14,7 +14,6 @@ from groups.permissions import Permission
 from projects.access import access_flag
 from projects.flags.environments.actions import disable_flag
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import FlagPath, access_flag_in, access_plan_for_update, get_flag_path
 from releases.plans.approval import (
     explain_haste,
     explain_moved,
@@ -26,20 +25,25 @@ from releases.plans.approval import (
     through_gate,
 )
 from releases.plans.documents import plan_document
-from releases.plans.drafts import edit_in_memory, find_strategy
 from releases.plans.progress import get_standing
 from releases.plans.queries import (
+    FlagPath,
+    access_flag_in,
+    access_plan_for_update,
     find_milestone,
     find_plan,
     find_plan_with,
     find_preceding,
+    get_flag_path,
     read_plans,
 )
 from releases.plans.rules import check_paused, check_startable, list_own_strategies
 from releases.plans.steps import (
+    edit_in_memory,
     enter_hold,
     enter_milestone,
     enter_pause,
+    find_strategy,
     finish_if_over,
     record_plan,
     save_plan,

@@ -15,13 +15,12 @@ from groups.permissions import Permission
 from projects.viewsets import OnFlagViewSet
 from releases.models import ReleasePlan
 from releases.plans import actions
-from releases.plans.access import OfFlagPath
 from releases.plans.actions import edit_milestone_strategy
 from releases.plans.add import add_plan, add_steps
 from releases.plans.approval import explain_moved
 from releases.plans.documents import plan_document
 from releases.plans.progress import find_step
-from releases.plans.queries import find_following, find_plan, read_plans
+from releases.plans.queries import OfFlagPath, find_following, find_plan, read_plans
 from releases.plans.rules import Steps
 from releases.plans.serializers import (
     MilestoneStrategyChanges,

@@ -18,15 +18,12 @@ from projects.projects.queries import needs_request
 from releases.derive import ProposedChange
 from releases.gate_refusal import SKIP, NeedsChangeRequest, make_skip_event
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import FlagPath, get_flag_path
-from releases.plans.drafts import foresee_milestone
-from releases.plans.impact import read_plan_state
 from releases.plans.progress import APPLY, find_unmet
-from releases.plans.queries import find_following, find_preceding
-from releases.plans.snapshots import take_snapshot
-from releases.requests.causes import find_causes_near
+from releases.plans.queries import FlagPath, find_following, find_preceding, get_flag_path, take_snapshot
+from releases.plans.steps import foresee_milestone, read_plan_state
 from releases.requests.drift import BEFORE_UPGRADE
 from releases.requests.lapses import count_approvals, explain_lapses
+from releases.requests.review import find_causes_near
 
 AGAIN = "It needs another approval: a change request must start the milestone."
 ANOTHER_PACE = 'That needs the permission "Apply change requests", or a change request.'

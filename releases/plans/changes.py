@@ -15,7 +15,12 @@ from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans import actions
 from releases.plans.actions import edit_milestone_strategy
 from releases.plans.add import add_plan, find_usable_template
-from releases.plans.drafts import (
+from releases.plans.queries import UNFINISHED, PlanSnapshot, find_by_key
+from releases.plans.rules import check_paused, check_startable, list_own_strategies
+from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
+from releases.plans.steps import (
+    draft_greatest,
+    draft_greatest_edited,
     draft_milestone,
     draft_strategies,
     edit_plan,
@@ -24,13 +29,7 @@ from releases.plans.drafts import (
     keep_plan,
     without_identity,
 )
-from releases.plans.impact import draft_greatest, draft_greatest_edited
-from releases.plans.queries import UNFINISHED, find_by_key
-from releases.plans.rules import check_paused, check_startable, list_own_strategies
-from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
-from releases.plans.snapshots import PlanSnapshot
-from releases.predicted import Predicted
-from releases.targets import Target
+from releases.targets import Predicted, Target
 from releases.templates.rules import tidy_transition
 
 State = ReleasePlan.State

@@ -23,11 +23,9 @@ from projects.flags.queries import read_strategy_documents
 from projects.models import Strategy
 from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import get_flag_path
 from releases.plans.approval import explain_lapse, explain_moved
-from releases.plans.drafts import without_identity
 from releases.plans.progress import APPLY, UPDATE, find_step, get_standing, may_be_due, say_minutes
-from releases.plans.queries import find_preceding, is_approved
+from releases.plans.queries import find_preceding, get_flag_path, is_approved
 from releases.plans.steps import (
     LOOK_EVERY,
     enter_hold,
@@ -36,6 +34,7 @@ from releases.plans.steps import (
     find_next_look,
     record_plan,
     save_plan,
+    without_identity,
 )
 from releases.requests.access import lock_project
 from releases.safeguards.judge import Judge, Verdict, find_breach, look_at_flags

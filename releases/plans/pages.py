@@ -18,7 +18,6 @@ from projects.flags.environments.toggle import find_project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
-from releases.plans.access import OfFlagPath
 from releases.plans.add import add_plan, add_steps
 from releases.plans.forms import (
     INTERVALS,
@@ -30,8 +29,8 @@ from releases.plans.forms import (
     read_steps,
     read_transition,
 )
-from releases.plans.impact import measure_start
-from releases.plans.queries import find_milestone, readable_plans, running_plans
+from releases.plans.queries import OfFlagPath, find_milestone, readable_plans, running_plans
+from releases.plans.steps import measure_start
 from releases.plans.view import PlanView
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.forms import read_safeguard

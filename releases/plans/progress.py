@@ -8,7 +8,7 @@ from groups.permissions import Permission
 from projects.models import FlagEnvironment
 from releases.models import Milestone, ReleasePlan
 from releases.plans.queries import find_following, is_approved
-from releases.plans.timing import find_opening, is_open
+from releases.plans.steps import find_opening, is_open
 from releases.safeguards.judge import Judge, State, Verdict
 
 UPDATE, APPLY = Permission.UPDATE_FEATURE_STRATEGY, Permission.APPLY_CHANGE_REQUEST

@@ -1,27 +1,244 @@
-"""Makes a milestone the active one of its plan, and pauses plans: for people, and for the background task.
+"""Makes a milestone the active one of its plan, or predicts that, and pauses plans: for people and the background task.
 
 The strategies of the active milestone are strategies of the flag, so SDKs, the playground, history and the gate need
 not know about plans. They keep their ids from step to step, so that users keep the flag.
 """
 
-from datetime import datetime, timedelta
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import zip_longest
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.errors import InvalidOperation
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import AppError, InvalidOperation, NotFound
+from flagadmin.core.unreadable_values import check_values
 from flagadmin.core.wording import pluralize
 from groups.access import Caller
-from projects.models import Strategy
+from projects.definitions import Definitions, read_definitions
+from projects.fingerprint import UNFORESEEN, Fingerprint, take_fingerprint
+from projects.flags.environments.toggle import find_project_environment
+from projects.models import Flag, Strategy
+from projects.states import change_strategy, list_fresh_ids
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
+from projects.strategies.rules import merge_strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import get_flag_path
-from releases.plans.drafts import pair_strategies
-from releases.plans.impact import measure_start
-from releases.plans.queries import find_following
-from releases.plans.timing import find_next_opening
+from releases.plans.queries import PlanSnapshot, find_by_key, find_following, get_flag_path, take_snapshot
+from releases.requests.impact import Measured, add_near, measure_difference
+from releases.targets import Predicted
+from releases.templates.rules import MilestonePlanner, get_zone
+
+
+def pair_strategies(
+    own: Iterable[str], stored: Container[str], wanted: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    """Pairs a plan's ``own`` strategies of a flag with those of a milestone: kept ids, with their new values.
+
+    "" is the id of an added one; None as values marks a removed one.
+    """
+    kept = (key for key in own if key in stored)
+    pairs = zip_longest(kept, map(without_identity, wanted))
+    return ((key or "", values) for key, values in pairs)
+
+
+def draft_strategies(
+    state: Predicted, name: str, own: Iterable[str], wanted: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """Drafts the effect of `releases.plans.steps.write_strategies`, and returns the ids. Raises ValidationError.
+
+    Added strategies get temporary ids.
+    """
+    stored = {strategy["id"]: strategy for strategy in state.flag(name)["strategies"]}
+    fresh, ids = list_fresh_ids(stored), []
+    for key, values in pair_strategies(own, stored, wanted):
+        before, key = stored.get(key), key or next(fresh)
+        after = None if values is None else {**state.plan(name, values, before), "id": key}
+        state.change(name, change_strategy(key, before, after))
+        if values is not None:
+            ids.append(key)
+    return ids
+
+
+def draft_milestone(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> PlanSnapshot:
+    """Gives the flag the milestone's strategies. Returns the plan that has them. Raises ValidationError."""
+    ids = draft_strategies(state, name, plan.strategy_ids, milestone.strategies)
+    return replace(plan, strategy_ids=ids)
+
+
+def find_strategy(milestone: Milestone, key: str) -> dict[str, Any]:
+    """Raises NotFound."""
+    for strategy in milestone.strategies:
+        if strategy["id"] == key:
+            return dict(strategy)
+    raise NotFound(f"Milestone {milestone.name} has no strategy {key}.")
+
+
+def edit_in_memory(flag: Flag, milestone: Milestone, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Sets members of a strategy of the milestone from the payload, which has its id, and returns it.
+
+    Stores nothing. Raises NotFound, ValidationError.
+    """
+    before = find_strategy(milestone, payload["id"])
+    planner = MilestonePlanner(flag.project_id, flag)
+    after, problems = planner.plan(merge_strategy(before, payload), "", before["sortOrder"])
+    check_values(problems)
+    milestone.strategies = [after if each["id"] == after["id"] else each for each in milestone.strategies]
+    return after
+
+
+def without_identity(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A milestone's strategy as values for a flag's strategy, which has its own id and position."""
+    return {key: value for key, value in document.items() if key not in ("id", "sortOrder")}
+
+
+def find_plan_ahead(state: Predicted, name: str, payload: Mapping[str, Any]) -> PlanSnapshot:
+    """Finds a plan by its id, or by a milestone's. Raises NotFound."""
+    if "planId" in payload:
+        key = payload["planId"]
+        return find_by_key(state.plans(name), key, f"{name} has no release plan {key}.")
+    source = payload["sourceMilestone"]
+    for plan in state.plans(name):
+        if any(milestone.pk == source for milestone in plan.milestones):
+            return plan
+    raise NotFound(f"{name} has no milestone {source}.")
+
+
+def keep_plan(state: Predicted, name: str, edited: PlanSnapshot) -> None:
+    state.set_plans(name, [edited if plan.pk == edited.pk else plan for plan in state.plans(name)])
+
+
+def edit_plan(state: Predicted, name: str, payload: Any) -> tuple[PlanSnapshot, Milestone]:
+    """The plan with one edited strategy of a milestone, and this milestone."""
+    plan = find_plan_ahead(state, name, payload)
+    milestone = copy(plan.milestone(payload["milestoneId"]))
+    edit_in_memory(Flag(name=name, project=state.project_environment.project), milestone, payload)
+    return plan.with_milestone(milestone), milestone
+
+
+def foresee_milestone(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> Fingerprint:
+    """UNFORESEEN if the milestone cannot be started. The state has its segments, and the flags near this one."""
+    after = state.copy()
+    after.edit(name, enabled=True)
+    try:
+        draft_milestone(after, name, plan, milestone)
+    except AppError:
+        return UNFORESEEN
+    after.edit(name, enabled=True)  # an earlier step may have turned it off
+    return take_fingerprint(after.definitions(), {name})
+
+
+def measure_start(plan: ReleasePlan, milestone: Milestone, *, now: datetime) -> Measured:
+    """Raises ValidationError if the milestone's strategies cannot be stored."""
+    with consistent_reads():
+        before, after = predict_start(plan, milestone)
+    return measure_difference(plan.environment_id, before, after, now=now)
+
+
+def predict_start(plan: ReleasePlan, milestone: Milestone) -> tuple[Definitions, Definitions]:
+    """The flag and those near it, stored and after starting the milestone. Raises ValidationError."""
+    state = read_plan_state(plan)
+    draft_milestone(state, plan.flag.name, take_snapshot(plan), milestone)
+    return state.start, state.definitions()
+
+
+def read_plan_state(plan: ReleasePlan) -> Predicted:
+    """The flag and those near it as stored, with the segments of all milestones."""
+    project_id, environment = plan.flag.project_id, plan.environment_id
+    segments = set[int]().union(*(milestone.list_segments() for milestone in plan.milestones.all()))
+    names = add_near({plan.flag.name})
+    stored = read_definitions([project_id], environment, flags=names, segments=segments)
+    return Predicted(find_project_environment(project_id, environment), stored)
+
+
+def draft_greatest(state: Predicted, name: str, payload: Any) -> None:
+    """Drafts the named or later milestone with the greatest effect: all steps are reviewed at once."""
+    plan = find_plan_ahead(state, name, payload)
+    milestones = plan.milestones
+    if "milestoneId" in payload:
+        first = plan.milestone(payload["milestoneId"])
+        milestones = [milestone for milestone in milestones if milestone.place >= first.place]
+    _draft_greatest(state, name, plan, milestones)
+
+
+def draft_greatest_edited(state: Predicted, name: str, payload: Any) -> None:
+    """Drafts the milestone with the greatest effect, in a plan with one edited strategy."""
+    plan, _ = edit_plan(state, name, payload)
+    _draft_greatest(state, name, plan, plan.milestones)
+
+
+def _draft_greatest(state: Predicted, name: str, plan: PlanSnapshot, milestones: Sequence[Milestone]) -> None:
+    greatest = max(milestones, key=lambda milestone: _greatness(state, name, plan, milestone))
+    keep_plan(state, name, draft_milestone(state, name, plan, greatest))
+
+
+def _greatness(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> tuple[int, int]:
+    """Measures the total change once the milestone starts, including all earlier ones."""
+    after, environment = state.copy(), state.project_environment.environment_id
+    draft_milestone(after, name, plan, milestone)
+    measured = measure_difference(environment, state.start, after.definitions(), now=timezone.now())
+    return len(measured.effects.broken), measured.who.affected
+
+
+Transition = Mapping[str, Any]
+
+
+def find_opening(transition: Transition, since: datetime) -> datetime:
+    """The earliest start of the next milestone, if the previous one has been active since then."""
+    return _open_from(transition, since + timedelta(minutes=transition.get("intervalMinutes") or 0))
+
+
+def find_next_opening(transition: Transition, since: datetime, now: datetime) -> datetime:
+    """The same, but not before now: past windows were missed."""
+    return _open_from(transition, max(now, find_opening(transition, since)))
+
+
+def _open_from(transition: Transition, moment: datetime) -> datetime:
+    """The first moment from then on within the window, if there is one."""
+    window = transition.get("window")
+    if window is None:
+        return moment
+    zone = get_zone(window)
+    local = moment.astimezone(zone)
+    for days in range(15):  # the only day of a week may lack this time, because clocks go forward
+        day = local.date() + timedelta(days=days)
+        begin, end = _find_bounds(window, day, zone)
+        if day.isoweekday() in window["days"] and begin < end and end > moment:
+            return max(moment, begin)
+    raise AssertionError("a window has at least one day of the week")
+
+
+def _find_bounds(window: Mapping[str, Any], day: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
+    """The opening and closing times of the window on that day."""
+    begin, end = (
+        find_moment(datetime.combine(day, time.fromisoformat(window[name])), zone) for name in ("from", "to")
+    )
+    return begin, end
+
+
+def find_moment(local: datetime, zone: ZoneInfo) -> datetime:
+    """The moment, in UTC, at which clocks first show a local time, or skip it when they go forward."""
+    later, earlier = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if earlier >= later:  # clocks show it, perhaps twice
+        return later
+    offset = earlier.astimezone(zone).utcoffset()
+    while later - earlier > timedelta(seconds=1):
+        middle = earlier + (later - earlier) / 2
+        if middle.astimezone(zone).utcoffset() == offset:
+            earlier = middle
+        else:
+            later = middle
+    return later.replace(microsecond=0)
+
+
+def is_open(window: Mapping[str, Any], moment: datetime) -> bool:
+    return _open_from({"window": window}, moment) == moment
+
 
 State = ReleasePlan.State
 LOOK_EVERY = timedelta(minutes=1)

@@ -20,7 +20,7 @@ from projects.models import Project
 from releases.plans.add import NOT_IN_STEPS
 from releases.plans.forms import read_rollouts, read_transition
 from releases.plans.rules import check_rollouts
-from releases.plans.timing import find_opening
+from releases.plans.steps import find_opening
 from releases.requests.impact import Measured, add_near, measure_difference
 
 

@@ -12,11 +12,10 @@ from groups.access import Caller
 from projects.models import Segment
 from projects.strategies.sentences import Summary, summarize_strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import get_flag_path
 from releases.plans.approval import explain_moved
 from releases.plans.progress import UPDATE, Step, find_step, say_transition
-from releases.plans.queries import find_following, find_preceding
-from releases.plans.timing import find_opening
+from releases.plans.queries import find_following, find_preceding, get_flag_path
+from releases.plans.steps import find_opening
 from releases.safeguards.chart import Chart, draw_chart
 from releases.safeguards.judge import Judge, Verdict, find_breach
 

@@ -10,7 +10,7 @@ from projects.strategies.sentences import summarize_conditions, summarize_strate
 from projects.strategies.variant_rules import make_variants
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
-from releases.plans.touched import ARCHIVE, CHANGE, OFF, ON, TouchedPlan, find_touched_plans
+from releases.plans.queries import ARCHIVE, CHANGE, OFF, ON, TouchedPlan, find_touched_plans
 from releases.requests.access import OPEN
 from releases.requests.conflicts import (
     describe_conflict,

@@ -22,11 +22,11 @@ from projects.fingerprint import (
 from projects.models import Segment
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
-from releases.plans.drafts import foresee_milestone
 from releases.plans.queries import UNFINISHED
-from releases.predicted import Predicted
+from releases.plans.steps import foresee_milestone
 from releases.requests.impact import list_touched_flags, predict_state
 from releases.safeguards.queries import describe_reaction
+from releases.targets import Predicted
 
 BEFORE_UPGRADE = "It was approved before flagadmin kept what exactly was approved."
 NOT_FORESEEN = "What it changes could not be foreseen when it was approved."

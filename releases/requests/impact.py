@@ -43,8 +43,8 @@ from projects.flags.environments.toggle import find_project_environment
 from projects.models import Dependency, Strategy
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest, Milestone
-from releases.predicted import Predicted
 from releases.requests.approvers import list_approvers
+from releases.targets import Predicted
 
 SEED = 0
 """The same generated users for every measurement."""

@@ -9,7 +9,6 @@ from playground.comparison.compare import SWITCHES, Change
 from playground.pages.changes import Slice, change_slices, format_share
 from playground.pages.lines import Count, EffectsView, Explain, count_looks
 from releases.models import ChangeRequest
-from releases.requests.causes import Cause, find_causes
 from releases.requests.drift import (
     Figure,
     compare_impacts,
@@ -18,6 +17,7 @@ from releases.requests.drift import (
     foresee_fingerprint,
 )
 from releases.requests.impact import Impact, read_line
+from releases.requests.review import Cause, find_causes
 
 
 class FlagImpact(NamedTuple):

@@ -1,13 +1,22 @@
-"""Finds change requests that a caller may read."""
+"""Finds change requests that a caller may read, those that wait for a caller, and marks of requests at their flags."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
-from django.db.models import Count, Q, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import Count, F, OuterRef, Prefetch, Q, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast, Coalesce
+from django.urls import reverse
 
 from flagadmin.core.db.lookups import find_best_matches
 from groups.access import Caller
-from releases.models import ChangeRequest
+from groups.permissions import Permission
+from projects.models import ProjectEnvironment
+from releases.models import Change, ChangeRequest, Review, Schedule
+from releases.requests.approvals import find_strictest
+from releases.requests.approvers import may_approve
+from releases.requests.conflicts import find_conflicting, say_change
+from releases.requests.lapses import find_lapses
 
 State = ChangeRequest.State
 UNDECIDED = (State.IN_REVIEW, State.APPROVED, State.SCHEDULED)
@@ -57,3 +66,129 @@ def count_states(project_id: str, caller: Caller) -> dict[str, int]:
         "approved": counts.get(State.APPROVED, 0),
         "scheduled": counts.get(State.SCHEDULED, 0),
     }
+
+
+Status = Schedule.Status
+NONE = Q(pk__in=[])
+
+
+def waiting_for(caller: Caller, requests: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
+    """The requests that the caller may approve and has not, or may apply.
+
+    One or two queries per environment, and a few for all approvals, of which only those count that have not lapsed.
+    """
+    undecided = requests.filter(state__in=(State.IN_REVIEW, State.APPROVED)).order_by()
+    places = list(undecided.values_list("project_id", "environment_id").distinct())
+    review, apply, enough = NONE, by(caller) & Q(required_approvals=0), NONE
+    most = _read_most_needed({project for project, _ in places})
+    for project, environment in places:
+        here = Q(project=project, environment=environment)
+        if may_approve(project, environment, caller):
+            review |= here
+        if caller.can(Permission.APPLY_CHANGE_REQUEST, project=project, environment=environment):
+            apply |= here
+            enough |= here & Q(approvals__gte=most.get((project, environment), 0))
+    approved = Review.objects.filter(by(caller), approved=True)
+    review &= ~Q(pk__in=approved.values("request"))
+    if not caller.is_admin:
+        review &= ~by(caller)
+    given = Review.objects.filter(request=OuterRef("pk"), approved=True).exclude(
+        pk__in=_find_lapsed(undecided)
+    )
+    numbers = given.order_by().values("request").annotate(number=Count("pk")).values("number")
+    counted = requests.annotate(approvals=Coalesce(Subquery(numbers), 0))
+    is_enough = Q(approvals__gte=F("required_approvals"))
+    approved_by_now = Q(apply & is_enough | review & ~is_enough, state=State.APPROVED)
+    return counted.filter(Q(review | enough, state=State.IN_REVIEW) | approved_by_now)
+
+
+def _find_lapsed(undecided: QuerySet[ChangeRequest]) -> list[int]:
+    """The ids of approvals that do not count."""
+    reviews = Review.objects.select_related("author").defer("impact", "fingerprint")
+    given = Review.objects.filter(approved=True, request__in=undecided.values("pk")).values("request")
+    requests = ChangeRequest.objects.filter(pk__in=given).select_related("author")
+    requests = requests.defer("impact", "summary", "fingerprint", "moved")
+    return list(find_lapses(list(requests.prefetch_related(Prefetch("reviews", reviews)))))
+
+
+def _read_most_needed(projects: Collection[str]) -> dict[tuple[str, str], int]:
+    """The most approvals that a request may need in each guarded environment."""
+    links = ProjectEnvironment.objects.needing_requests().filter(project__in=projects)
+    return {(link.project_id, link.environment_id): find_strictest(link) for link in links}
+
+
+def read_drafts(caller: Caller) -> QuerySet[ChangeRequest]:
+    return visible_requests(caller).filter(by(caller), state=State.DRAFT)
+
+
+def scheduled_next(caller: Caller) -> QuerySet[ChangeRequest]:
+    """Scheduled requests, the next one first."""
+    scheduled = visible_requests(caller).filter(state=State.SCHEDULED, schedule__status=Status.PENDING)
+    return scheduled.order_by("schedule__at", "schedule__id")
+
+
+def suspended(caller: Caller) -> QuerySet[ChangeRequest]:
+    """Requests that failed at their time: the caller's own or scheduled by them; for admins, all."""
+    requests = visible_requests(caller).filter(state=State.SCHEDULED)
+    requests = requests.filter(schedule__status__in=(Status.SUSPENDED, Status.FAILED))
+    return requests if caller.is_admin else requests.filter(by(caller) | Q(schedule__by=caller.id))
+
+
+MAX_MARKS = 200
+
+
+class Mark(NamedTuple):
+    """A mark on a flag, or on the segment with this id. ``at``: when it is applied automatically, if scheduled.
+
+    ``is_stuck``: it no longer fits the stored state.
+    """
+
+    flag: str
+    segment: int
+    environment: str
+    number: int
+    url: str
+    sentence: str
+    state: str
+    at: datetime | None
+    is_stuck: bool
+
+
+def find_marks(caller: Caller, flags: Collection[str], environment: str = "") -> Iterator[Mark]:
+    """Sent proposals for these flags, the next one first. Three queries, and about eight for each environment.
+
+    Proposals from a project that a flag has left no longer apply to it.
+    """
+    changes = Change.objects.filter(feature__in=list(flags), request__project__flags__name=F("feature"))
+    if environment:
+        changes = changes.filter(request__environment=environment)
+    return _read_marks(caller, changes)
+
+
+def find_segment_marks(caller: Caller, segments: Collection[int]) -> Iterator[Mark]:
+    """The same for segments."""
+    return _read_marks(caller, Change.objects.filter(feature="", payload__id__in=list(segments)))
+
+
+def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
+    changes = changes.filter(request__state__in=UNDECIDED)
+    if caller.readable_projects is not None:
+        changes = changes.filter(request__project__in=caller.readable_projects)
+    ordered = list(
+        changes.select_related("request__schedule").order_by("request__schedule__at", "pk")[:MAX_MARKS]
+    )
+    stuck = find_conflicting(ordered)
+    for change in ordered:
+        request = change.request
+        scheduled = request.state == ChangeRequest.State.SCHEDULED
+        yield Mark(
+            change.feature,
+            0 if change.feature else change.payload["id"],
+            request.environment_id,
+            request.pk,
+            reverse("change-request", args=[request.project_id, request.pk]),
+            say_change(request, change),
+            request.state,
+            request.schedule.at if scheduled else None,
+            change.pk in stuck,
+        )

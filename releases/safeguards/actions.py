@@ -20,9 +20,16 @@ from projects.projects.queries import needs_request
 from releases.derive import ProposedChange
 from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest
 from releases.models import MetricChart, ReleasePlan, Safeguard
-from releases.plans.access import FlagPath, access_flag_in, access_plan_for_update, get_flag_path
 from releases.plans.approval import is_let_through, note_edit, record_skip
-from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
+from releases.plans.queries import (
+    UNFINISHED,
+    FlagPath,
+    access_flag_in,
+    access_plan_for_update,
+    find_plan,
+    find_safeguard,
+    get_flag_path,
+)
 from releases.plans.steps import record_plan, save_plan
 from releases.safeguards.queries import (
     assign_values,

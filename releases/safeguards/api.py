@@ -10,8 +10,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.viewsets import OnFlagViewSet
 from releases.models import MetricChart
-from releases.plans.access import OfFlagPath
-from releases.plans.queries import find_plan
+from releases.plans.queries import OfFlagPath, find_plan
 from releases.safeguards import actions
 from releases.safeguards.actions import (
     UPDATE_CHARTS,

@@ -12,9 +12,8 @@ from groups.access import Caller
 from releases.changes import Kind, Payload, register
 from releases.models import Safeguard
 from releases.plans.changes import OfPlan, PlanId
-from releases.plans.drafts import find_plan_ahead, keep_plan
 from releases.plans.queries import find_by_key
-from releases.predicted import Predicted
+from releases.plans.steps import find_plan_ahead, keep_plan
 from releases.safeguards.actions import (
     remove_flag_safeguard,
     remove_safeguard,
@@ -24,7 +23,7 @@ from releases.safeguards.actions import (
 from releases.safeguards.queries import assign_values, safeguard_document
 from releases.safeguards.rules import check_room
 from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
-from releases.targets import Target
+from releases.targets import Predicted, Target
 
 
 class FlagSafeguardPayload(Body):

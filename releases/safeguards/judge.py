@@ -24,7 +24,7 @@ from projects.projects.queries import needs_request
 from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks
 from releases.gate_refusal import make_skip_event
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import FlagPath, get_flag_path
+from releases.plans.queries import FlagPath, get_flag_path
 from releases.plans.steps import LOOK_EVERY
 from releases.requests.access import lock_project
 from releases.safeguards.numbers import (

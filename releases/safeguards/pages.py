@@ -12,7 +12,7 @@ from projects.access import access_flag
 from projects.console import api_path, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
-from releases.plans.access import OfFlagPath
+from releases.plans.queries import OfFlagPath
 from releases.safeguards.actions import (
     UPDATE_CHARTS,
     Owner,

@@ -10,8 +10,7 @@ from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from projects.models import Flag, ImpactSeries, ProjectEnvironment
 from releases.models import MetricChart, Safeguard
-from releases.plans.access import FlagPath, get_flag_path
-from releases.plans.queries import UNFINISHED
+from releases.plans.queries import UNFINISHED, FlagPath, get_flag_path
 from releases.safeguards.rules import STEPS
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from django import template
 
 from groups.access import Caller
-from releases.requests.marks import Mark, find_marks, find_segment_marks
+from releases.requests.queries import Mark, find_marks, find_segment_marks
 
 register = template.Library()
 MAX_SHOWN = 10

@@ -11,8 +11,7 @@ from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
 from releases.plans.progress import say_minutes, say_window
-from releases.plans.queries import UNFINISHED
-from releases.plans.touched import TouchedPlan, find_touched_plans
+from releases.plans.queries import UNFINISHED, TouchedPlan, find_touched_plans
 from releases.plans.view import PlanView
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import unapproved_safeguards

@@ -9,7 +9,7 @@ from django.utils import timezone
 from projects.flags.lists.cells import Cell
 from projects.models import Flag
 from releases.plans.view import PlanView
-from releases.requests.marks import Mark
+from releases.requests.queries import Mark
 from releases.timeline.view import TimeLine, make_time_line
 
 register = Library()

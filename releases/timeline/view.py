@@ -22,9 +22,9 @@ from projects.history.changes import users_changed
 from projects.history.queries import readable_events
 from projects.models import Flag
 from releases.models import ReleasePlan
-from releases.plans.touched import name_steps
+from releases.plans.queries import name_steps
 from releases.plans.view import PlanView
-from releases.requests.marks import Mark
+from releases.requests.queries import Mark
 from releases.safeguards.chart import Chart
 from releases.timeline.draw import (
     MAX_LABELS,

@@ -57,8 +57,7 @@ def evaluate(users: int) -> None:
     """Compares flags of one token that are all written otherwise."""
     from django.utils import timezone
 
-    from importer.moving.proving.answers import Client, read_flags
-    from importer.moving.proving.proof import People, TokenProof
+    from importer.moving.proving.answers import Client, People, TokenProof, read_flags
     from importer.moving.proving.prove import compare
     from tests.support.generated_unleash import make_recording
 

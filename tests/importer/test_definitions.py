@@ -6,8 +6,8 @@ import pytest
 
 from importer.apply.execute import import_body
 from importer.body.schemas import read_body
+from importer.effects import plan_states
 from importer.plan.build import plan_import
-from importer.states import plan_states
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy, switch

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from importer.body.schemas import parse_body
 from importer.plan.build import plan_import
-from importer.plan.import_plan import Action
-from importer.plan.stored import read_flags
+from importer.plan.import_plan import Action, read_flags
 from projects import models as m
 from tests.importer.contents import contents
 from tests.importer.generated_bodies import BODIES, mutated_bodies

@@ -23,8 +23,8 @@ from projects.models import (
     StrategyType,
 )
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import FlagPath
 from releases.plans.actions import resume_plan
+from releases.plans.queries import FlagPath
 from tests.support.generated_unleash import make_recording
 from tests.support.moving import add, run_changed, run_step
 from tests.support.recorded_unleash import replayed

@@ -40,9 +40,9 @@ from projects.models import (
     UsageHour,
 )
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.due import has_own_strategies
+from releases.plans.queries import FlagPath
 from tests.support.demo import made_once
 from tests.support.moving import run_step
 from tests.support.paths import ROOT

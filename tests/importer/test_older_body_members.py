@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from importer.plan.stored import read_flags
+from importer.plan.import_plan import read_flags
 from projects.models import TagType
 from tests.support.import_bodies import body, strategy, switch
 

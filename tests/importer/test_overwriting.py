@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from importer.plan.stored import read_flags
+from importer.plan.import_plan import read_flags
 from projects.models import Flag, ProjectEnvironment, Strategy
 from tests.support.import_bodies import body, strategy, switch
 

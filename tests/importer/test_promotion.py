@@ -16,8 +16,7 @@ from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.plan.import_plan import Plan
-from importer.plan.stored import read_flags
+from importer.plan.import_plan import Plan, read_flags
 from importer.promotion import ENABLED, PARTS, STRATEGIES, VARIANTS, Promotion, read_promotion
 from importer.report import make_promotion_document
 from importer.runs import access_run, confirm_run, create_promotion, load_body

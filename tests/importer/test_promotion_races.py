@@ -6,7 +6,7 @@ import pytest
 
 from groups.access import Caller
 from importer.apply.execute import promote_flags
-from importer.plan.stored import read_flags
+from importer.plan.import_plan import read_flags
 from importer.promotion import Promotion
 from importer.runs import access_run, confirm_run, create_promotion
 from projects.flags.archive.actions import archive_flags

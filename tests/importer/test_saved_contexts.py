@@ -185,7 +185,7 @@ def test_what_a_file_may_not_have(shop):
 
 
 def test_too_many(shop, monkeypatch):
-    monkeypatch.setattr("importer.plan.saved_contexts.MAX_IN_A_PROJECT", 1)
+    monkeypatch.setattr("importer.plan.build.MAX_IN_A_PROJECT", 1)
     assert problems(entry("Ada"), entry("Bea", project="shop")) == []
     [(path, message)] = problems(entry("Ada"), entry("Bea"))
     assert path == "data.savedContexts"

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from flagadmin.core.errors import Problem, ValidationError
 from importer.models import ImportRun
-from importer.trial import try_it
+from importer.runs import try_it
 from projects.models import Flag, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
 from releases.requests import propose

@@ -10,7 +10,7 @@ from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
-from importer.plan.stored import read_flags
+from importer.plan.import_plan import read_flags
 from projects.flags.archive.actions import archive_flags
 from projects.flags.dependencies.actions import add_dependency
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLastSeen, Segment, Strategy

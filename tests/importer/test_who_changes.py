@@ -9,10 +9,9 @@ import pytest
 
 from importer.apply.execute import import_body
 from importer.body.schemas import read_body
-from importer.effects import compare_plan
+from importer.effects import compare_plan, plan_states
 from importer.openapi import SECTIONS
 from importer.plan.build import plan_import
-from importer.states import plan_states
 from playground.comparison.compare import Change, Comparison
 from playground.comparison.who_changes import MAX_USERS
 from playground.snapshot_cache import load_snapshot

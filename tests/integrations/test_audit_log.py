@@ -21,7 +21,7 @@ from integrations import audit_log
 from integrations.audit_log import REMOVABLE, prune, write_batch
 from integrations.deliveries.sender import read_settled_id, relay
 from integrations.models import Delivery, WrittenLog
-from projects.history.moments import TYPES
+from projects.history.queries import TYPES
 from tests.support.live_server import wait_until
 from tests.support.receiver import make_integration
 

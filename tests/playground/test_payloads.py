@@ -10,9 +10,8 @@ from django.core.management.base import CommandError
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from importer.body.schemas import read_body
-from importer.effects import compare_plan
+from importer.effects import compare_plan, plan_states
 from importer.plan.build import plan_import
-from importer.states import plan_states
 from playground.comparison.compare import Change
 from playground.comparison.documents import MAX_VALUE
 from playground.comparison.payloads import describe_difference, describe_payload

@@ -10,7 +10,7 @@ from groups.access import Caller
 from groups.models import User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
-from importer.plan.unproposable import UNPROPOSABLE
+from importer.report import UNPROPOSABLE
 from importer.runs import create_run
 from projects.models import ContextField, Flag, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest

@@ -13,9 +13,8 @@ from releases.derive import ProposedChange
 from releases.models import ChangeRequest, Schedule
 from releases.plans.actions import pause_plan
 from releases.requests.propose import add_changes, send_changes
-from releases.requests.queries import visible_requests
+from releases.requests.queries import visible_requests, waiting_for
 from releases.requests.states import set_state
-from releases.requests.waiting import waiting_for
 from releases.schedules.actions import schedule_request
 from tests.support.cast import make_project
 from tests.support.change_requests import reviewer

@@ -10,9 +10,9 @@ from django.utils import timezone
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, Strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
+from releases.plans.queries import FlagPath
 from tests.support.playground import live_flag
 
 PLACE = FlagPath("shop", "cart", "production")

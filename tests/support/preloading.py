@@ -12,7 +12,7 @@ MANY = 500  # tests: fewer take less than this does
 _IMPORTED_LATE = (
     "django.contrib.admin.views.main", "email_validator", "groups.login.sign_on.adapter", "groups.scim.service",
     "groups.second_factor.passkeys", "groups.second_factor.stage", "integrations.calendar.feed", "jsonschema",
-    "releases.requests.marks", "requests", "ua_parser",
+    "releases.requests.queries", "requests", "ua_parser",
 )  # fmt: skip
 
 

@@ -10,9 +10,9 @@ from projects.models import Dependency, Flag, ProjectEnvironment, Segment, Strat
 from releases.changes import KINDS
 from releases.derive import ProposedChange
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate, Safeguard
-from releases.plans.access import FlagPath
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import add_plan
+from releases.plans.queries import FlagPath
 from releases.safeguards.actions import set_flag_safeguard, set_safeguard
 from releases.safeguards.serializers import SafeguardBody
 from releases.templates.actions import create_template

@@ -10,8 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from flagadmin.core.document import Document
 from flagadmin.core.wording import choices
 from importer.converting.changes import count_changes, describe_change, read_users
-from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
-from importer.converting.recognize import PRODUCTS
+from importer.converting.convert import PRODUCTS, Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.strategies import DESCRIPTIONS, Choice
 from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
 

@@ -22,7 +22,7 @@ from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Action, Plan
 from importer.report import plan_document
-from importer.trial import try_out
+from importer.runs import try_out
 from projects.access import may_refuse_changes
 
 BAR_WIDTH = 30

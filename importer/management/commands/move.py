@@ -20,7 +20,13 @@ from importer.management.files import read_bytes, write_bytes
 from importer.moving.back import move_back, read_bodies, write_files
 from importer.moving.follow import Round, follow
 from importer.moving.leave_out import LISTS, Choice, read_choices
-from importer.moving.proving.proof import MAX_USERS, TokenProof, count_lines, describe_proof, summarize_proofs
+from importer.moving.proving.answers import (
+    MAX_USERS,
+    TokenProof,
+    count_lines,
+    describe_proof,
+    summarize_proofs,
+)
 from importer.moving.proving.prove import prove
 from importer.moving.reading.installation import Installation
 from importer.moving.reading.source import Source

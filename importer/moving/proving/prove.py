@@ -17,12 +17,15 @@ from importer.moving.proving.answers import (
     PATH,
     SPEC,
     Client,
+    Difference,
     Flags,
+    People,
+    TokenProof,
     make_definitions,
     read_flags,
     read_flags_here,
+    read_users,
 )
-from importer.moving.proving.proof import Difference, People, TokenProof, read_users
 from importer.moving.proving.prove_frontend import prove_frontend
 from importer.moving.reading.read import read_tokens, read_version
 from importer.moving.reading.shapes import SourceToken, read_shape

@@ -12,8 +12,7 @@ import orjson
 from django.db import DEFAULT_DB_ALIAS
 
 from groups.models import ApiToken
-from importer.moving.proving.answers import make_definitions, read_flags_here
-from importer.moving.proving.proof import Difference, People, TokenProof
+from importer.moving.proving.answers import Difference, People, TokenProof, make_definitions, read_flags_here
 from importer.moving.reading.shapes import Shape, SourceToken, read_shape
 from importer.moving.reading.source import Source
 from playground.comparison.compare import FlagReasons

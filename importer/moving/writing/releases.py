@@ -25,10 +25,9 @@ from importer.moving.writing.keeping import (
 from importer.moving.writing.shared import SegmentIds
 from projects.models import Flag, Project, ProjectEnvironment
 from releases.models import ReleasePlan, ReleaseTemplate
-from releases.plans.access import FlagPath
-from releases.plans.adopt import BegunPlan, adopt_plan
+from releases.plans.add import BegunPlan, adopt_plan
 from releases.plans.documents import plan_document
-from releases.plans.queries import find_plan
+from releases.plans.queries import FlagPath, find_plan
 from releases.templates.actions import create_template, read_document, update_template
 
 MEMBERS = ("id", "title", "parameters", "constraints", "variants")

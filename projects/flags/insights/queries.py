@@ -13,8 +13,7 @@ from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.lists.charts import Slice, Timeline, make_slices, make_timeline
 from groups.access import Caller
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day, read_evaluations_by_hour
-from projects.history.moments import TYPES
-from projects.history.queries import readable_events
+from projects.history.queries import TYPES, readable_events
 from projects.models import Flag
 
 MAX_MARKS = 40  # the last changes in an environment

@@ -14,10 +14,10 @@ from integrations.signals.receive import receive_signal
 from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.models import Flag, Strategy
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.access import FlagPath
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
 from releases.plans.due import look_at_due
+from releases.plans.queries import FlagPath
 from releases.safeguards.actions import note_alert, set_flag_safeguard
 from releases.safeguards.serializers import FlagSafeguardBody
 from tests.support.cast import make_user

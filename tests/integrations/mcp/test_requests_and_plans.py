@@ -7,7 +7,7 @@ import pytest
 from integrations.mcp.tool import MAX_TEXT
 from projects.models import ProjectEnvironment
 from releases.models import ChangeRequest, ReleasePlan
-from releases.plans.access import FlagPath
+from releases.plans.queries import FlagPath
 from tests.integrations.mcp.examples import EXAMPLES, cart
 from tests.support.cast import client
 from tests.support.flags import add_strategy, depend, make_flag, switch_on

@@ -5,7 +5,6 @@ import pytest
 
 from groups.models import Grant
 from groups.permissions import BuiltIn
-from projects.history import lines
 from projects.models import Flag, ProjectEnvironment, Segment
 from projects.revision import read_revisions
 from tests.support.cast import make_project
@@ -52,7 +51,7 @@ def test_who_may_not_read_the_old_project_does_not_learn_of_it(api, browse, peop
     move(api["owner"])
     Grant.objects.filter(user=people["reader"]).update(project=other)
     reads_both = who == "owner"
-    monkeypatch.setattr(lines, "read_settled_id", lambda: 2**62)
+    monkeypatch.setattr("projects.history.api.read_settled_id", lambda: 2**62)
     [event] = api[who].get("/api/admin/events", {"type": "feature-project-change"}).json()["events"]
     line = api[who].get("/api/admin/events", {"cursor": 0, "type": "feature-project-change"}).content
     for told in (event, orjson.loads(line)):

@@ -16,7 +16,7 @@ from projects.flags.actions import NewFlag, create_flag, set_stale, update_flag
 from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.history.versions import read_present_version
+from projects.history.definitions_at import read_present_version
 from projects.models import Environment, Flag, Project, Strategy
 from projects.projects.environments import add_environment, remove_environment
 from projects.reverts.actions import revert_flag

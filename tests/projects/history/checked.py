@@ -9,8 +9,7 @@ from django.utils import timezone
 
 from projects.definitions import Definitions, read_definitions
 from projects.history.definitions_at import Changed, flags_then, read_changed_since
-from projects.history.frozen.backfill import fill_chunk
-from projects.history.frozen.rewound import rewind_changed
+from projects.history.frozen.backfill import fill_chunk, rewind_changed
 from projects.models import VERSIONS, OutsideChange, VersionsSince
 from projects.models.versions import BEGINNING, NEVER
 from tests.support.cast import make_project

@@ -22,8 +22,7 @@ from playground.comparison.versions import find_version_changes
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.archive.actions import archive_flags, delete_flags
 from projects.flags.environments.actions import disable_flag, enable_flag, set_variants
-from projects.history.definitions_at import fill_past, flags_then, read_since
-from projects.history.versions import read_version
+from projects.history.definitions_at import fill_past, flags_then, read_since, read_version
 from projects.models import (
     VERSIONS,
     Flag,

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from releases.plans.timing import find_opening, is_open
+from releases.plans.steps import find_opening, is_open
 
 FORWARD, BACK = "2027-03-28", "2026-10-25"
 """Sundays: at 01:00 UTC clocks of Oslo go from 02:00 to 03:00, or from 03:00 to 02:00."""
