@@ -4,7 +4,7 @@ Offers pending imports to the playground as states to compare."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from uuid import UUID
 
 from django.urls import reverse
@@ -41,7 +41,7 @@ from playground.saved_contexts.expectations import (
     check_expectations,
     list_expectations,
 )
-from projects.definitions import Definitions, find_used_segments, read_definitions
+from projects.definitions import Definitions, find_used_segments
 from projects.models import Segment
 from projects.revision import read_revisions
 
@@ -103,28 +103,22 @@ def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
     """
     if plan.target is None or plan.references is None:
         return set(), Definitions([], {})
-    project, environment = plan.target.project.id, plan.target.environment
-    planned = list(plan.with_action(Action.CREATE, Action.CHANGE))
-    stored = read_definitions([project], environment, flags=[flag.name for flag in planned])
-    before = stored.by_name()
-    after = {
-        flag.name: _make_definition(flag, flag.after, project)
-        for flag in planned
-        if flag.after is not None and not flag.after["archived"]
-    }
-    names = {flag.name for flag in planned}
-    changed = {
-        name for name in names if _select_evaluated(before.get(name)) != _select_evaluated(after.get(name))
-    }
-    return changed, _add_segments(plan, [after[name] for name in sorted(changed & after.keys())], stored)
+    changed = [flag for flag in plan.with_action(Action.CREATE, Action.CHANGE) if _answers_otherwise(flag)]
+    after = [
+        _make_definition(flag, flag.after, plan.target.project.id)
+        for flag in sorted(changed, key=lambda flag: flag.name)
+        if _is_active(flag.after)
+    ]
+    return {flag.name for flag in changed}, _add_segments(plan, after)
 
 
-def _select_evaluated(flag: FlagDefinition | None) -> dict[str, Any] | None:
-    """Selects the parts that affect evaluation."""
-    if flag is None:
-        return None
-    strategies = [{**strategy, "id": ""} for strategy in flag["strategies"]]
-    return {**flag, "strategies": strategies, "impression_data": False, "stale": False}
+def _answers_otherwise(flag: FlagPlan) -> bool:
+    is_answered = _is_active(flag.before) or _is_active(flag.after)
+    return is_answered and flag.differs("archived", "enabled", "variants", "strategies", "parents")
+
+
+def _is_active(document: Document | None) -> TypeGuard[Document]:
+    return document is not None and not document["archived"]
 
 
 def _make_definition(planned: FlagPlan, after: Document, project: str) -> FlagDefinition:
@@ -143,13 +137,13 @@ def _make_definition(planned: FlagPlan, after: Document, project: str) -> FlagDe
     }
 
 
-def _add_segments(plan: Plan, flags: list[FlagDefinition], present: Definitions) -> Definitions:
+def _add_segments(plan: Plan, flags: list[FlagDefinition]) -> Definitions:
     """These flags with the segments they use: stored ones and new ones of the import."""
     assert plan.references is not None
     new: dict[int, Any] = {segment["id"]: segment for segment in plan.references.new_segments}
-    rows = Segment.objects.filter(id__in=find_used_segments(flags) - new.keys() - present.segments.keys())
+    rows = Segment.objects.filter(id__in=find_used_segments(flags) - new.keys())
     stored = {row.id: row.definition for row in rows}
-    return Definitions.of(flags, present.segments | stored | new)
+    return Definitions.of(flags, stored | new)
 
 
 def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) -> list[Checked]:

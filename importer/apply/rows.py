@@ -111,16 +111,14 @@ METADATA = ("type", "description", "stale", "impressionData", "archived")
 
 
 def update_flags(flags: Iterable[Numbered], now: datetime) -> None:
-    changed = [(flag_id, _get_after(flag)) for flag_id, flag in flags if _differs(flag, *METADATA)]
+    changed = [(flag_id, _get_after(flag)) for flag_id, flag in flags if flag.differs(*METADATA)]
     if changed:
         columns = [[after[key] for _, after in changed] for key in METADATA]
         execute(_UPDATE_FLAGS, [now, [flag_id for flag_id, _ in changed], *columns])
 
 
 def set_flag_environments(flags: Iterable[Numbered], environment: str) -> None:
-    changed = [
-        (flag_id, _get_after(flag)) for flag_id, flag in flags if _differs(flag, "enabled", "variants")
-    ]
+    changed = [(flag_id, _get_after(flag)) for flag_id, flag in flags if flag.differs("enabled", "variants")]
     if changed:
         columns = (
             [flag_id for flag_id, _ in changed],
@@ -130,26 +128,18 @@ def set_flag_environments(flags: Iterable[Numbered], environment: str) -> None:
         execute(_SET_FLAG_ENVIRONMENTS, [environment, *columns])
 
 
-def _differs(flag: FlagPlan, *parts: str) -> bool:
-    return flag.before is None or any(flag.before[part] != _get_after(flag)[part] for part in parts)
-
-
 # Strategies ------------------------------------------------------------------------------------------------
 
 
 def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime) -> None:
-    """Writes changed strategies; unchanged ones keep their ids. New ids ascend in order, to break ties."""
+    """Writes changed strategies; replacements keep the ids. New ids ascend in order, to break ties."""
     removed: list[str] = []
     added: list[tuple[str, int, Document]] = []
     for flag_id, flag in flags:
         old_ids, new_strategies = _find_strategy_changes(flag)
         removed += old_ids
-        added += zip(
-            sorted(str(make_time_ordered_id()) for _ in new_strategies),
-            [flag_id] * len(new_strategies),
-            new_strategies,
-            strict=True,
-        )
+        fresh = iter(sorted(str(make_time_ordered_id()) for _ in new_strategies))
+        added += [(strategy["id"] or next(fresh), flag_id, strategy) for strategy in new_strategies]
     if removed:
         execute("DELETE FROM projects_strategysegment WHERE strategy_id = ANY(%s::uuid[])", [removed])
         execute("DELETE FROM projects_strategy WHERE id = ANY(%s::uuid[])", [removed])
@@ -158,23 +148,17 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
 
 
 def _find_strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
-    """The ids of strategies to remove and the documents of those to add."""
-    desired = list(_get_after(flag)["strategies"])
-    if flag.stored is None or flag.before is None:
-        return [], desired
-    present = list(zip(flag.stored.strategy_ids, flag.before["strategies"], strict=True))
-    if flag.before["strategies"] == desired:
+    """The ids of strategies to remove, and the documents to add, with one of these ids or ""."""
+    if not flag.differs("strategies"):
         return [], []
-    orders = [strategy["sortOrder"] for strategy in desired]
-    if len(set(orders)) < len(orders):
-        return [identifier for identifier, _ in present], desired
-    removed = []
-    for identifier, document in present:
-        if document in desired:
-            desired.remove(document)
-        else:
-            removed.append(identifier)
-    return removed, desired
+    before, after = flag.pair_strategies()
+    orders = [strategy["sortOrder"] for strategy in after]
+    if len(set(orders)) < len(orders):  # ids decide the order of these
+        return [each["id"] for each in before], [{**each, "id": ""} for each in after]
+    old = {each["id"]: each for each in before}
+    added = [each for each in after if old.get(each["id"]) != each]
+    stay = {each["id"] for each in after} - {each["id"] for each in added}
+    return list(old.keys() - stay), [each if each["id"] in old else {**each, "id": ""} for each in added]
 
 
 def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: str, now: datetime) -> None:

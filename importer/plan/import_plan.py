@@ -158,13 +158,25 @@ class FlagPlan:
 
     def list_changes(self, environment: str) -> list[Change]:
         """The changes in the environment of an existing flag."""
-        if self.stored is None or self.before is None or self.after is None:
+        if self.before is None or self.after is None:
             return []
-        pairs = zip(self.before["strategies"], self.stored.strategy_ids, strict=True)
-        strategies = [strategy | {"id": key} for strategy, key in pairs]
-        before: Any = {**self.before, "strategies": strategies}
-        after: Any = {**self.after, "strategies": match(strategies, self.after["strategies"])}
+        old, new = self.pair_strategies()
+        before: Any = {**self.before, "strategies": old}
+        after: Any = {**self.after, "strategies": new}
         return changes_there(environment, before, after)
+
+    def pair_strategies(self) -> tuple[list[Any], list[Any]]:
+        """The strategies before and after, with ids. A strategy keeps the id of the one that it replaces."""
+        assert self.after is not None
+        keys = self.stored.strategy_ids if self.stored and self.before else []
+        pairs = zip((self.before or {}).get("strategies", ()), keys, strict=True)
+        before: list[Any] = [strategy | {"id": key} for strategy, key in pairs]
+        return before, match(before, self.after["strategies"])
+
+    def differs(self, *members: str) -> bool:
+        """Whether it is new, or one of these members of its document changes."""
+        assert self.after is not None
+        return self.before is None or any(self.before[key] != self.after[key] for key in members)
 
     @property
     def becomes_archived(self) -> bool:

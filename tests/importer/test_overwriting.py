@@ -100,11 +100,14 @@ def test_an_empty_value_beside_values_is_nothing(api: Any) -> None:
     send(api, body("new", featureStrategies=[strategy("new", constraints=[constraint])]))
 
 
-def test_strategies_that_stay_keep_their_ids(stored_flag: None, api: Any) -> None:
-    [kept] = Strategy.objects.filter(flag__name="one", environment="development").values_list("id", flat=True)
-    send(api, body("one", featureStrategies=[strategy("one", title="old"), strategy("one", title="new")]))
+def test_strategies_keep_their_ids(stored_flag: None, api: Any) -> None:
+    """Those that stay, and one that replaces another of its type."""
     strategies = Strategy.objects.filter(flag__name="one", environment="development")
+    [kept] = strategies.values_list("id", flat=True)
+    send(api, body("one", featureStrategies=[strategy("one", title="old"), strategy("one", title="new")]))
     assert dict(strategies.values_list("title", "id"))["old"] == kept
+    send(api, body("one", featureStrategies=[strategy("one", title="other", sortOrder=7)]))
+    assert list(strategies.values_list("title", "id")) == [("other", kept)]
 
 
 def test_strategies_keep_the_order_of_the_file(api: Any) -> None:
