@@ -108,17 +108,14 @@ def derive_changes(
     for name in flags:
         if name not in old or (name not in new and name not in archived):
             return None
-        changes += _archived(name) if name not in new else _changes_of_flag(old[name], new[name])
-    changes += [ProposedChange("", "updateSegment", _segment(after.segments[key])) for key in segments]
+        if name in new:
+            changes += _changes_of_flag(old[name], new[name])
+        else:
+            changes.append(ProposedChange(name, "archiveFeature", None))
+    for key in segments:
+        segment = {member: after.segments[key][member] for member in ("id", "name", "constraints")}
+        changes.append(ProposedChange("", "updateSegment", segment))
     return changes
-
-
-def _archived(name: str) -> list[ProposedChange]:
-    return [ProposedChange(name, "archiveFeature", None)]
-
-
-def _segment(segment: SegmentDefinition) -> dict[str, Any]:
-    return {"id": segment["id"], "name": segment["name"], "constraints": segment["constraints"]}
 
 
 def _changes_of_flag(before: FlagDefinition, after: FlagDefinition) -> Iterator[ProposedChange]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from django.db.models import Max
 from django.utils.functional import cached_property
@@ -31,31 +31,54 @@ ANYBODY = Caller(rights=EVERYTHING)
 """Reads the targets of changes for any caller."""
 
 
-class Flags(Protocol):
-    """Flags that changes can modify in an environment of a project: stored, or after other changes.
+class Flags:
+    """Active flags that changes can modify in an environment of a project: stored, or after other changes.
 
-    They are active flags, by name. Each method raises NotFound.
+    Reads the release plans and safeguards of a flag on first use. Each method raises NotFound.
     """
 
-    def flag(self, name: str) -> FlagDefinition: ...
+    def __init__(self, project: str, environment: str) -> None:
+        self.project, self.environment = project, environment
+        self._plans: dict[str, Sequence[PlanSnapshot]] = {}
+        self._safeguards: dict[str, Sequence[Safeguard]] = {}
 
-    def plans(self, name: str) -> Sequence[PlanSnapshot]: ...
+    def flag(self, name: str) -> FlagDefinition:
+        raise NotImplementedError
 
-    def safeguards(self, name: str) -> Sequence[Safeguard]: ...
+    def segment(self, key: int) -> Mapping[str, Any]:
+        """The document of a segment of the project, or of all."""
+        segment = Segment.objects.filter(pk=key, project__in=[self.project]).first()
+        segment = segment or Segment.objects.filter(pk=key, project=None).first()
+        if segment is None:
+            raise NotFound(f"Segment {key} not found in project {self.project}.")
+        return make_segment_document(segment)
 
-    def segment(self, key: int) -> Mapping[str, Any]: ...
+    def plans(self, name: str) -> Sequence[PlanSnapshot]:
+        """Newest first."""
+        self.flag(name)
+        if name not in self._plans:
+            self._plans[name] = read_snapshots(self.project, name, self.environment)
+        return self._plans[name]
+
+    def safeguards(self, name: str) -> Sequence[Safeguard]:
+        """The safeguards of the flag itself, without its release plan's."""
+        self.flag(name)
+        if name not in self._safeguards:
+            here = {"flag__project": self.project, "environment": self.environment}
+            self._safeguards[name] = list(Safeguard.objects.filter(flag__name=name, **here))
+        return self._safeguards[name]
 
 
-class StoredFlags:
+class StoredFlags(Flags):
     """Stored flags, read once for all their changes."""
 
     def __init__(self, project: str, environment: str, names: Collection[str]) -> None:
-        self._project, self._environment, self._names = project, environment, names
+        super().__init__(project, environment)
+        self._names = names
 
     @cached_property
     def by_name(self) -> dict[str, FlagDefinition]:
-        read = read_definitions([self._project], self._environment, flags=self._names)
-        return read.by_name()
+        return read_definitions([self.project], self.environment, flags=self._names).by_name()
 
     @cached_property
     def deleted_at(self) -> dict[str, datetime]:
@@ -65,36 +88,10 @@ class StoredFlags:
 
     def flag(self, name: str) -> FlagDefinition:
         if name not in self.by_name:
-            access_flag(
-                ANYBODY, self._project, name, archived=False
-            )  # gives the reason, unless it exists by now
+            # gives the reason, unless it exists by now
+            access_flag(ANYBODY, self.project, name, archived=False)
             raise NotFound(f"Flag {name} has just been changed. Try again.")
         return self.by_name[name]
-
-    def plans(self, name: str) -> Sequence[PlanSnapshot]:
-        access_flag(ANYBODY, self._project, name, archived=False)
-        return read_snapshots(self._project, name, self._environment)
-
-    def safeguards(self, name: str) -> Sequence[Safeguard]:
-        access_flag(ANYBODY, self._project, name, archived=False)
-        return read_flag_safeguards(self._project, name, self._environment)
-
-    def segment(self, key: int) -> Mapping[str, Any]:
-        return read_segment(self._project, key)
-
-
-def read_flag_safeguards(project_id: str, flag: str, environment: str) -> list[Safeguard]:
-    """The safeguards of the flag itself, without its release plan's."""
-    return list(Safeguard.objects.filter(flag__project=project_id, flag__name=flag, environment=environment))
-
-
-def read_segment(project_id: str, key: int) -> Mapping[str, Any]:
-    """The document of a segment of the project, or of all. Raises NotFound."""
-    segment = Segment.objects.filter(pk=key, project__in=[project_id]).first()
-    segment = segment or Segment.objects.filter(pk=key, project=None).first()
-    if segment is None:
-        raise NotFound(f"Segment {key} not found in project {project_id}.")
-    return make_segment_document(segment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +137,14 @@ class Target:
         return FlagPath(self.project, self.feature, self.environment)
 
 
-class Predicted:
+class Predicted(Flags):
     """Stored flags of an environment of a project, and the result of successive changes.
 
-    Reads release plans and safeguards of a flag on first use. Never edits read objects: changes replace them.
+    Never edits read objects: changes replace them.
     """
 
     def __init__(self, project_environment: ProjectEnvironment, stored: Definitions) -> None:
+        super().__init__(project_environment.project_id, project_environment.environment_id)
         self.project_environment = project_environment
         self.flags = stored.by_name()
         self.segments = dict(stored.segments)
@@ -154,16 +152,11 @@ class Predicted:
         """The flags before the first change."""
         self.segment_edits: dict[int, Mapping[str, Any]] = {}
         self._planner = StrategyPlanner(project_environment.project_id)
-        self._plans: dict[str, Sequence[PlanSnapshot]] = {}
-        self._safeguards: dict[str, Sequence[Safeguard]] = {}
 
     def copy(self) -> "Predicted":
         copied = copy(self)
-        copied.flags, copied._plans, copied._safeguards = (
-            dict(self.flags),
-            dict(self._plans),
-            dict(self._safeguards),
-        )
+        copied.flags = dict(self.flags)
+        copied._plans, copied._safeguards = dict(self._plans), dict(self._safeguards)
         copied.take_segments(self)
         copied.start = self.definitions()
         return copied
@@ -177,40 +170,22 @@ class Predicted:
 
     def flag(self, name: str) -> FlagDefinition:
         if name not in self.flags:
-            raise NotFound(f"Flag {name} not found in project {self.project_environment.project_id}.")
+            raise NotFound(f"Flag {name} not found in project {self.project}.")
         return self.flags[name]
-
-    def plans(self, name: str) -> Sequence[PlanSnapshot]:
-        """Newest first."""
-        self.flag(name)
-        if name not in self._plans:
-            self._plans[name] = read_snapshots(*self.target(name).path)
-        return self._plans[name]
 
     def set_plans(self, name: str, plans: Sequence[PlanSnapshot]) -> None:
         self._plans[name] = plans
-
-    def safeguards(self, name: str) -> Sequence[Safeguard]:
-        """Returns the safeguards of the flag itself."""
-        self.flag(name)
-        if name not in self._safeguards:
-            self._safeguards[name] = read_flag_safeguards(*self.target(name).path)
-        return self._safeguards[name]
 
     def set_safeguards(self, name: str, safeguards: Sequence[Safeguard]) -> None:
         self._safeguards[name] = safeguards
 
     def target(self, name: str) -> Target:
-        return Target(
-            self.project_environment.project_id, self.project_environment.environment_id, name, self
-        )
+        return Target(self.project, self.environment, name, self)
 
     def segment(self, key: int) -> Mapping[str, Any]:
-        """Its document. Raises NotFound."""
-        project_id = self.project_environment.project_id
         if key not in self.segments:
-            raise NotFound(f"Segment {key} not found in project {project_id}.")
-        return {**read_segment(project_id, key), **self.segment_edits.get(key, {})}
+            raise NotFound(f"Segment {key} not found in project {self.project}.")
+        return {**super().segment(key), **self.segment_edits.get(key, {})}
 
     def edit(self, name: str, **members: Any) -> None:
         edited: Any = {**self.flag(name), **members}

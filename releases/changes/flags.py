@@ -205,7 +205,7 @@ class ReorderStrategies(Kind):
     def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
         stored = {strategy["id"]: strategy["sortOrder"] for strategy in state.flag(name)["strategies"]}
         places = {entry["id"]: entry["sortOrder"] for entry in payload}
-        environment = state.project_environment.environment_id
+        environment = state.environment
         check_values(order_problems(Flag(name=name), environment, [entry["id"] for entry in payload], stored))
         return [Change("reorderStrategy", Part("", "order"), stored, places)]
 

@@ -71,7 +71,7 @@ class AddPlan(Kind):
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         if any(plan.state in UNFINISHED for plan in state.plans(name)):
             raise Conflict(f"{name} has a release plan that is not done.")
-        _find_template(state.project_environment.project_id, payload)
+        _find_template(state.project, payload)
         added = PlanSnapshot("", "", State.PLANNED, None, [], [], [])
         state.set_plans(name, [added, *state.plans(name)])
 

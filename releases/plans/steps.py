@@ -179,7 +179,7 @@ def _draft_greatest(state: Predicted, name: str, plan: PlanSnapshot, milestones:
 
 def _greatness(state: Predicted, name: str, plan: PlanSnapshot, milestone: Milestone) -> tuple[int, int]:
     """Measures the total change once the milestone starts, including all earlier ones."""
-    after, environment = state.copy(), state.project_environment.environment_id
+    after, environment = state.copy(), state.environment
     draft_milestone(after, name, plan, milestone)
     measured = measure_difference(environment, state.start, after.definitions(), now=timezone.now())
     return len(measured.effects.broken), measured.who.affected
