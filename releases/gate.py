@@ -34,7 +34,7 @@ from projects.revision import read_revisions
 from projects.states import permissions
 from releases.changes import KINDS
 from releases.derive import ProposedChange, derive_changes, find_differing, find_users
-from releases.gate_refusal import SKIP, Gated, NeedsChangeRequest, NeedsSkip, make_skip_event
+from releases.gate_refusal import Gated, NeedsChangeRequest, NeedsSkip, find_skipping, make_skip_event
 from releases.models import ReleasePlan, Safeguard
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 from releases.tag_watch import Deciding, TagWatch, find_deciding
@@ -152,7 +152,7 @@ def check_known(
     """Raises NeedsChangeRequest before anything is written. A change that fails otherwise reports that itself."""
     place = {"project": project_id, "environment": environment}
     links = ProjectEnvironment.objects.needing_requests().filter(**place).select_related("project")
-    is_attempted = is_applied_to(project_id, environment) or may_skip(project_id, environment)
+    is_attempted = is_applied_to(project_id, environment) or find_skipping(project_id, environment)
     if is_attempted or get_change_options().is_postponed or (link := links.first()) is None:
         return
     if not get_comment() and requires_comment([project_id], [environment]):
@@ -212,20 +212,12 @@ def is_skipped(
     project_id: str, environment: str, flags: Sequence[str], recorded: set[tuple[str, str]]
 ) -> bool:
     """Whether the caller wants to skip requests for these flags, and may: each skip is recorded."""
-    if not may_skip(project_id, environment):
+    if (caller := find_skipping(project_id, environment)) is None:
         return False
     fresh = [name for name in flags if (environment, name) not in recorded]
     recorded.update((environment, name) for name in fresh)
-    record_all(
-        [make_skip_event(project_id, environment, name) for name in fresh], actor=get_change_options().skip_by
-    )
+    record_all([make_skip_event(project_id, environment, name) for name in fresh], actor=caller)
     return True
-
-
-def may_skip(project_id: str, environment: str) -> bool:
-    """Whether the caller wants to make the change without a request, and may."""
-    caller: Caller | None = get_change_options().skip_by
-    return caller is not None and caller.can(SKIP, project=project_id, environment=environment)
 
 
 def _refuse_tags(

@@ -6,13 +6,21 @@ from typing import Any, NamedTuple
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event
 from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import NoAccess
 from flagadmin.core.wording import list_some
+from groups.access import Caller
 from groups.permissions import Permission
 from releases.derive import ProposedChange
 from releases.requests.propose import add_changes, send_changes
 
 SKIP = Permission.SKIP_CHANGE_REQUEST
+
+
+def find_skipping(project: str, environment: str) -> Caller | None:
+    """The caller who wants to make the change without a request, and may."""
+    caller: Caller | None = get_change_options().skip_by
+    return caller if caller and caller.can(SKIP, project=project, environment=environment) else None
 
 
 def make_skip_event(project: str, environment: str, flag: str) -> Event:

@@ -93,7 +93,7 @@ def make_strategy_document(strategy: Any, **others: Any) -> StrategyDefinition:
     return document | others
 
 
-def drop_sort_order(document: StrategyDefinition) -> dict[str, Any]:
+def drop_sort_order(document: Mapping[str, Any]) -> dict[str, Any]:
     """A strategy without its position, also the form compared with ``expected``."""
     return {key: value for key, value in document.items() if key != "sortOrder"}
 

@@ -20,6 +20,7 @@ from projects.flags.queries import read_strategy_documents
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
+from projects.states import get_content
 from projects.strategies.access import access_strategy
 from projects.strategies.actions import (
     add_strategy,
@@ -213,7 +214,7 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
         return f"{self.flag.name} has no other in use in {self.environment}; it is off there."
 
     def get_api_body(self) -> Any:
-        return {key: value for key, value in self.stored.items() if key not in ("id", "sortOrder")}
+        return get_content(self.stored)
 
 
 class NewStrategyPage(StrategyPage):

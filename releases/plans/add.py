@@ -21,6 +21,7 @@ from groups.permissions import Permission
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy
+from projects.states import get_content
 from projects.strategies.access import access_strategy
 from releases.derive import EnvironmentChanges
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
@@ -29,7 +30,7 @@ from releases.plans.documents import plan_document
 from releases.plans.forms import read_pause, read_steps
 from releases.plans.queries import UNFINISHED, FlagPath, access_flag_in, find_plan, get_flag_path, read_plans
 from releases.plans.rules import Steps, check_rollouts
-from releases.plans.steps import finish_if_over, record_plan, save_plan, without_identity
+from releases.plans.steps import finish_if_over, record_plan, save_plan
 from releases.safeguards.actions import set_safeguard
 from releases.templates.actions import insert_milestones
 from releases.templates.queries import readable_templates, template_document
@@ -139,7 +140,7 @@ def add_in_steps(
         raise ValidationError(NOT_IN_STEPS)
     [(changed, change)] = changes
     flag_path = FlagPath(changed.project, change.feature, changed.environment)
-    values = {key: value for key, value in change.payload.items() if key not in ("id", "sortOrder")}
+    values = get_content(change.payload)
     strategy = str(change.payload.get("id", ""))
     steps, safeguard = read_steps(form, values), read_pause(form)
     plan = add_steps(flag_path, strategy, steps, caller=caller)
@@ -215,7 +216,7 @@ def _find_own(flag: Flag, flag_path: FlagPath, strategies: list[Document]) -> li
 
 
 def _what_it_does(strategy: Mapping[str, Any]) -> Document:
-    document = without_identity(strategy)
+    document = get_content(strategy)
     return document | {"title": "", "segments": sorted(document["segments"])}
 
 

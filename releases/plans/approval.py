@@ -16,7 +16,7 @@ from projects.fingerprint import UNFORESEEN, explain_difference, list_segments
 from projects.models import Segment
 from projects.projects.queries import needs_request
 from releases.derive import ProposedChange
-from releases.gate_refusal import SKIP, NeedsChangeRequest, make_skip_event
+from releases.gate_refusal import NeedsChangeRequest, find_skipping, make_skip_event
 from releases.models import Milestone, ReleasePlan
 from releases.plans.progress import APPLY, find_unmet
 from releases.plans.queries import FlagPath, find_following, find_preceding, get_flag_path, take_snapshot
@@ -42,7 +42,7 @@ def note_approval(plan: ReleasePlan, *, is_approved: bool) -> None:
     plan.approved, plan.fingerprints = is_approved, foresee_plan(plan) if is_approved else None
     if (key := get_change_options().approved_by) is not None:
         plan.request_id = key
-    elif _find_skipping(get_flag_path(plan)) is not None:
+    elif find_skipping(plan.flag.project_id, plan.environment_id) is not None:
         plan.request = None
 
 
@@ -93,26 +93,21 @@ def explain_moved(plan: ReleasePlan, milestone: Milestone) -> str:
 
 def is_let_through(flag_path: FlagPath) -> bool:
     """Whether the current change there needs no change request, or no further one."""
-    return not _needs_another(flag_path) or _find_skipping(flag_path) is not None
+    return (
+        not _needs_another(flag_path) or find_skipping(flag_path.project, flag_path.environment) is not None
+    )
 
 
 def record_skip(flag_path: FlagPath) -> None:
     """Records a skipped request that the gate does not notice, because no result changes yet."""
-    if _needs_another(flag_path) and (caller := _find_skipping(flag_path)) is not None:
-        record(make_skip_event(flag_path.project, flag_path.environment, flag_path.feature), actor=caller)
+    project, feature, environment = flag_path
+    if _needs_another(flag_path) and (caller := find_skipping(project, environment)) is not None:
+        record(make_skip_event(project, environment, feature), actor=caller)
 
 
 def _needs_another(flag_path: FlagPath) -> bool:
     project, environment = flag_path.project, flag_path.environment
     return not is_applied_to(project, environment) and needs_request(project, [environment])
-
-
-def _find_skipping(flag_path: FlagPath) -> Caller | None:
-    caller: Caller | None = get_change_options().skip_by
-    may_skip = caller is not None and caller.can(
-        SKIP, project=flag_path.project, environment=flag_path.environment
-    )
-    return caller if may_skip else None
 
 
 def is_approved_step(plan: ReleasePlan, milestone: Milestone) -> bool:

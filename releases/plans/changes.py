@@ -10,6 +10,8 @@ from rest_framework import serializers
 from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
+from projects.states import get_content
+from projects.strategies.fields import drop_sort_order
 from releases.changes import Kind, Payload, register
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans import actions
@@ -27,7 +29,6 @@ from releases.plans.steps import (
     find_plan_ahead,
     find_strategy,
     keep_plan,
-    without_identity,
 )
 from releases.targets import Predicted, Target
 from releases.templates.rules import tidy_transition
@@ -90,7 +91,7 @@ class AddPlan(Kind):
 
 def _describe_copied(milestone: Milestone) -> list[Any]:
     """The parts of a template's milestone that a plan copies, without ids."""
-    strategies = [without_identity(strategy) for strategy in milestone.strategies]
+    strategies = [get_content(strategy) for strategy in milestone.strategies]
     return [milestone.name, strategies, milestone.transition]
 
 
@@ -198,7 +199,7 @@ class UpdateMilestoneStrategy(OfPlan):
     def read(self, target: Target, payload: Payload) -> Any:
         milestone = target.plan(payload["planId"]).milestone(payload["milestoneId"])
         strategy = find_strategy(milestone, payload["id"])
-        return {name: value for name, value in strategy.items() if name != "sortOrder"}
+        return drop_sort_order(strategy)
 
 
 @register("changeMilestoneProgression")

@@ -21,6 +21,7 @@ from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import read_strategy_documents
 from projects.models import Strategy
+from projects.states import get_content
 from releases.attempts import SOON, Attempts, claim_due, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.approval import explain_lapse, explain_moved
@@ -34,7 +35,6 @@ from releases.plans.steps import (
     find_next_look,
     record_plan,
     save_plan,
-    without_identity,
 )
 from releases.requests.access import lock_project
 from releases.safeguards.judge import Judge, Verdict, find_breach, look_at_flags
@@ -191,8 +191,8 @@ def has_own_strategies(plan: ReleasePlan) -> bool:
     """Whether the plan's strategies of the flag still equal the active milestone's."""
     active, _ = get_standing(plan)
     rows = Strategy.objects.filter(pk__in=plan.strategy_ids, flag=plan.flag, environment=plan.environment_id)
-    stored = {document["id"]: without_identity(document) for document in read_strategy_documents(rows)}
-    wanted = [without_identity(strategy) for strategy in active.strategies]
+    stored = {document["id"]: get_content(document) for document in read_strategy_documents(rows)}
+    wanted = [get_content(strategy) for strategy in active.strategies]
     return [stored.get(key) for key in plan.strategy_ids] == wanted
 
 

@@ -25,11 +25,18 @@ from projects.definitions import Definitions, read_definitions
 from projects.fingerprint import UNFORESEEN, Fingerprint, take_fingerprint
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag, Strategy
-from projects.states import change_strategy, list_fresh_ids
+from projects.states import change_strategy, get_content, list_fresh_ids
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
 from projects.strategies.rules import merge_strategy
 from releases.models import Milestone, ReleasePlan
-from releases.plans.queries import PlanSnapshot, find_by_key, find_following, get_flag_path, take_snapshot
+from releases.plans.queries import (
+    FlagPath,
+    PlanSnapshot,
+    find_by_key,
+    find_following,
+    get_flag_path,
+    take_snapshot,
+)
 from releases.requests.impact import Measured, add_near, measure_difference
 from releases.targets import Predicted
 from releases.templates.rules import MilestonePlanner, get_zone
@@ -43,7 +50,7 @@ def pair_strategies(
     "" is the id of an added one; None as values marks a removed one.
     """
     kept = (key for key in own if key in stored)
-    pairs = zip_longest(kept, map(without_identity, wanted))
+    pairs = zip_longest(kept, map(get_content, wanted))
     return ((key or "", values) for key, values in pairs)
 
 
@@ -90,11 +97,6 @@ def edit_in_memory(flag: Flag, milestone: Milestone, payload: Mapping[str, Any])
     check_values(problems)
     milestone.strategies = [after if each["id"] == after["id"] else each for each in milestone.strategies]
     return after
-
-
-def without_identity(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A milestone's strategy as values for a flag's strategy, which has its own id and position."""
-    return {key: value for key, value in document.items() if key not in ("id", "sortOrder")}
 
 
 def find_plan_ahead(state: Predicted, name: str, payload: Mapping[str, Any]) -> PlanSnapshot:
@@ -348,13 +350,18 @@ def record_plan(
     before: Any = None,
     after: Any = None,
 ) -> None:
-    event = Event(
-        type=kind,
-        project=plan.flag.project_id,
-        environment=plan.environment_id,
-        feature=plan.flag.name,
-        subject=subject or plan.name,
-        before=before,
-        after=after,
-    )
-    record(event, actor=caller)
+    record_at(get_flag_path(plan), kind, caller, subject=subject or plan.name, before=before, after=after)
+
+
+def record_at(
+    flag_path: FlagPath,
+    kind: EventType,
+    caller: Caller,
+    *,
+    subject: str,
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    project, feature, environment = flag_path
+    place: Any = {"project": project, "environment": environment, "feature": feature}
+    record(Event(type=kind, **place, subject=subject, before=before, after=after), actor=caller)

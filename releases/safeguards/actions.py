@@ -30,7 +30,7 @@ from releases.plans.queries import (
     find_safeguard,
     get_flag_path,
 )
-from releases.plans.steps import record_plan, save_plan
+from releases.plans.steps import record_at, record_plan, save_plan
 from releases.safeguards.queries import (
     assign_values,
     chart_document,
@@ -159,8 +159,8 @@ def set_flag_safeguard(flag_path: FlagPath, values: Mapping[str, Any], *, caller
     safeguard.look_at = timezone.now()
     safeguard.save()
     after = safeguard_document(safeguard)
-    _record_flag_safeguard(
-        EventType.SAFEGUARD_CHANGED, flag_path, safeguard, caller, before=before, after=after
+    record_at(
+        flag_path, EventType.SAFEGUARD_CHANGED, caller, subject=str(safeguard), before=before, after=after
     )
     return safeguard
 
@@ -173,7 +173,7 @@ def remove_flag_safeguard(flag_path: FlagPath, key: str, *, caller: Caller) -> N
     _check_approved(flag_path, "deleteFeatureEnvSafeguard", {"safeguardId": key})
     before = safeguard_document(safeguard)
     safeguard.delete()
-    _record_flag_safeguard(EventType.SAFEGUARD_DELETED, flag_path, safeguard, caller, before=before)
+    record_at(flag_path, EventType.SAFEGUARD_DELETED, caller, subject=str(safeguard), before=before)
 
 
 def _check_approved(flag_path: FlagPath, action: str, payload: Any) -> None:
@@ -184,27 +184,6 @@ def _check_approved(flag_path: FlagPath, action: str, payload: Any) -> None:
         changes = [ProposedChange(flag_path.feature, action, payload)]
         gated = Gated(flag_path.project, flag_path.environment, [flag_path.feature], changes, effect=effect)
         raise NeedsChangeRequest(gated)
-
-
-def _record_flag_safeguard(
-    kind: EventType,
-    flag_path: FlagPath,
-    safeguard: Safeguard,
-    caller: Caller,
-    *,
-    before: Any = None,
-    after: Any = None,
-) -> None:
-    event = Event(
-        type=kind,
-        project=flag_path.project,
-        environment=flag_path.environment,
-        feature=flag_path.feature,
-        subject=str(safeguard),
-        before=before,
-        after=after,
-    )
-    record(event, actor=caller)
 
 
 UPDATE_CHARTS = Permission.UPDATE_FEATURE
