@@ -2,6 +2,7 @@
 ``validate``."""
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.target import Issue, IssueKind, make_no_access
 from importer.promotion import Promotion
 from projects.fingerprint import list_evaluated
-from projects.history.diff import Change, diff, summary
+from projects.history.diff import diff, summary
 from projects.models import ProjectEnvironment
 
 UNPROPOSABLE = (
@@ -208,7 +209,7 @@ def make_flag_reports(plan: Plan) -> Iterator[FlagReport]:
         if flag.action is Action.CREATE and flag.after is not None:
             report.summary = summary(flag.after, segments)
         if flag.action is Action.CHANGE and flag.after is not None and flag.before is not None:
-            report.changes = [_change(change) for change in diff(flag.before, flag.after, segments)]
+            report.changes = [asdict(change) for change in diff(flag.before, flag.after, segments)]
         yield report
 
 
@@ -220,10 +221,6 @@ def make_brief_reports(plan: Plan) -> Iterator[FlagReport]:
 def make_brief_report(flag: FlagPlan, plan: Plan) -> FlagReport:
     in_project = flag.stored is not None and flag.stored.project == plan.project
     return FlagReport(name=flag.name, action=flag.action.value, reason=flag.reason, is_here=in_project)
-
-
-def _change(change: Change) -> dict[str, str | None]:
-    return {"part": change.part, "before": change.before, "after": change.after}
 
 
 COLUMNS = ("name", "action", "reason", "summary", "changes", "is_here")

@@ -292,16 +292,8 @@ def list_touched_places(plan: Plan) -> Iterator[Event]:
 
 def _make_flag_events(plan: Plan, run: ImportRun) -> Iterator[Event]:
     for flag in plan.with_action(Action.CREATE, Action.CHANGE):
-        yield Event(
-            type=EventType.FEATURE_PROMOTED if run.promoted_from else _choose_event_type(flag),
-            project=plan.project,
-            environment=plan.environment,
-            subject=run.promoted_from or None,
-            feature=flag.name,
-            before=flag.before,
-            after=flag.after,
-            earlier=flag.earlier,
-        )
+        kind = EventType.FEATURE_PROMOTED if run.promoted_from else _choose_event_type(flag)
+        yield flag.make_event(kind, plan, subject=run.promoted_from or None)
 
 
 def _choose_event_type(flag: FlagPlan) -> EventType:

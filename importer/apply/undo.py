@@ -74,7 +74,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     project = access_project_for_update(caller, run.project, needed)
     run = ImportRun.objects.select_for_update().get(id=run_id)
     plans = _plan_and_check(run, caller)
-    check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
+    check_room(project, sum(plan.is_revived for plan in plans))
     check_comment([Event(type=EventType.IMPORT_UNDONE, project=run.project, environment=run.environment)])
     _write(plans, run, caller, list(undo_saved_contexts(run.saved_contexts, caller)))
     run.state = ImportRun.State.UNDONE
@@ -195,7 +195,7 @@ def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) ->
     missing = find_missing_permissions(required, run.project, run.environment, caller=caller)
     if missing:
         raise make_no_access(missing, run.project)
-    revived = [plan.stored.id for plan in plans if plan.stored and _becomes(plan, archived=False)]
+    revived = [plan.stored.id for plan in plans if plan.stored and plan.is_revived]
     if revived:
         _check_turned_on(revived, run, caller)
 
@@ -234,7 +234,8 @@ def _check_references(plans: list[FlagPlan], project: str) -> None:
 
 def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
     """Checks restored dependencies like new ones: a parent may have been archived or moved since."""
-    affected = {plan.name: plan for plan in plans if _needs_parents(plan)}
+    active = (plan for plan in plans if plan.after and not plan.after["archived"])
+    affected = {plan.name: plan for plan in active if plan.is_revived or plan.differs("parents")}
     proposed = [
         ProposedDependency(name, parent["feature"], name)
         for name, plan in affected.items()
@@ -252,13 +253,6 @@ def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
         first = problems[0]
         message = f"This import cannot be undone: {first.path} would depend on a flag that can no longer be its parent"
         raise Conflict(f"{message}: {first.message}.", details=problems)
-
-
-def _needs_parents(plan: FlagPlan) -> bool:
-    """Whether the parents change, or the flag is revived with its parents."""
-    if plan.before is None or plan.after is None or plan.after["archived"]:
-        return False
-    return plan.before["parents"] != plan.after["parents"] or _becomes(plan, archived=False)
 
 
 _USED = """
@@ -284,8 +278,8 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[E
     deleted = _find_untouched(plans, run)
     kept_plans = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
     numbered = [(plan.stored.id, plan) for plan in kept_plans if plan.stored is not None]
-    archived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=True)]
-    revived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=False)]
+    archived = [flag_id for flag_id, plan in numbered if plan.becomes_archived]
+    revived = [flag_id for flag_id, plan in numbered if plan.is_revived]
     rows.update_flags(numbered, now)
     rows.set_flag_environments(numbered, run.environment)
     rows.write_details(numbered, project=run.project, environment=run.environment, now=now)
@@ -297,28 +291,11 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[E
     copy_all([*events, *_make_events(kept_plans, run)], actor=caller)
 
 
-def _becomes(plan: FlagPlan, *, archived: bool) -> bool:
-    return bool(
-        plan.before
-        and plan.after
-        and plan.before["archived"] != archived
-        and plan.after["archived"] == archived
-    )
-
-
 def _make_events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
     undone = EventType.PROMOTION_UNDONE if run.promoted_from else EventType.IMPORT_UNDONE
     for plan in plans:
-        kind = EventType.FEATURE_ARCHIVED if _becomes(plan, archived=True) else undone
-        yield Event(
-            type=EventType.FEATURE_REVIVED if _becomes(plan, archived=False) else kind,
-            project=run.project,
-            environment=run.environment,
-            feature=plan.name,
-            before=plan.before,
-            after=plan.after,
-            earlier=plan.earlier,
-        )
+        kind = EventType.FEATURE_ARCHIVED if plan.becomes_archived else undone
+        yield plan.make_event(EventType.FEATURE_REVIVED if plan.is_revived else kind, run)
     yield Event(
         type=undone,
         project=run.project,

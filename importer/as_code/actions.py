@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -27,11 +27,11 @@ from importer.as_code.documents import (
 from importer.as_code.schemas import Directory
 from importer.bulk_work import bulk_work
 from importer.plan.import_plan import Action, Plan, read_flags
+from importer.report import make_flag_reports
 from projects.access import access_project, lock_projects
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.definitions import Definitions, read_definitions
 from projects.flags.archive.actions import archive_flags_of_projects
-from projects.history.diff import diff, summary
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment, Strategy
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies.constraint_rules import make_constraint
@@ -163,18 +163,14 @@ class WrittenChanges:
     states: dict[Place, tuple[Definitions, Definitions]] = field(default_factory=dict)
 
     def add(self, plan: Plan) -> None:
-        segments = plan.references.known.segments if plan.references else {}
-        for flag in plan.flags.values():
-            line = make_line(flag.action.value, "flag", flag.name, plan.project)
-            if flag.action is Action.SKIP:
-                self.notes.append(flag.reason)
-            elif flag.action is Action.CREATE and flag.after is not None:
-                self.lines.append(
-                    line | {"environment": plan.environment, "summary": summary(flag.after, segments)}
-                )
-            elif flag.action is Action.CHANGE and flag.before is not None and flag.after is not None:
-                changes = [asdict(change) for change in diff(flag.before, flag.after, segments)]
-                self.lines.append(line | {"environment": plan.environment, "changes": changes})
+        for report in make_flag_reports(plan):
+            line = make_line(report.action, "flag", report.name, plan.project)
+            if report.action == Action.SKIP:
+                self.notes.append(report.reason)
+            elif report.action == Action.CREATE:
+                self.lines.append(line | {"environment": plan.environment, "summary": report.summary})
+            elif report.action == Action.CHANGE:
+                self.lines.append(line | {"environment": plan.environment, "changes": report.changes})
         self.notes += [note for note in plan.notes if note not in self.notes]
 
 

@@ -16,10 +16,13 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.functional import cached_property
 
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from groups.permissions import Permission
 from importer.body.schema_errors import make_validation_error
+from importer.models import ImportRun
 from importer.plan.references import References
 from importer.plan.target import Issue, IssueKind, Target, make_no_access
 from playground.engine.definitions import VariantDefinition
@@ -149,12 +152,15 @@ class FlagPlan:
     def before(self) -> Document | None:
         return self.stored.document if self.stored and self.after is not None else None
 
-    @property
-    def earlier(self) -> Document | None:
-        """The members that the audit event stores besides ``before``: ids, and whether an archived flag was on."""
-        if self.stored is None or self.before is None:
-            return None
-        return {"strategyIds": self.stored.strategy_ids, "enabled": self.stored.switched_on}
+    def make_event(self, kind: EventType, place: "Plan | ImportRun", *, subject: str | None = None) -> Event:
+        """The audit event, with the ids of earlier strategies, and whether an archived flag was on."""
+        earlier = None
+        if self.stored is not None and self.before is not None:
+            earlier = {"strategyIds": self.stored.strategy_ids, "enabled": self.stored.switched_on}
+        where: Any = {"project": place.project, "environment": place.environment, "feature": self.name}
+        return Event(
+            type=kind, **where, subject=subject, before=self.before, after=self.after, earlier=earlier
+        )
 
     def list_changes(self, environment: str) -> list[Change]:
         """The changes in the environment of an existing flag."""
@@ -181,6 +187,10 @@ class FlagPlan:
     @property
     def becomes_archived(self) -> bool:
         return bool(self.after and self.after["archived"] and not (self.before and self.before["archived"]))
+
+    @property
+    def is_revived(self) -> bool:
+        return bool(self.before and self.before["archived"] and self.after and not self.after["archived"])
 
     @property
     def has_stage_of_archived(self) -> bool:
