@@ -11,7 +11,6 @@ import orjson
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import compare_number, compare_versions
 from importer.converting.conditions import (
     ALWAYS,
     MAX_DEPTH,
@@ -22,6 +21,8 @@ from importer.converting.conditions import (
     Not,
     Test,
     Unsupported,
+    compare_number,
+    compare_versions,
     has_value,
     match_any,
 )

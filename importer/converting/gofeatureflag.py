@@ -15,14 +15,6 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import (
-    compare_number,
-    compare_versions,
-    compare_with_moment,
-    is_number,
-    match_texts_in_any_case,
-    read_date_time,
-)
 from importer.converting.conditions import (
     MAX_DEPTH,
     All,
@@ -30,8 +22,14 @@ from importer.converting.conditions import (
     Not,
     Test,
     Unsupported,
+    compare_number,
+    compare_versions,
+    compare_with_moment,
     has_value,
+    is_number,
     match_any,
+    match_texts_in_any_case,
+    read_date_time,
 )
 from importer.converting.conditions import Any as AnyOf
 from importer.converting.files import format_text, validate

@@ -6,14 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from importer.converting.comparisons import (
-    compare_equal,
-    compare_number,
-    compare_versions,
-    complete_version,
-    is_number,
-    match_texts_in_any_case,
-)
 from importer.converting.conditions import (
     ALWAYS,
     MAX_DEPTH,
@@ -23,8 +15,14 @@ from importer.converting.conditions import (
     Not,
     Test,
     Unsupported,
+    compare_equal,
+    compare_number,
+    compare_versions,
+    complete_version,
     has_value,
+    is_number,
     match_any,
+    match_texts_in_any_case,
 )
 from importer.converting.conditions import Any as AnyOf
 from importer.converting.files import format_text

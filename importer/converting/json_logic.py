@@ -7,13 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from importer.converting.comparisons import (
-    compare_equal,
-    compare_number,
-    compare_time,
-    compare_versions,
-    is_number,
-)
 from importer.converting.conditions import (
     ALWAYS,
     MAX_DEPTH,
@@ -23,7 +16,12 @@ from importer.converting.conditions import (
     Not,
     Test,
     Unsupported,
+    compare_equal,
+    compare_number,
+    compare_time,
+    compare_versions,
     has_value,
+    is_number,
     match_any,
 )
 from importer.converting.conditions import Any as AnyOf

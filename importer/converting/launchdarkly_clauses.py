@@ -9,14 +9,6 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import (
-    compare_number,
-    compare_versions,
-    compare_with_moment,
-    is_number,
-    read_date_time,
-    read_moment,
-)
 from importer.converting.conditions import (
     MAX_DEPTH,
     All,
@@ -25,8 +17,14 @@ from importer.converting.conditions import (
     Not,
     Test,
     Unsupported,
+    compare_number,
+    compare_versions,
+    compare_with_moment,
     has_value,
+    is_number,
     match_any,
+    read_date_time,
+    read_moment,
 )
 from importer.converting.conditions import Any as AnyOf
 from importer.converting.files import format_text

@@ -18,7 +18,6 @@ import orjson
 
 from flagadmin.core.document import Document
 from flagadmin.core.wording import clip
-from importer.converting.comparisons import is_number
 from importer.converting.conditions import (
     ALWAYS,
     All,
@@ -31,6 +30,7 @@ from importer.converting.conditions import (
     Sizes,
     Test,
     Unsupported,
+    is_number,
     match_any,
 )
 from importer.converting.files import format_text

@@ -16,7 +16,7 @@ from groups.models import ApiToken, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
 from importer.moving import follow
-from importer.moving.reading import exports, source
+from importer.moving.reading import source
 from importer.moving.reading.source import Source, SourceError
 from importer.moving.writing import move
 from projects.models import (
@@ -188,7 +188,7 @@ def test_exports_that_cannot_be_taken_leave_nothing_of_the_project(change, statu
 
 
 def test_a_list_without_an_end_is_given_up(unleash, run, monkeypatch):
-    monkeypatch.setattr(exports, "MAX_ARCHIVED", 5)
+    monkeypatch.setattr("importer.moving.reading.installation.MAX_ARCHIVED", 5)
     page = b'{"features": [{"name": "a"}, {"name": "b"}], "total": 1000000000}'
     unleash.lie = lambda h: path_of(h) == "/api/admin/search/features" and send(h, 200, page)
     status, text, _ = run("plan", unleash)

@@ -11,8 +11,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from importer.moving.reading.database import MilestoneSegmentRow, SourceDatabase
-from importer.moving.reading.exports import read_project
-from importer.moving.reading.installation import HISTORY, Installation
+from importer.moving.reading.installation import HISTORY, Installation, read_project
 from importer.moving.reading.shapes import (
     MAJORS,
     TRIED,

@@ -21,8 +21,7 @@ from importer.moving.reading.database import (
     TokenRow,
     UserRow,
 )
-from importer.moving.reading.exports import keep_known, name_variants
-from importer.moving.reading.installation import HISTORY, Installation
+from importer.moving.reading.installation import HISTORY, Installation, keep_known, name_variants
 from importer.moving.reading.read import GIVEN_ANEW, add_releases, note_tables
 from importer.moving.reading.shapes import SourceAddon, SourcePerson
 
