@@ -13,8 +13,6 @@ from groups.people import admin as people
 from groups.roles import admin as roles
 from groups.sign_up import admin as sign_up
 
-__all__ = ["groups", "login", "people", "roles", "sign_up"]
-
 # Unused, or not to be changed without their audit events.
 UNUSED = (DjangoGroup, EmailAddress, SocialApp, SocialToken)
 admin.site.unregister([*UNUSED, Authenticator, SocialAccount, UserSession])

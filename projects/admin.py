@@ -10,16 +10,3 @@ from projects.segments import admin as segments
 from projects.strategies import admin as strategies
 from projects.tag_types import admin as tag_types
 from projects.tokens import admin as tokens
-
-__all__ = [
-    "applications",
-    "context_fields",
-    "environments",
-    "flags",
-    "members",
-    "projects",
-    "segments",
-    "strategies",
-    "tag_types",
-    "tokens",
-]

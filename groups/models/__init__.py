@@ -6,20 +6,3 @@ from groups.models.roles import Grant, Role, RolePermission
 from groups.models.scim import ScimSettings
 from groups.models.sign_up import InviteLink
 from groups.models.tokens import ApiToken, ApiTokenProject, StartUpKey
-
-__all__ = [
-    "ApiToken",
-    "ApiTokenProject",
-    "Custody",
-    "Grant",
-    "Group",
-    "GroupMembership",
-    "InviteLink",
-    "LoginFailure",
-    "LoginLink",
-    "Role",
-    "RolePermission",
-    "ScimSettings",
-    "StartUpKey",
-    "User",
-]

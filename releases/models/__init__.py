@@ -2,16 +2,3 @@
 
 from releases.models.plans import MetricChart, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.models.requests import Change, ChangeRequest, Comment, Review, Schedule
-
-__all__ = [
-    "Change",
-    "ChangeRequest",
-    "Comment",
-    "MetricChart",
-    "Milestone",
-    "ReleasePlan",
-    "ReleaseTemplate",
-    "Review",
-    "Safeguard",
-    "Schedule",
-]
