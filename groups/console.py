@@ -1,6 +1,6 @@
 """Base classes of the console's pages. ``flagadmin/core/lists/pages.py`` explains how to write a page."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -44,8 +44,8 @@ Breadcrumbs = Sequence[tuple[str, str | Promise]]
 class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     """A page that requires login. Other visitors are redirected to /login/ and back afterwards.
 
-    ``title`` and ``api_call`` may name parameters of the page's URL: "Edit {name}", "GET /api/admin/roles/{role_id}".
-    ``api_call`` may also name attributes of the page: "GET {page.api}/{user_id}".
+    ``title`` and ``api_call`` may name parameters of the page's URL and attributes of the page: "Edit {name}",
+    "GET {page.api}/{user_id}".
     """
 
     title = ""
@@ -86,8 +86,13 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     def find(self) -> None:
         """Loads the page's object. Raises NotFound, NoAccess."""
 
+    def done(self, sentence: str, url: str) -> str:
+        """Shows what was done as a message on the page of this URL, and returns the URL."""
+        messages.success(self.request, sentence)
+        return url
+
     def get_title(self) -> str:
-        return self.title.format(**self.kwargs)
+        return self.title.format(page=self, **self.kwargs)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return self.parents
@@ -175,9 +180,7 @@ class FormPage(FormMixin, ConsolePage):
     permission: Permission | None = None  # required to submit the form, if no project is involved
     button = ""  # its label, with verb and object
     restores = True
-    problem_fields: dict[
-        str, str
-    ] = {}  # maps paths in the action's errors to form fields, where the names differ
+    problem_fields: Mapping[str, str] = {}  # form fields by the paths in the action's errors, if they differ
 
     def find(self) -> None:
         """Loads the edited object. Raises NotFound, or NoAccess for a caller who may not submit the form."""
@@ -361,9 +364,7 @@ class ConfirmPage(SubmitPage):
         return self.render_to_response(context, status=error.status)
 
     def submit(self) -> str:
-        done, address = self.act()
-        messages.success(self.request, done)
-        return address
+        return self.done(*self.act())
 
 
 def read_next_page(request: HttpRequest) -> str:

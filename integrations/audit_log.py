@@ -19,8 +19,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType as E
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import AuditEvent, Event, record
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import MaintenanceMode

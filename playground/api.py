@@ -6,8 +6,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.request_bodies import ManyValuesParser
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from playground import openapi as schema
 from playground.advanced import Loaded, answer_advanced, write_notes
 from playground.comparison import openapi as comparison_schema

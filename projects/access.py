@@ -15,8 +15,7 @@ from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError
 from flagadmin.core.wording import choices
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.models import Environment, Flag, Project
 from projects.models.projects import ProjectQuerySet
 

@@ -5,9 +5,7 @@ from urllib.parse import quote
 
 from django.urls import reverse, reverse_lazy
 
-from groups.access import Caller
-from groups.console import Breadcrumbs, ConsolePage
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, Caller, ConsolePage, Permission
 from projects.access import access_project
 from projects.models import Flag, Project
 

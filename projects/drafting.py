@@ -7,8 +7,7 @@ from django.http import HttpRequest
 from django.urls import Resolver404, URLPattern, path, resolve
 
 from flagadmin.core.errors import AppError, NotFound, ValidationError
-from groups.access import Caller
-from groups.console import ConsolePage
+from groups.console import Caller, ConsolePage
 from projects.drafts import FlagEdit, NewFlagEdit
 
 

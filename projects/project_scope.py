@@ -10,8 +10,7 @@ from django.db.models import Model
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate
 from flagadmin.core.errors import NameExists
-from groups.access import Caller, missing
-from groups.permissions import Permission
+from groups.access import Caller, Permission, missing
 from projects.access import begin_checks, check_not_archived, project_not_found
 from projects.models import Project
 

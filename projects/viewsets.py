@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import Permission, ViewSet
 from projects.access import access_flag, access_project
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag, Project

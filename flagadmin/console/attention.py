@@ -21,9 +21,8 @@ from flagadmin.core.errors import NoAccess
 from flagadmin.core.lists.pages import cut
 from flagadmin.core.templatetags.moments import SOON
 from flagadmin.core.wording import pluralize
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken
-from groups.permissions import Permission
 from importer.models import ImportRun
 from importer.pages.history import describe_counts
 from importer.runs import find_visible_runs

@@ -14,9 +14,8 @@ from django.utils.functional import SimpleLazyObject
 
 from flagadmin import __version__
 from flagadmin.core.installation.state import is_in_maintenance
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.authentication import get_caller
-from groups.permissions import Permission
 
 THEMES = ("light", "dark")
 

@@ -18,9 +18,7 @@ from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError
-from groups.access import Caller
-from groups.console import ActionPage, ConsolePage, not_allowed
-from groups.permissions import Permission
+from groups.console import ActionPage, Caller, ConsolePage, Permission, not_allowed
 from playground.pages.changes import format_share
 from projects.applications.documents import find_readable_applications
 from projects.applications.sdk_versions import format_sdk

@@ -30,14 +30,13 @@ from flagadmin.demo.flags import (
 from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVORITE_FLAGS, FAVORITE_PROJECT, GROUPS, REVIEWERS
 from flagadmin.demo.plans import add_plans
 from flagadmin.demo.usage import report_usage
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.groups.actions import NewGroup, create_group
 from groups.login.passwords import change_password
 from groups.models import ApiToken, Grant, Group, Role, User
 from groups.models.roles import HeldPermission
 from groups.people.actions import NewAccount, create_account
 from groups.people.personal_tokens import create_personal_token
-from groups.permissions import Permission
 from groups.roles.actions import create_role
 from importer.apply.execute import import_body as run_import
 from importer.body.schemas import read_body

@@ -8,8 +8,7 @@ from typing import TypedDict
 
 from django.db.models import QuerySet
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.lengths import length_problems
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.statements import execute
@@ -22,7 +21,7 @@ from flagadmin.core.errors import (
     check_problems,
     collect_errors,
 )
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.groups.approvals import (
     Place,
     check_approvers_left,
@@ -32,7 +31,6 @@ from groups.groups.approvals import (
 )
 from groups.models import Grant, Group, GroupMembership, User
 from groups.people.actions import check_admins_without_group, keeping_admins
-from groups.permissions import Permission
 from groups.roles.rules import find_root_role_id
 
 

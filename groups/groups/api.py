@@ -12,14 +12,13 @@ from flagadmin.core.http.fields import Body, ListOf, Texts
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.responses import iso
-from groups.authentication import ApiRequest
 from groups.groups import actions
 from groups.groups.queries import access_group, read_groups
 from groups.models import Group
 from groups.models.people import GroupDocument
 from groups.people.serializers import AccountRecord, NamedGroup, RootRoleField, make_account_record
 from groups.permissions import ROLE_READERS, Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 
 EXAMPLE = OpenApiExample(
     "Two members",

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
@@ -12,7 +11,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.pages import MAX_NAMES, Column, Filter, Listing
 from flagadmin.core.wording import join_words, list_some, pluralize
-from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage, Permission
 from groups.groups import actions
 from groups.groups.actions import GroupChanges, GroupDeletion, NewGroup
 from groups.groups.approvals import describe_places
@@ -21,7 +20,6 @@ from groups.groups.queries import read_groups
 from groups.models import Group, GroupMembership, User
 from groups.models.people import GroupDocument
 from groups.people.console import find_account_by_name, list_root_role_choices, suggest_accounts
-from groups.permissions import Permission
 
 
 class GroupsPage(ListPage):
@@ -132,11 +130,11 @@ class NewGroupPage(FormPage):
 
     def submit(self, form: Any) -> str:
         group = actions.create_group(NewGroup(**form.values()), caller=self.caller)
-        messages.success(self.request, f"Created group {group.name}. Add its members below.")
-        return group_url(group.pk)
+        return self.done(f"Created group {group.name}. Add its members below.", group_url(group.pk))
 
 
 class EditGroupPage(EditPage, OneGroup, NewGroupPage):
+    title = "Edit {page.edited.name}"
     button = "Save group"
     api_call = "PUT /api/admin/groups/{group_id}"
 
@@ -152,9 +150,6 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (GROUPS, (self.edited.name, group_url(self.group_id)))
-
-    def get_title(self) -> str:
-        return f"Edit {self.edited.name}"
 
     def get_api_body(self) -> dict[str, Any]:
         return {"name": self.edited.name, "rootRole": None}
@@ -178,8 +173,7 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
     def submit(self, form: Any) -> str:
         expected = self.version.expected
         group = actions.update_group(self.group_id, form.values(), expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed group {group.name}.")
-        return group_url(group.pk)
+        return self.done(f"Changed group {group.name}.", group_url(group.pk))
 
 
 class AddMember(ActionPage, OneGroup):

@@ -3,8 +3,7 @@
 from django.contrib.auth import authenticate
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AuthenticationRequired
 from groups.access import Caller

@@ -15,8 +15,7 @@ from django.http import HttpRequest
 from django.urls import get_script_prefix, reverse
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional

@@ -10,8 +10,7 @@ from django.contrib.auth.hashers import BCryptPasswordHasher
 from django.db.models import F
 from django.urls import reverse_lazy
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import (
@@ -22,7 +21,7 @@ from flagadmin.core.errors import (
     ValidationError,
     check_problems,
 )
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.login.links import (
     INVITE_LIFETIME,
     RESET,
@@ -39,7 +38,6 @@ from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_f
 from groups.models import Custody, User
 from groups.people.custody import note_custody
 from groups.people.personal_tokens import delete_personal_tokens
-from groups.permissions import Permission
 from groups.sessions.store import delete_sessions
 
 

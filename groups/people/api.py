@@ -16,7 +16,6 @@ from flagadmin.core.errors import check_problems
 from flagadmin.core.http.fields import Body, ListOf
 from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.responses import iso
-from groups.authentication import ApiRequest
 from groups.groups.queries import find_offered_groups
 from groups.login.links import make_absolute_url, send_invitation
 from groups.login.passwords import change_password, create_first_link, reset_password
@@ -51,7 +50,7 @@ from groups.people.serializers import (
     make_role_record,
 )
 from groups.permissions import BuiltIn, Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 
 SEARCH_LIMIT = 100
 GIVE_ACCESS = (Permission.ADMIN, Permission.UPDATE_PROJECT, Permission.PROJECT_USER_ACCESS_WRITE)

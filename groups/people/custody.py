@@ -8,15 +8,13 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation
 from flagadmin.core.wording import choices
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import Custody, User
 from groups.people.queries import find_account
-from groups.permissions import Permission
 
 How = Custody.How
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.wording import pluralize
-from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, Permission
 from groups.login.links import is_mail_on, send_invitation, send_reset
 from groups.login.passwords import create_first_link, reset_password
 from groups.login.rules import PASSWORDS_OFF, can_use_password
@@ -31,7 +31,6 @@ from groups.people.console import (
     list_root_role_choices,
 )
 from groups.people.personal_tokens import read_personal_tokens
-from groups.permissions import Permission
 
 
 class AccountForm(forms.Form):
@@ -161,8 +160,7 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
             expected=self.version.expected,
             caller=self.caller,
         )
-        messages.success(self.request, f"Changed {user}.")
-        return self.url
+        return self.done(f"Changed {user}.", self.url)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         defaults = {"button": f"Save {self.singular}", "cancel": self.url, "lead": ""}

@@ -17,8 +17,6 @@ from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.request_metrics import get_client_address
 from flagadmin.core.http.responses import iso
-from groups.access import Caller
-from groups.authentication import ApiRequest
 from groups.login.passwords import change_password, check_own_password
 from groups.models import User
 from groups.people import personal_tokens
@@ -33,9 +31,8 @@ from groups.people.serializers import (
     make_personal_token_record,
     make_role_record,
 )
-from groups.permissions import Permission
 from groups.roles.holders import read_roles
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Caller, Permission, ViewSet
 
 TOKEN_EXAMPLE = OpenApiExample(
     "A token for one laptop",

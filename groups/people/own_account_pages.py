@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib import messages
 from django.contrib.auth import logout
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -17,8 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.request_metrics import get_client_address
-from flagadmin.core.lists.pages import Listing
-from groups.console import ActionPage, Breadcrumbs, FormPage, read_next_page
+from groups.console import ActionPage, Breadcrumbs, FormPage, Listing, Permission, read_next_page
 from groups.login.login_form import NewPasswordField, PasswordField
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
@@ -27,7 +25,6 @@ from groups.models import Grant, GroupMembership, Role, RolePermission, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
-from groups.permissions import Permission
 from groups.roles.subjects import is_used, name_permission
 from groups.second_factor.queries import read_second_factors
 from groups.sessions.store import keep_this_session, read_sessions
@@ -122,10 +119,8 @@ class PasswordPage(OwnPage, FormPage):
         change_password(self.user, data["password"], caller=self.caller)
         keep_this_session(self.request, self.user)
         if then:
-            messages.success(self.request, "Password set.")
-            return then
-        messages.success(self.request, f"Password {verb}. You are logged out everywhere else.")
-        return reverse("account")
+            return self.done("Password set.", then)
+        return self.done(f"Password {verb}. You are logged out everywhere else.", reverse("account"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         has_password = self.user.has_usable_password()

@@ -10,7 +10,7 @@ from django.utils.timesince import timesince
 
 from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for, curl_with_token
-from groups.console import ActionPage, Breadcrumbs, ConfirmPage, FormPage, ListPage
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, FormPage, ListPage, Permission
 from groups.login.rules import can_use_password
 from groups.login.sign_on.accounts import find_identity
 from groups.models import ApiToken, User
@@ -20,7 +20,6 @@ from groups.people.console import Kind, OneAccount, list_root_role_choices
 from groups.people.custody import confirm_account, find_confirmers, list_custodies, say_who_confirms
 from groups.people.own_account_pages import TokenForm, read_access_lists
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
-from groups.permissions import Permission
 from groups.second_factor.queries import annotate_second_factor, list_factor_names
 
 INACTIVE = "inactive"  # a state to filter by
@@ -28,6 +27,7 @@ VERBS = ("edit", "grant", "active", "delete")
 
 
 class AccountsPage(Kind, ListPage):
+    title = "{page.plural}"
     template_name = "people/accounts.html"
     default_sort = "name"
     columns: Sequence[Column] = (
@@ -52,9 +52,6 @@ class AccountsPage(Kind, ListPage):
     @property
     def csv_name(self) -> str:  # type: ignore[override]
         return self.plural.lower().replace(" ", "-")
-
-    def get_title(self) -> str:
-        return self.plural
 
     def get_filters(self) -> Sequence[Filter]:
         roles = [("-", "none"), *list_root_role_choices()[1:]]

@@ -4,16 +4,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.audit.record import Event, EventType, record, record_all
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NameExists, NoAccess, NotFound
 from flagadmin.core.http.responses import iso
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken, Custody, User
 from groups.people.custody import note_custody
-from groups.permissions import Permission
 from groups.tokens import check_expiry, check_not_expired, hash_secret, make_secret, make_visible_prefix
 
 Kind = ApiToken.Kind

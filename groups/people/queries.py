@@ -5,10 +5,9 @@ from django.db.models import QuerySet
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.parameters import is_id
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import User
 from groups.models.people import UserQuerySet
-from groups.permissions import Permission
 
 
 def read_accounts(caller: Caller, *, is_service: bool) -> QuerySet[User]:

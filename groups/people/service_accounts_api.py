@@ -8,7 +8,6 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.parameters import path_id
-from groups.authentication import ApiRequest
 from groups.models import Role, User
 from groups.models.people import AccountDocument
 from groups.people import actions
@@ -32,8 +31,7 @@ from groups.people.serializers import (
     make_role_record,
     make_service_account_record,
 )
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 
 
 class ServiceAccountViewSet(ETagMixin, ViewSet):

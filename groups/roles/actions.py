@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import check_problems
 from flagadmin.core.wording import choices
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import Role, RolePermission
 from groups.models.roles import HeldPermission
-from groups.permissions import Permission
 from groups.roles.queries import find_equal_role, find_role
 from groups.roles.rules import (
     check_not_built_in,

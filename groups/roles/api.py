@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import Body
 from flagadmin.core.http.parameters import path_id
-from groups.authentication import ApiRequest
 from groups.models import Role
 from groups.models.roles import HeldPermission, RoleDocument
 from groups.people.serializers import RoleRecord, make_role_record
@@ -27,7 +26,7 @@ from groups.roles.permission_serializers import (
 )
 from groups.roles.queries import access_role
 from groups.roles.rules import check_role_name, read_environment_names
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 
 EXAMPLE = OpenApiExample(
     "May switch flags in development",

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter
 from flagadmin.core.wording import pluralize
-from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
+from groups.console import Breadcrumbs, Column, ConfirmPage, EditPage, Filter, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.models.roles import HeldPermission, RoleDocument
 from groups.permissions import ROLE_READERS, Permission, Scope
@@ -170,8 +168,7 @@ class NewRolePage(FormPage):
             permissions=form.held(),
             caller=self.caller,
         )
-        messages.success(self.request, f"Created role {role.name}.")
-        return role_url(role.pk)
+        return self.done(f"Created role {role.name}.", role_url(role.pk))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**{"is_root": self.is_root(), **kwargs})
@@ -227,8 +224,7 @@ class EditRolePage(EditPage, NewRolePage):
         }
         expected = self.version.expected
         role = actions.update_role(self.role.pk, changes, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed role {role.name}. The change takes effect at once.")
-        return role_url(role.pk)
+        return self.done(f"Changed role {role.name}. The change takes effect at once.", role_url(role.pk))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         unused = list_unused_names(held.permission for held in self.role.held_permissions())

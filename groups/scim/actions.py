@@ -9,11 +9,10 @@ from operator import or_
 from django.db.models import Q
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import UserExists
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.groups.actions import (
     GroupChanges,
     NewGroup,
@@ -28,7 +27,6 @@ from groups.models.scim import ROW
 from groups.people.actions import AccountChanges, NewAccount, create_account, delete_account, update_account
 from groups.people.custody import end_custody
 from groups.people.personal_tokens import delete_personal_tokens
-from groups.permissions import Permission
 from groups.scim.errors import Taken
 from groups.scim.queries import load_settings
 from groups.tokens import hash_secret

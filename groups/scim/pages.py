@@ -7,9 +7,8 @@ from django.conf import settings
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import ValidationError
-from groups.console import ActionPage, Breadcrumbs, FormPage
+from groups.console import ActionPage, Breadcrumbs, FormPage, Permission
 from groups.one_time_secrets import CREATED, ShowsSecretOnce
-from groups.permissions import Permission
 from groups.scim import actions
 from groups.scim.queries import read_settings
 

@@ -1,9 +1,8 @@
 """Reads the settings of SCIM."""
 
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ScimSettings
 from groups.models.scim import ROW
-from groups.permissions import Permission
 
 
 def load_settings() -> ScimSettings:

@@ -6,12 +6,10 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Body
-from groups.authentication import ApiRequest
 from groups.models import ScimSettings
-from groups.permissions import Permission
 from groups.scim import actions
 from groups.scim.queries import read_settings
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 
 
 class ScimSettingsBody(Body):

@@ -6,15 +6,13 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NoAccess, NotFound, ValidationError
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.login.throttle import log_failure
 from groups.models import User
-from groups.permissions import Permission
 from groups.second_factor.codes import WRONG_CODE, encode_app_data, find_period
 from groups.second_factor.queries import TYPES, describe_factor, list_factor_names
 

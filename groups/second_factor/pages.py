@@ -7,7 +7,6 @@ from allauth.mfa.adapter import get_adapter
 from allauth.mfa.totp.internal.auth import generate_totp_secret
 from allauth.mfa.utils import decrypt, encrypt
 from django import forms
-from django.contrib import messages
 from django.http import HttpResponseBase
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -233,8 +232,7 @@ class AddPasskeyPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
         credential = verify_new_credential(data["credential"])
         codes = add_passkey(self.user, data["name"], credential, caller=self.caller)
         self.show_codes(codes)
-        messages.success(self.request, f"Passkey {data['name']} added.")
-        return reverse("two-step")
+        return self.done(f"Passkey {data['name']} added.", reverse("two-step"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         if "form" in kwargs and has_passkeys(self.request):

@@ -2,13 +2,11 @@
 
 from allauth.usersessions.models import UserSession
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import User
-from groups.permissions import Permission
 from groups.sessions.store import delete_session
 
 

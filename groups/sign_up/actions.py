@@ -7,8 +7,7 @@ from typing import TypedDict
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller

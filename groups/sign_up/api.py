@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.responses import iso
-from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
 from groups.models import InviteLink
 from groups.people.serializers import (
@@ -24,11 +23,10 @@ from groups.people.serializers import (
     make_account_record,
     make_role_record,
 )
-from groups.permissions import Permission
 from groups.sign_up import actions
 from groups.sign_up.actions import NewInviteLink, sign_up
 from groups.sign_up.queries import access_invite_link, open_invite_link, read_invite_links
-from groups.viewsets import OpenView, ViewSet
+from groups.viewsets import ApiRequest, OpenView, Permission, ViewSet
 
 EXAMPLE = OpenApiExample(
     "A link for a team",

@@ -5,10 +5,9 @@ from django.utils import timezone
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import InvalidOperation, NotFound
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.login.rules import check_passwords_on
 from groups.models import InviteLink
-from groups.permissions import Permission
 from groups.sign_up.rules import MAX_USERS, may_be_given
 from groups.tokens import hash_secret
 

@@ -8,17 +8,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import AuditEvent, Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem, ValidationError, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from integrations.addons.queries import find_integration, make_integration_document, name_of
 from integrations.addons.rules import (
     find_provider_problems,

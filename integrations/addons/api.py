@@ -11,9 +11,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import Body, ListOf, MapOf, Texts
 from flagadmin.core.http.parameters import path_id
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from integrations.addons import actions
 from integrations.addons.queries import (
     annotate_events,

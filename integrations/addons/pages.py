@@ -13,11 +13,19 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
-from flagadmin.core.lists.pages import Column, Filter
 from flagadmin.core.wording import pluralize
-from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
+from groups.console import (
+    ActionPage,
+    Breadcrumbs,
+    Column,
+    ConfirmPage,
+    EditPage,
+    Filter,
+    FormPage,
+    ListPage,
+    Permission,
+)
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.permissions import Permission
 from integrations.addons import actions
 from integrations.addons.actions import list_created_again
 from integrations.addons.forms import PARAMETER, IntegrationForm, make_initial_values
@@ -78,6 +86,7 @@ class IntegrationsPage(ListPage):
 
 
 class NewIntegration(FormPage):
+    title = "New integration: {page.provider.display_name}"
     parents = (INTEGRATIONS,)
     template_name = "integrations/integration.html"
     form_class: Any = IntegrationForm
@@ -103,9 +112,6 @@ class NewIntegration(FormPage):
         created = actions.create_integration(form.values(), caller=self.caller)
         messages.success(self.request, f"Created {name_of(created)}. Send a test to try it.")
         return reverse("integration", args=[created.pk])
-
-    def get_title(self) -> str:
-        return f"New integration: {self.provider.display_name}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         extra = {"button": "Create integration", "cancel": INTEGRATIONS[1], "provider": self.provider}
@@ -143,8 +149,7 @@ class EditIntegration(EditPage, NewIntegration):
         changed = actions.update_integration(
             self.integration.pk, form.values(), expected=self.version.expected, caller=self.caller
         )
-        messages.success(self.request, f"Changed {name_of(changed)}.")
-        return reverse("integrations")
+        return self.done(f"Changed {name_of(changed)}.", reverse("integrations"))
 
     def get_title(self) -> str:
         return name_of(self.integration)

@@ -2,8 +2,7 @@
 
 import secrets
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound
 from groups.access import Caller

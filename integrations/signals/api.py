@@ -16,8 +16,7 @@ from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, MapOf
 from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.request_bodies import FreedBodies
 from groups.authentication import ApiRequest, read_credential
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import Permission, ViewSet
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
 from integrations.signals.queries import (

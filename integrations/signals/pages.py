@@ -15,9 +15,8 @@ from flagadmin.core.document import Document
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import Column, Filter, add_problems
 from flagadmin.core.wording import pluralize
-from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage
+from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage, Permission
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.permissions import Permission
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
 from integrations.signals.holders import list_deaf_safeguards
@@ -146,15 +145,13 @@ class NewSource(ShowsSecretOnce, FormPage):
 
 
 class SourcePage(ConsolePage):
+    title = "{page.source.name}"
     parents = (SIGNALS,)
     template_name = "signals/source.html"
     api_call = f"GET {API}/{{source_id}}"
 
     def find(self) -> None:
         self.source = find_visible_source(self.caller, self.kwargs["source_id"])
-
-    def get_title(self) -> str:
-        return self.source.name
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         may_edit = self.caller.can(Permission.UPDATE_ADDON)
@@ -263,6 +260,7 @@ class RulePage(FormPage):
 
 
 class NewRule(RulePage):
+    title = "New rule for {page.source.name}"
     template_name = "signals/rule.html"
     form_class: Any = RuleForm
     api_call = "POST {page.api_path}"
@@ -274,9 +272,6 @@ class NewRule(RulePage):
     def say(self, rule: SignalRule) -> str:
         say_saved(self, rule.name, enabled=rule.enabled)
         return reverse("signal-rule-try", args=[self.source.pk, rule.pk])
-
-    def get_title(self) -> str:
-        return f"New rule for {self.source.name}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         defaults = {
@@ -291,6 +286,7 @@ class NewRule(RulePage):
 
 
 class EditRule(EditPage, NewRule):
+    title = "Rule {page.rule.name}"
     rule: SignalRule
     api_call = "PUT {page.api_path}"
 
@@ -315,9 +311,6 @@ class EditRule(EditPage, NewRule):
                 caller=self.caller,
             )
         )
-
-    def get_title(self) -> str:
-        return f"Rule {self.rule.name}"
 
 
 class TryRule(RulePage):

@@ -6,8 +6,7 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.responses import iso
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from integrations.models import Signal, SignalRule, SignalSource
 
 READERS = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)

@@ -10,8 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import tidy_comment
 from flagadmin.core.change_options import changing
@@ -24,8 +23,7 @@ from flagadmin.core.errors import (
     ValidationError,
 )
 from flagadmin.core.installation.state import check_writable
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from groups.tokens import hash_secret
 from integrations.models import Signal, SignalDone, SignalRule, SignalSource
 from integrations.signals.holders import find_holder

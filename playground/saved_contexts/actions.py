@@ -11,15 +11,13 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from flagadmin.core.hook import Hook
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.models import SavedContext
 from playground.saved_contexts.enforcement import (
     check_may_state,

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from flagadmin.core.errors import NoAccess
-from groups.access import Caller, missing
-from groups.permissions import Permission
+from groups.access import Caller, Permission, missing
 from playground.models import SavedContext
 from projects.models import Flag
 

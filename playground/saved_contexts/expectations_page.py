@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse, reverse_lazy
@@ -142,8 +141,7 @@ class NewExpectationPage(FormPage):
         expectation = form.expectation()
         context_id = form.cleaned_data["saved_context"]
         saved = actions.add_expectation(context_id, expectation, caller=self.caller)
-        messages.success(self.request, f"{saved.name}: {expectation}.")
-        return self._back()
+        return self.done(f"{saved.name}: {expectation}.", self._back())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         lead = "" if self.contexts else "Save a context in the playground first."

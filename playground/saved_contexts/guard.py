@@ -8,13 +8,11 @@ from dataclasses import replace
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.audit.record import Event, EventType, record_all
 from flagadmin.core.change_checks import BrokenExpectations
 from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import MAX_DETAILS, Problem
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.comparison.compare import MISSING
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.urls import reverse, reverse_lazy
 
@@ -137,8 +136,8 @@ class NewSavedContext(SavedContextPage):
 
     def submit(self, form: NewSavedContextForm) -> str:
         saved = actions.create_saved_context(form.cleaned_data, caller=self.caller)
-        messages.success(self.request, f"Saved context {saved.name}.")
-        return read_next_page(self.request) or reverse("saved-contexts")
+        back = read_next_page(self.request) or reverse("saved-contexts")
+        return self.done(f"Saved context {saved.name}.", back)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = read_next_page(self.request) or reverse("saved-contexts")
@@ -146,6 +145,7 @@ class NewSavedContext(SavedContextPage):
 
 
 class EditSavedContext(EditPage, SavedContextPage):
+    title = "{page.saved.name}"
     template_name = "saved_contexts/saved_context.html"
     form_class = SavedContextForm
     api_call = f"PUT {API}/{{context_id}}"
@@ -182,8 +182,7 @@ class EditSavedContext(EditPage, SavedContextPage):
         saved = actions.update_saved_context(
             self.saved.pk, form.cleaned_data, expected=expected, caller=self.caller
         )
-        messages.success(self.request, f"Changed context {saved.name}.")
-        return reverse("saved-contexts")
+        return self.done(f"Changed context {saved.name}.", reverse("saved-contexts"))
 
     def checked(self) -> list[ExpectationRow]:
         """Checks its expectations and lists them, unmet ones first."""
@@ -203,9 +202,6 @@ class EditSavedContext(EditPage, SavedContextPage):
             may_edit=actions.may_change(self.caller, self.saved.project_id),
             **kwargs,
         )
-
-    def get_title(self) -> str:
-        return self.saved.name
 
     def get_api_body(self) -> dict[str, Any]:
         document = build_visible_document(self.caller, self.saved)

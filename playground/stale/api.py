@@ -8,8 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Texts
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from playground.stale.queries import find_candidates, list_reasons, make_proof_document, prove_flags
 from projects.access import check_project
 from projects.models import Flag

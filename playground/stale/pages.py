@@ -10,9 +10,7 @@ from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 
 from flagadmin.core.errors import InvalidOperation
-from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ActionPage, ListPage
-from groups.permissions import Permission
+from groups.console import ActionPage, Column, Filter, ListPage, Permission
 from playground.engine.outcomes import State
 from playground.stale.queries import (
     Proof,

@@ -15,8 +15,7 @@ from rest_framework.response import Response
 from flagadmin.core.errors import ContentTypeNotAccepted
 from flagadmin.core.http.fields import Body, Texts
 from flagadmin.core.lists.pages import SPREADSHEET
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from playground.user_runs import runs
 from playground.user_runs.evaluate import SHARE
 from playground.user_runs.runs import make_csv_download

@@ -7,8 +7,7 @@ from django import forms
 from django.conf import settings
 
 from flagadmin.core.errors import AppError
-from groups.access import Caller
-from groups.console import FormPage
+from groups.console import Caller, FormPage
 from playground.models import UserRun
 from playground.pages.form import read_form_options
 from playground.user_runs import runs

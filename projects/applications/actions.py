@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.applications.documents import find_readable_applications
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UnknownFlag
 

@@ -11,9 +11,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import ValidationError
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.applications import documents, queries
 from projects.applications.actions import delete_application, update_application
 from projects.applications.documents import (

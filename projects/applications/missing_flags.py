@@ -7,8 +7,7 @@ from itertools import groupby
 
 from django.utils.http import urlencode
 
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import list_projects_with
 from projects.applications.documents import find_readable_applications, find_unknown_flags
 from projects.console import application_url, project_url

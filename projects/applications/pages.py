@@ -14,8 +14,7 @@ from django.urls import reverse
 
 from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Breadcrumbs, ListPage
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, ListPage, Permission
 from projects.applications import queries as documents
 from projects.applications.actions import delete_application
 from projects.applications.documents import (
@@ -231,6 +230,7 @@ class AllApplicationsPage(ListPage):
 class ApplicationPage(ListPage):
     """Lists the flags used, by environment, and the instances. POST deletes the application."""
 
+    title = "{page.application.name}"
     template_name = "applications/application.html"
     csv_name = "application"
     default_sort = "flag"
@@ -245,9 +245,6 @@ class ApplicationPage(ListPage):
     def find(self) -> None:
         self.application = access_application(self.caller, self.kwargs["name"])
         self.usage = find_evaluated_flags(self.caller, self.application)
-
-    def get_title(self) -> str:
-        return self.application.name
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         lines = list(find_lines(self.caller, self.application)[:2])

@@ -18,11 +18,9 @@ from django.utils.http import urlencode
 
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.parameters import read_id
-from groups.access import Caller
-from groups.console import ConsolePage, FormPage
+from groups.console import Caller, ConsolePage, FormPage, Permission
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.permissions import Permission
 from projects.access import access_project
 from projects.connect.queries import (
     MAX_TOKENS,

@@ -7,13 +7,11 @@ only the field and requires a root permission.
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, Problem, ValidationError, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import check_project
 from projects.context_fields.documents import make_context_field_document
 from projects.context_fields.rules import context_field_problems, legal_value_problems

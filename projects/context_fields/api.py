@@ -11,9 +11,8 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists, check_problems
 from flagadmin.core.http.fields import Body, NameBody
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.authentication import ApiRequest
-from groups.permissions import Permission
 from projects.access import access_project
 from projects.context_fields import actions
 from projects.context_fields.documents import make_context_field_document

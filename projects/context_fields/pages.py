@@ -5,17 +5,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.urls import reverse, reverse_lazy
 from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter
 from flagadmin.core.wording import choices, pluralize
-from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage
-from groups.permissions import Permission
+from groups.console import (
+    Breadcrumbs,
+    Column,
+    ConfirmPage,
+    ConsolePage,
+    EditPage,
+    Filter,
+    FormPage,
+    ListPage,
+    Permission,
+)
 from projects.context_fields import actions
 from projects.context_fields.documents import make_context_field_document
 from projects.history.queries import readable_events
@@ -155,8 +162,7 @@ class NewContextField(ContextFieldPage):
 
     def submit(self, form: NewContextFieldForm) -> str:
         field = actions.create_context_field(form.cleaned_data, caller=self.caller)
-        messages.success(self.request, f"Created context field {field.name}.")
-        return reverse("context-fields")
+        return self.done(f"Created context field {field.name}.", reverse("context-fields"))
 
 
 class EditContextField(EditPage, ContextFieldPage):
@@ -195,8 +201,7 @@ class EditContextField(EditPage, ContextFieldPage):
         changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
         expected = self.version.expected
         actions.update_context_field(self.field.pk, changes, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed context field {self.field.name}.")
-        return reverse("context-fields")
+        return self.done(f"Changed context field {self.field.name}.", reverse("context-fields"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

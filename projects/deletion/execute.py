@@ -9,13 +9,11 @@ from typing import Any
 
 from django.db import transaction
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.audit.record import Event, EventType, record, record_all
 from flagadmin.core.db.transactions import consistent_reads, transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken, ApiTokenProject, Grant
-from groups.permissions import Permission
 from projects.access import access_project, access_project_for_update
 from projects.context_fields.documents import make_context_field_document
 from projects.deletion.kept_names import PROJECT, end_names

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
@@ -19,11 +18,9 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import AppError, Conflict, ValidationError
-from flagadmin.core.lists.pages import Column, Filter
 from flagadmin.core.wording import join_words, pluralize
 from groups.access import missing
-from groups.console import Breadcrumbs, ConsolePage, ListPage, SubmitPage
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, Column, ConsolePage, Filter, ListPage, Permission, SubmitPage
 from projects.access import access_project
 from projects.console import flag_url, get_project_breadcrumbs
 from projects.deletion.execute import back_up_project, delete_project
@@ -54,6 +51,7 @@ class Blocker:
 class DeleteProjectPage(ListPage, SubmitPage):
     """The page to delete a project. Its list contains the active flags."""
 
+    title = "Delete project {page.planned.project.name}"
     template_name = "deletion/delete_project.html"
     csv_name = "{project_id}-active-flags"
     default_sort = "flag"
@@ -71,9 +69,6 @@ class DeleteProjectPage(ListPage, SubmitPage):
         project_id = self.kwargs["project_id"]
         access_project(self.caller, project_id, Permission.DELETE_PROJECT)
         self.planned = plan_project_deletion(project_id, caller=self.caller)
-
-    def get_title(self) -> str:
-        return f"Delete project {self.planned.project.name}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return get_project_breadcrumbs(self.planned.project)
@@ -140,8 +135,7 @@ class DeleteProjectPage(ListPage, SubmitPage):
             raise ValidationError.at("confirm", self.confirm_error)
         expected = frozenset([self.version.fingerprint])
         delete_project(project_id, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Deleted {describe_loss(plan)}.")
-        return reverse("projects")
+        return self.done(f"Deleted {describe_loss(plan)}.", reverse("projects"))
 
     def get_events(self) -> QuerySet[AuditEvent]:
         return readable_events(self.caller).filter(project=self.kwargs["project_id"])

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_all, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_all, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.wording import choices
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken
-from groups.permissions import Permission
 from projects.access import access_environment, describe_unknown_environment
 from projects.definitions import read_all_definitions
 from projects.deletion.kept_names import ENVIRONMENT, end_names

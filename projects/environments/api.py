@@ -12,9 +12,7 @@ from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
 from flagadmin.core.errors import NameExists, check_problems
 from flagadmin.core.http.fields import MAX_ITEMS, Body, MapOf, NameBody
 from flagadmin.core.http.openapi import refusal
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import access_environment, access_project
 from projects.environments import actions
 from projects.environments.rules import RESERVED_ENVIRONMENTS

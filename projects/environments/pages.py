@@ -15,8 +15,7 @@ from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import Conflict, ValidationError
 from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for, free_chips, set_chips
-from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage
-from groups.permissions import Permission
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage, Permission
 from projects.access import access_environment
 from projects.console import InProjectPage, api_path
 from projects.environments import actions
@@ -136,8 +135,7 @@ class EditEnvironment(EditPage, NewEnvironment):
     def submit(self, form: Any) -> str:
         name, expected = self.kwargs["name"], self.version.expected
         actions.update_environment(name, form.cleaned_data, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed environment {name}.")
-        return reverse("environments")
+        return self.done(f"Changed environment {name}.", reverse("environments"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         projects: Listing[Project] = Listing(

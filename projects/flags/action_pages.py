@@ -8,8 +8,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.change_checks import check_known
 from flagadmin.core.errors import ValidationError, check_problems
-from groups.console import Breadcrumbs
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url, get_flag_breadcrumbs

@@ -6,14 +6,12 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, read_transaction_time, record, record_all
+from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record, record_all
 from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate, transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NameExists, Problem, check_problems
 from flagadmin.core.wording import choices
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
 from projects.flags.arrivals import check_arrivals
 from projects.flags.limits import check_room

@@ -12,10 +12,9 @@ from django.http import HttpRequest
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import InvalidOperation, ValidationError
 from flagadmin.core.unreadable_values import check_values
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, Step, make_bulk_action
 from groups.admin_site.forms import ActionModelForm, validate_body
-from groups.permissions import Permission
 from projects.access import access_flag_for_update, change_in_each_project, group_by_project
 from projects.console import flag_url
 from projects.flags import actions

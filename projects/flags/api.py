@@ -9,9 +9,7 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import PatchOperation, make_patch_example, patch_object, validate_body
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import check_project
 from projects.flags import actions as flags
 from projects.flags.archive import actions as archiving

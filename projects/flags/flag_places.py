@@ -11,8 +11,7 @@ from django.urls import reverse
 
 from flagadmin.core.document import Document
 from flagadmin.core.lists.charts import format_percent
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.console import flag_url
 from projects.flags.insights.evaluations import Evaluations, read_last_evaluations
 from projects.flags.lists.cells import Cell, read_flag_cells

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.utils.functional import cached_property
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError
-from groups.console import EditPage, FormPage
+from groups.console import EditPage, FormPage, Permission
 from groups.models import Group, User
-from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.console import (
     InProjectPage,
@@ -180,8 +178,7 @@ class NewFlagPage(InProjectPage, FormPage):
         flag = create_running_flag(project, new, environment, rollout, caller=self.caller)
         share = "" if rollout is None else f" for {rollout} % of users"
         state = f"on{share} in {environment}" if environment else "switched off in every environment"
-        messages.success(self.request, f"Created flag {flag.name}, {state}.")
-        return flag_url(flag.project_id, flag.name)
+        return self.done(f"Created flag {flag.name}, {state}.", flag_url(flag.project_id, flag.name))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         known = suggest_holders_in(self.kwargs["project_id"])
@@ -236,6 +233,7 @@ class LinkForm(forms.Form):
 class EditLinkPage(OnFlagPage, EditPage):
     """Edits a link of a flag."""
 
+    title = "Edit the link {page.link}"
     template_name = "console/form.html"
     form_class = LinkForm
     button = "Save link"
@@ -260,11 +258,7 @@ class EditLinkPage(OnFlagPage, EditPage):
         data, link_id, expected = form.cleaned_data, self.kwargs["link_id"], self.version.expected
         title = data["title"] or None
         update_link(*self.place, link_id, data["url"], title, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed the link {data['url']}.")
-        return flag_url(*self.place)
-
-    def get_title(self) -> str:
-        return f"Edit the link {self.link}"
+        return self.done(f"Changed the link {data['url']}.", flag_url(*self.place))
 
     def get_api_body(self) -> dict[str, Any]:
         return {"url": self.link.url, "title": self.link.title}

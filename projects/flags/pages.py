@@ -7,8 +7,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
 from flagadmin.core.http.parameters import read_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_csv_response
-from groups.console import Breadcrumbs, ConsolePage
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, ConsolePage, Permission
 from projects.access import access_flag
 from projects.console import check_permissions, flag_url, get_project_breadcrumbs
 from projects.flags.dependencies.actions import list_possible_parents

@@ -5,15 +5,13 @@ from typing import Any
 
 from django.db import OperationalError
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, transactional
 from flagadmin.core.errors import Conflict, check_problems
 from flagadmin.core.installation import state
 from flagadmin.core.installation.models import ROW, Installation
 from flagadmin.core.installation.state import await_changes, check_writable
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.installation.rules import problems_of_origins
 
 ORIGINS = "the frontend API's origins"

@@ -15,10 +15,8 @@ from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.installation.state import forget, is_in_maintenance, read_frontend_origins
 from flagadmin.core.lists.pages import make_csv_response
-from groups.authentication import ApiRequest
 from groups.login.links import make_absolute_url
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.installation import actions
 from projects.installation.rules import MAX_ORIGINS
 from projects.installation.statistics import flatten_statistics, read_statistics

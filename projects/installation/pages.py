@@ -4,15 +4,12 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib import messages
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.installation.state import forget, is_in_maintenance, read_frontend_origins
-from groups.access import Caller
-from groups.console import ActionPage, FormPage
+from groups.console import ActionPage, Caller, FormPage, Permission
 from groups.login.links import is_mail_on
-from groups.permissions import Permission
 from projects.installation import actions
 from projects.installation.statistics import flatten_statistics, read_statistics
 
@@ -85,8 +82,7 @@ class InstallationPage(FormPage):
 
     def submit(self, form: Any) -> str:
         actions.set_frontend_origins(form.cleaned_data["origins"].split(), caller=self.caller)
-        messages.success(self.request, "Saved the allowed origins.")
-        return reverse("installation")
+        return self.done("Saved the allowed origins.", reverse("installation"))
 
     def show_refusal(self, error: AppError, form: forms.BaseForm) -> None:
         """Each problem names one line; all of them belong to the only field."""

@@ -13,9 +13,8 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.http.responses import iso
 from flagadmin.core.installation.models import ROW, Installation
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken, Group, Role, User
-from groups.permissions import Permission
 from groups.scim.queries import load_settings
 from projects.models import (
     Application,

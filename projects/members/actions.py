@@ -10,8 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.audit.record import Event, EventType, record_all
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.wording import choices

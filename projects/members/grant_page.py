@@ -4,19 +4,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.urls import reverse
 
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import MAX_OPTIONS
-from groups.console import Breadcrumbs, FormPage
+from groups.console import Breadcrumbs, FormPage, Permission
 from groups.groups.actions import change_members
 from groups.groups.console import OneGroup, group_url
 from groups.models import Group, Role, User
 from groups.people.actions import update_account
 from groups.people.console import OneAccount, list_root_role_choices
-from groups.permissions import Permission
 from projects.members.actions import Holders, add_roles
 from projects.models import Project
 
@@ -94,8 +92,7 @@ class GrantPage(FormPage):
 
     def submit(self, form: Any) -> str:
         granted = self.grant(form.cleaned_data)
-        messages.success(self.request, f"Granted {self.holder}: {', '.join(granted)}.")
-        return self.url
+        return self.done(f"Granted {self.holder}: {', '.join(granted)}.", self.url)
 
     @transactional
     def grant(self, data: dict[str, Any]) -> list[str]:

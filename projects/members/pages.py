@@ -13,9 +13,8 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.errors import InvalidOperation
 from flagadmin.core.http.parameters import read_id
-from flagadmin.core.lists.pages import Column, Filter
 from groups.access import missing
-from groups.console import ActionPage, Breadcrumbs, FormPage, ListPage
+from groups.console import ActionPage, Breadcrumbs, Column, Filter, FormPage, ListPage
 from groups.models import Grant, Group, Role, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import describe_first_login, describe_link
@@ -180,6 +179,7 @@ class InviteForm(forms.Form):
 
 
 class InvitePage(ShowsSecretOnce, FormPage):
+    title = "Invite to {page.project.name}"
     template_name = "members/invite.html"
     form_class = InviteForm
     initial = {"role": BuiltIn.MEMBER.value}
@@ -197,9 +197,6 @@ class InvitePage(ShowsSecretOnce, FormPage):
 
     def find(self) -> None:
         check_may_write(self.caller, self.project.pk)
-
-    def get_title(self) -> str:
-        return f"Invite to {self.project.name}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (*get_project_breadcrumbs(self.project), ("Access", self.url))
@@ -222,8 +219,7 @@ class InvitePage(ShowsSecretOnce, FormPage):
             )
             return self.url
         done = f"Granted {invited.role} to {invited.holder} in {self.project.pk}."
-        messages.success(self.request, f"{done} {describe_first_login()}" if invited.is_new else done)
-        return self.url
+        return self.done(f"{done} {describe_first_login()}" if invited.is_new else done, self.url)
 
     def describe(self, invited: Invited) -> dict[str, str]:
         assert not isinstance(invited.holder, Group)  # only people get a link
@@ -273,6 +269,7 @@ BY_HOLDER = (
 class RolePage(ListPage):
     """Lists the projects that use the role, or (``?by=holder``) its holders. A root role has holders."""
 
+    title = "{page.role.name}"
     template_name = "members/role.html"
     parents = (("Roles", reverse_lazy("roles")),)
     api_call = "GET /api/admin/projects/roles/{role_id}/access"
@@ -294,9 +291,6 @@ class RolePage(ListPage):
         text = values["q"].casefold()
         records = read_role_usage(self.role.pk)
         return [UsedIn(each) for each in records if text in each["project"].casefold()]
-
-    def get_title(self) -> str:
-        return self.role.name
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         role, use = self.role, count_holders(self.role)

@@ -5,8 +5,7 @@ from typing import Any
 
 from django.utils.text import slugify
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, read_transaction_time, record
+from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NameExists, Problem, check_problems

@@ -10,10 +10,9 @@ from django.http import HttpRequest
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import check_problems
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.admin_site.base import ActionInline, Subject, SubjectAdmin, make_bulk_action
 from groups.admin_site.forms import validate_body
-from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.deletion.execute import delete_project
 from projects.deletion.pages import describe_loss

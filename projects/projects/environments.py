@@ -6,8 +6,7 @@ A flag that is turned on without a strategy gets a copy of the default strategy.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
@@ -15,9 +14,8 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import check_values
 from flagadmin.core.wording import choices
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import Group
-from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_environment, access_project_for_update, check_environment
 from projects.limits import Limits

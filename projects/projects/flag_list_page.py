@@ -20,8 +20,7 @@ from flagadmin.core.lists.pages import (
     join_chips,
     set_chips,
 )
-from groups.console import ListPage
-from groups.permissions import Permission
+from groups.console import ListPage, Permission
 from projects.access import access_project
 from projects.console import PROJECTS, api_path, project_url
 from projects.flags.insights.evaluations import read_last_evaluations
@@ -151,6 +150,7 @@ def list_archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
 
 
 class ProjectPage(FlagListPage):
+    title = "{page.project.name}"
     template_name = "projects/project.html"
     csv_name = "{project_id}-flags"
     parents = (PROJECTS,)
@@ -162,9 +162,6 @@ class ProjectPage(FlagListPage):
     def find_scope(self) -> FlagScope:
         self.project = access_project(self.caller, self.kwargs["project_id"])
         return make_project_scope(self.project, archived=self.archived)
-
-    def get_title(self) -> str:
-        return self.project.name
 
     def get_filters(self) -> Sequence[Filter]:
         filters = super().get_filters()

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.console import check_permissions, project_url
 from projects.flags.lists.queries import list_environment_names
 from projects.members.queries import count_members

@@ -6,15 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.db.statements import fetch_rows
-from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ActionPage, FormPage, ListPage
-from groups.permissions import Permission
+from groups.console import ActionPage, Column, Filter, FormPage, ListPage, Permission
 from projects.access import access_project
 from projects.console import PROJECTS, project_url
 from projects.history.queries import ACCESS_TYPES
@@ -132,8 +129,7 @@ class NewProjectPage(FormPage):
         values = dict(form.cleaned_data)
         environments = values.pop("environments")
         project = create_project(values, environments=environments, caller=self.caller)
-        messages.success(self.request, f"Created project {project.name}.")
-        return project_url(project.pk)
+        return self.done(f"Created project {project.name}.", project_url(project.pk))
 
 
 class ProjectFavorite(ActionPage):

@@ -4,9 +4,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from groups.authentication import ApiRequest
 from groups.people.serializers import NamedAccount
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from projects.access import access_project
 from projects.projects.personal_dashboard import (
     EVENTS_SHOWN,

@@ -6,7 +6,6 @@ A flag that is turned on in an environment without a strategy gets a copy of the
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
@@ -15,8 +14,7 @@ from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import choices, pluralize
-from groups.console import ActionPage, Breadcrumbs, EditPage
-from groups.permissions import Permission
+from groups.console import ActionPage, Breadcrumbs, EditPage, Permission
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
@@ -175,8 +173,7 @@ class SettingsPage(InProjectPage, EditPage):
     def submit(self, form: SettingsForm) -> str:
         expected = self.version.expected
         project = update_project(self.project.pk, form.cleaned_data, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed the settings of {project.name}.")
-        return project_url(project.pk)
+        return self.done(f"Changed the settings of {project.name}.", project_url(project.pk))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project, may = self.project, self.caller.can
@@ -263,6 +260,7 @@ class Revive(ProjectAction):
 
 
 class DefaultStrategyPage(SharedStrategyEditor):
+    title = "Default strategy of {page.environment}"
     permissions = DEFAULT_STRATEGY_PERMISSIONS
     api_call = "POST /api/admin/projects/{project_id}/environments/{environment}/default-strategy"
 
@@ -348,9 +346,6 @@ class DefaultStrategyPage(SharedStrategyEditor):
     def remove(self) -> str:
         set_default_strategy(self.project_id, self.environment, None, caller=self.caller)
         return f"{self.environment} in {self.project_id} has no default strategy of its own any more."
-
-    def get_title(self) -> str:
-        return f"Default strategy of {self.environment}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         above = get_project_breadcrumbs(self.project)

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, read_transaction_time, record
+from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, ValidationError, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.models import CodeReference, CodeReport, Flag, FlagQuerySet, Project
 from projects.references.rules import MAX_PLACES, MAX_REPORTS, report_problems
 

@@ -8,8 +8,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, Texts
 from flagadmin.core.http.responses import iso
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from projects.access import access_flag
 from projects.models import CodeReport, Flag
 from projects.references.actions import check_may_report, find_reportable_flags, report_references

@@ -6,10 +6,8 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ListPage
+from groups.console import Column, Filter, ListPage, Permission
 from groups.login.links import make_absolute_url
-from groups.permissions import Permission
 from projects.models import Relay
 from projects.relays.reports import State, describe_state, find_state
 

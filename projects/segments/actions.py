@@ -9,15 +9,13 @@ from typing import Any
 
 from django.db.models import F
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationError
 from flagadmin.core.unreadable_values import check_values
 from flagadmin.core.wording import choices
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import check_project, lock_refusing_projects
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, Segment, Strategy

@@ -14,10 +14,8 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors
 from flagadmin.core.http.parameters import path_id
-from flagadmin.core.lists.pages import Column, Filter
 from flagadmin.core.wording import pluralize
-from groups.console import Breadcrumbs, ConfirmPage, ListPage, SubmitPage
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, Column, ConfirmPage, Filter, ListPage, Permission, SubmitPage
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.history.field_changes import FieldChange
@@ -219,6 +217,7 @@ class DeleteSegment(ConfirmPage):
 
 
 class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
+    title = "Segment {page.stored[name]}"
     button = "Save segment"
     unchanged = "No flag that is on uses this segment."
     shown_by = "post"
@@ -298,9 +297,6 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
     def refuse(self, error: AppError) -> HttpResponseBase:
         self.show_conflict(error)
         return super().refuse(error)
-
-    def get_title(self) -> str:
-        return f"Segment {self.stored['name']}"
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         uses = paginate_uses(self.request, list_segment_uses(self.segment.pk, self.caller))

@@ -4,8 +4,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from flagadmin.core.errors import NotFound
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_active_flags_for_update
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag, ProjectEnvironment, Strategy

@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 
 from django.db.models import Max
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.audit.record import Event, EventType, record, record_all
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Problem, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.environments.toggle import keep_off_without_strategies
 from projects.flags.queries import read_strategy_documents

@@ -12,9 +12,7 @@ from flagadmin.core.change_checks import check_known
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import PatchOperation, make_patch_example, patch_object, validate_body
 from flagadmin.core.unreadable_values import check_values
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.queries import read_strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord

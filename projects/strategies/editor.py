@@ -16,8 +16,7 @@ from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import list_refused_problems
 from groups.access import missing
-from groups.console import SubmitPage
-from groups.permissions import Permission
+from groups.console import Permission, SubmitPage
 from playground.engine.definitions import StrategyDefinition
 from projects.drafting import DraftingPage
 from projects.history.field_changes import FieldChange, list_strategy_changes

@@ -220,6 +220,7 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 class NewStrategyPage(StrategyPage):
     """``?copy=ID&from=ENVIRONMENT`` begins with a copy of that strategy of the flag."""
 
+    title = "New strategy in {page.environment}"
     permissions = (Permission.CREATE_FEATURE_STRATEGY,)
     is_new = True
     api_call = "POST {page.api_address}"
@@ -257,9 +258,6 @@ class NewStrategyPage(StrategyPage):
         check_known(self.caller, "addStrategy", document, *self.key)
         add_strategy(*self.key, document, caller=self.caller)
         return f"Added a strategy to {self.flag.name} in {self.environment}."
-
-    def get_title(self) -> str:
-        return f"New strategy in {self.environment}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         button = f"Add to {self.environment}"

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, InvalidOperation, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
 from projects.strategies.strategy_type_documents import make_strategy_type_document

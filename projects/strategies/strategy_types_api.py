@@ -10,9 +10,7 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import Body, NullableText
 from flagadmin.core.http.openapi import refusal
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.models import StrategyType
 from projects.strategies import strategy_types as actions
 from projects.strategies.strategy_type_documents import make_strategy_type_document

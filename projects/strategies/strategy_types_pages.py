@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse, reverse_lazy
 from django.utils.functional import cached_property
@@ -12,9 +11,7 @@ from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter
-from groups.console import EditPage, FormPage, ListPage
-from groups.permissions import Permission
+from groups.console import Column, EditPage, Filter, FormPage, ListPage, Permission
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
@@ -143,8 +140,7 @@ class NewStrategyType(FormPage):
 
     def submit(self, form: Any) -> str:
         strategy_type = actions.create_strategy_type(form.cleaned_data, caller=self.caller)
-        messages.success(self.request, f"Created strategy type {strategy_type.name}.")
-        return reverse("strategy-types")
+        return self.done(f"Created strategy type {strategy_type.name}.", reverse("strategy-types"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(lead=self.lead(), **kwargs)
@@ -180,8 +176,7 @@ class EditStrategyType(EditPage, NewStrategyType):
     def submit(self, form: Any) -> str:
         name, expected = self.strategy_type.pk, self.version.expected
         actions.update_strategy_type(name, form.cleaned_data, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed strategy type {name}.")
-        return reverse("strategy-types")
+        return self.done(f"Changed strategy type {name}.", reverse("strategy-types"))
 
     def lead(self) -> str:
         return mark(self.strategy_type)[1]

@@ -11,8 +11,7 @@ from flagadmin.core.change_checks import check_known
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.unreadable_values import check_values, list_refused_problems
-from groups.console import SubmitPage
-from groups.permissions import Permission
+from groups.console import Permission, SubmitPage
 from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
@@ -38,6 +37,7 @@ from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants, vari
 
 
 class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
+    title = "Variants of {page.flag.name} in {page.environment}"
     template_name = "strategies/flag_variants.html"
     restores = True
     passes = (NotFound,)
@@ -130,9 +130,6 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
             "flag": self.flag,
             "comment_required": requires_comment([self.flag.project_id], [self.environment]),
         } | describe_usage(self.flag.pk, self.environment)
-
-    def get_title(self) -> str:
-        return f"Variants of {self.flag.name} in {self.environment}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         by_place, _, others = sort_problems(self.problems)

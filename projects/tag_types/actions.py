@@ -5,15 +5,13 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NameExists, NotFound, check_problems
 from flagadmin.core.wording import name_flags
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import lock_projects
 from projects.flags.tags.actions import apply_tags, check_tags
 from projects.models import Flag, FlagTag, Tag, TagType

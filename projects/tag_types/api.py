@@ -10,9 +10,7 @@ from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists
 from flagadmin.core.http.fields import Body, NullableText
 from flagadmin.core.http.openapi import refusal
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.models import TagType
 from projects.tag_types import actions
 from projects.tag_types.documents import tag_type_document

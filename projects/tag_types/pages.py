@@ -3,15 +3,12 @@
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ActionPage, EditPage, FormPage, ListPage
-from groups.permissions import Permission
+from groups.console import ActionPage, Column, EditPage, Filter, FormPage, ListPage, Permission
 from projects.history.queries import readable_events
 from projects.models import TagType
 from projects.tag_types import actions as tag_types
@@ -68,8 +65,7 @@ class NewTagType(FormPage):
 
     def submit(self, form: Any) -> str:
         tag_type = tag_types.create_tag_type(form.cleaned_data, caller=self.caller)
-        messages.success(self.request, f"Created tag type {tag_type.name}.")
-        return reverse("tag-types")
+        return self.done(f"Created tag type {tag_type.name}.", reverse("tag-types"))
 
 
 class EditTagType(EditPage, NewTagType):
@@ -97,8 +93,7 @@ class EditTagType(EditPage, NewTagType):
     def submit(self, form: Any) -> str:
         name, expected = self.kwargs["name"], self.version.expected
         tag_type = tag_types.update_tag_type(name, form.cleaned_data, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed tag type {tag_type.name}.")
-        return reverse("tag-types")
+        return self.done(f"Changed tag type {tag_type.name}.", reverse("tag-types"))
 
 
 class DeleteTagType(ActionPage):

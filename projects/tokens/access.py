@@ -7,9 +7,8 @@ from django.db.models import Q, QuerySet
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.parameters import is_id
 from flagadmin.core.wording import pluralize
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken, ApiTokenProject, User
-from groups.permissions import Permission
 from groups.tokens import hash_secret
 from projects.access import list_projects_with
 

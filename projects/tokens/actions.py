@@ -15,18 +15,16 @@ from typing import Any
 
 from django.conf import settings
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems
 from flagadmin.core.http.responses import iso
 from flagadmin.core.wording import join_words
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken, ApiTokenProject, Role
 from groups.models.roles import HeldPermission
 from groups.people.actions import NewAccount, create_account
 from groups.people.personal_tokens import create_personal_token
-from groups.permissions import Permission
 from groups.roles.actions import create_role
 from groups.tokens import check_expiry, check_not_expired, hash_secret, make_secret, make_visible_prefix
 from projects.access import (

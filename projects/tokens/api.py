@@ -10,12 +10,10 @@ from rest_framework.response import Response
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.fields import Body, ListOf, Texts
 from flagadmin.core.http.responses import iso
-from groups.access import Caller
 from groups.authentication import ApiRequest, read_credential
 from groups.models import ApiToken
-from groups.permissions import Permission
 from groups.tokens import find_identifier, recover_secret
-from groups.viewsets import ViewSet
+from groups.viewsets import Caller, Permission, ViewSet
 from projects.tokens import actions
 from projects.tokens.access import (
     ELLIPSIS,

@@ -17,11 +17,9 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter, curl_with_token
 from flagadmin.core.templatetags.moments import SOON
 from flagadmin.core.wording import clip
-from groups.access import Caller
-from groups.console import ConfirmPage, FormPage, ListPage
+from groups.console import Caller, ConfirmPage, FormPage, ListPage, Permission
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.permissions import Permission
 from projects.access import list_projects_with
 from projects.connect.snippets import openfeature_snippets, render
 from projects.console import api_path, project_url

@@ -24,9 +24,8 @@ from flagadmin.core.errors import AuthenticationRequired, NotFound
 from flagadmin.core.http.logs import drop_secrets
 from flagadmin.core.http.responses import make_json_response
 from groups.authentication import ConsoleSessionAuthentication
-from groups.permissions import Permission
 from groups.roles.subjects import name_permission
-from groups.viewsets import ViewSet
+from groups.viewsets import Permission, ViewSet
 from projects.viewsets import InProjectViewSet, ScopedViewSet
 
 

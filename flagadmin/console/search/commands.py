@@ -11,8 +11,7 @@ from flagadmin.console.api_docs.operations import list_operations
 from flagadmin.console.navigation import THEMES, list_pages, list_sections_of
 from flagadmin.console.search.kinds import Group, Hit, mark_words
 from flagadmin.core.db.lookups import count_differences, find_similar_rows, rank_names
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import list_projects_with
 from projects.console import flag_url, project_url
 from projects.flags.lists.conditions import DIFFERS, FULL, OFF

@@ -13,8 +13,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional

@@ -6,13 +6,11 @@ Each action handles many flags with few queries.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, read_transaction_time, record_all
+from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record_all
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flags_for_update, access_project, lock_projects
 from projects.flags.archive.delete import check_no_children, find_children_outside, remove_flags
 from projects.flags.limits import check_room

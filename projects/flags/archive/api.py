@@ -5,9 +5,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import access_project
 from projects.flags.archive import actions
 from projects.flags.queries import make_metadata_answer

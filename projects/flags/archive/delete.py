@@ -5,8 +5,7 @@ from typing import Any
 
 from django.db.models import CASCADE, QuerySet
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import record_selected
+from flagadmin.core.audit.record import EventType, record_selected
 from flagadmin.core.errors import InvalidOperation, Problem
 from flagadmin.core.wording import choices
 from groups.access import Caller

@@ -7,8 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 
 from flagadmin.core.errors import NoAccess, NotFound, ValidationError
-from groups.console import Breadcrumbs, ConsolePage, SubmitPage, read_next_page
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, ConsolePage, Permission, SubmitPage, read_next_page
 from projects.access import access_project
 from projects.console import ALL_FLAGS, get_project_breadcrumbs, project_url
 from projects.flags.lists.queries import (

@@ -1,11 +1,9 @@
 """Clones a flag under a new name in the same project."""
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag, access_project_for_update
 from projects.flags.actions import NewFlag, insert_flag, new_name_problems
 from projects.flags.limits import check_room

@@ -4,12 +4,10 @@ from collections.abc import Iterable
 
 from django.db.models import Q
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, Problem
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag_for_update, access_project_for_update, check_project, lock_projects
 from projects.flags.arrivals import check_arrivals
 from projects.flags.limits import check_room

@@ -3,11 +3,9 @@
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 
 from flagadmin.core.lists.pages import MAX_OPTIONS
-from groups.console import FormPage
-from groups.permissions import Permission
+from groups.console import FormPage, Permission
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
 from projects.flags.copies.clone import clone_flag
@@ -52,8 +50,7 @@ class ClonePage(FlagFormPage):
     def submit(self, form: CloneForm) -> str:
         flag = clone_flag(*self.place, form.cleaned_data["new_name"], caller=self.caller)
         done = f"Created {flag.name} as a copy of {self.place[1]}, off in every environment."
-        messages.success(self.request, done)
-        return flag_url(flag.project_id, flag.name)
+        return self.done(done, flag_url(flag.project_id, flag.name))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(lead=COPIED, **kwargs)
@@ -98,8 +95,7 @@ class MovePage(FlagFormPage):
 
     def submit(self, form: MoveForm) -> str:
         flag = move_flag(*self.place, form.cleaned_data["project"], caller=self.caller)
-        messages.success(self.request, f"Moved {flag.name} to {flag.project_id}.")
-        return flag_url(flag.project_id, flag.name)
+        return self.done(f"Moved {flag.name} to {flag.project_id}.", flag_url(flag.project_id, flag.name))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(lead=MOVED, **kwargs)

@@ -5,12 +5,10 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.audit.record import Event, EventType, record, record_all
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.engine.definitions import DependencyDefinition
 from projects.access import access_flag_for_update
 from projects.flags.dependencies.rules import (

@@ -5,13 +5,11 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.unreadable_values import check_values
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
 from projects.drafts import Draft

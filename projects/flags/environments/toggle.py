@@ -7,8 +7,7 @@ it is turned on, and is turned off when it loses its last enabled strategy.
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.wording import choices

@@ -40,6 +40,7 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
     The confirmation is a dialog, or a page without JavaScript.
     """
 
+    title = "Turn {page.turned} {name} in {page.environment}"
     http_method_names = ["get", "post"]
     shown_by = "get"
     api_call = (
@@ -98,9 +99,6 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
 
     def get_success_url(self) -> str:
         return flag_url(*self.place)
-
-    def get_title(self) -> str:
-        return f"Turn {self.turned} {self.kwargs['name']} in {self.environment}"
 
     def find(self) -> None:
         """Raises NotFound, NoAccess."""

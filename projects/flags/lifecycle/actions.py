@@ -4,11 +4,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag_for_update
 from projects.models import LifecycleStage
 

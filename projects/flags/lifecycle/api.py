@@ -6,9 +6,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Body
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import access_flag
 from projects.flags.lifecycle import actions
 from projects.flags.lifecycle.queries import count_stages, read_lifecycle

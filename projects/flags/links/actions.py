@@ -1,13 +1,11 @@
 """Adds, changes and removes the links of a flag, for example to its ticket or its design."""
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import ValidationError
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag_for_update
 from projects.flags.links.rules import normalize_url
 from projects.flags.queries import make_link_document

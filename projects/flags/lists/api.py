@@ -6,8 +6,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Texts
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from projects.flags.lists.search import FlagFilter
 from projects.flags.queries import search_documents
 from projects.flags.serializers import EnvironmentSummary, FlagSummary, OwnerRecord, Person, StageRecord

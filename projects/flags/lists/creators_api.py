@@ -4,9 +4,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from projects.flags.lists.creators import MAX_CREATORS, list_flag_creators
 from projects.models import Flag
 from projects.viewsets import InProjectViewSet

@@ -8,8 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.console import check_permissions, flag_url
 from projects.flags.lists.cells import Cell, FlagCells, read_flag_cells
 from projects.models import Environment, FavoriteFlag, Flag, FlagTag, FlagType

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.audit.record import Event, EventType, record_all
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag_for_update, access_flags_for_update
 from projects.models import Flag, FlagTag, TagType
 from projects.strategies.known_names import KnownNames

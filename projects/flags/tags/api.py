@@ -9,10 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from groups.access import Caller
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Caller, Permission, ViewSet
 from projects.flags.queries import tag_document
 from projects.flags.serializers import NamesBody, TagBody, TagChanges, TagList
 from projects.flags.tags import actions

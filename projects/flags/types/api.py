@@ -8,9 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Body
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.flags.types.actions import set_lifetime
 from projects.models import FlagType
 
