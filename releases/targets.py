@@ -21,7 +21,6 @@ from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from projects.access import access_flag
 from projects.definitions import Definitions, read_definitions
 from projects.models import ProjectEnvironment, Segment
-from projects.segments.documents import make_segment_document
 from projects.states import Change, apply_there, next_sort_order
 from projects.strategies.rules import StrategyDefaults, StrategyPlanner
 from releases.models import Safeguard
@@ -51,7 +50,7 @@ class Flags:
         segment = segment or Segment.objects.filter(pk=key, project=None).first()
         if segment is None:
             raise NotFound(f"Segment {key} not found in project {self.project}.")
-        return make_segment_document(segment)
+        return segment.document()
 
     def plans(self, name: str) -> Sequence[PlanSnapshot]:
         """Newest first."""

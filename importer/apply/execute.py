@@ -32,12 +32,9 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.promotion import Promotion, read_promotion
 from importer.report import make_brief_reports, make_promotion_document, write_reports
 from projects.access import lock_projects
-from projects.context_fields.documents import make_context_field_document
 from projects.flags.arrivals import check_arrivals
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
-from projects.segments.documents import make_segment_document
-from projects.tag_types.documents import tag_type_document
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -234,16 +231,16 @@ def _create_references(plan: Plan, caller: Caller) -> list[Event]:
                 type=EventType.CONTEXT_FIELD_CREATED,
                 project=field.project_id,
                 subject=field.name,
-                after=make_context_field_document(field),
+                after=field.document(),
             )
             for field in fields
         ),
         *(
-            Event(type=EventType.TAG_TYPE_CREATED, subject=tag_type.name, after=tag_type_document(tag_type))
+            Event(type=EventType.TAG_TYPE_CREATED, subject=tag_type.name, after=tag_type.document())
             for tag_type in tag_types
         ),
         *(
-            Event(type=EventType.SEGMENT_CREATED, subject=segment.name, after=make_segment_document(segment))
+            Event(type=EventType.SEGMENT_CREATED, subject=segment.name, after=segment.document())
             for segment in segments
         ),
     ]

@@ -20,13 +20,9 @@ from importer.moving.reading.source import Source
 from importer.moving.report import Kind, Line, Report
 from playground.engine.context import TOP_LEVEL
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
-from projects.context_fields.documents import make_context_field_document
 from projects.export import export_flags
 from projects.models import ContextField, Flag, Project, Segment, StrategyType, TagType
-from projects.segments.documents import make_segment_document
-from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.variant_rules import TOTAL_WEIGHT
-from projects.tag_types.documents import tag_type_document
 
 IMPORT = "/api/admin/features-batch/import"
 NEEDS_PERSON = (
@@ -101,7 +97,7 @@ def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:
         "strategy type",
         "/api/admin/strategies",
         "strategies",
-        map(make_strategy_type_document, types),
+        map(StrategyType.document, types),
         write,
     )
     yield from _add(
@@ -109,12 +105,10 @@ def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:
         "tag type",
         "/api/admin/tag-types",
         "tagTypes",
-        map(tag_type_document, TagType.objects.all()),
+        map(TagType.document, TagType.objects.all()),
         write,
     )
-    fields = map(
-        make_context_field_document, ContextField.objects.filter(project=None).exclude(name__in=TOP_LEVEL)
-    )
+    fields = map(ContextField.document, ContextField.objects.filter(project=None).exclude(name__in=TOP_LEVEL))
     yield from _add(target, "context field", "/api/admin/context", None, fields, write)
     yield from _write_segments(target, write=write)
 
@@ -142,7 +136,7 @@ def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
     path = "/api/admin/segments"
     known = {row.name: row for row in _list(target, path, "segments")}
     for segment in Segment.objects.order_by("id"):
-        full = make_segment_document(segment)
+        full = segment.document()
         document = {key: full[key] for key in ("name", "description", "constraints")}
         present = known.get(segment.name)
         if present is None:

@@ -31,7 +31,6 @@ from projects.models import (
     StrategyType,
     UnknownFlag,
 )
-from projects.strategies.strategy_type_documents import make_strategy_type_document
 
 
 def find_readable_applications(caller: Caller) -> QuerySet[Application]:
@@ -139,9 +138,7 @@ def _make_flag_document(flag: Flag) -> Document:
 
 
 def _list_strategies(names: Sequence[str]) -> list[Document]:
-    known = {
-        kind.name: make_strategy_type_document(kind) for kind in StrategyType.objects.filter(name__in=names)
-    }
+    known = {kind.name: kind.document() for kind in StrategyType.objects.filter(name__in=names)}
     return [known.get(name, {"name": name}) for name in names]
 
 

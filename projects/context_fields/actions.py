@@ -13,7 +13,6 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, Problem, ValidationError, check_problems
 from groups.access import Caller, Permission
 from projects.access import check_project
-from projects.context_fields.documents import make_context_field_document
 from projects.context_fields.rules import context_field_problems, legal_value_problems
 from projects.models import ContextField
 from projects.project_scope import check_scope, lock_scope, name_is_free
@@ -34,7 +33,7 @@ def create_context_field(values: Mapping[str, Any], *, caller: Caller) -> Contex
     check_context_field(field)
     with name_is_free(f"A context field named {field.name} already exists."):
         field.save(force_insert=True)
-    after = make_context_field_document(field)
+    after = field.document()
     record(_make_event(EventType.CONTEXT_FIELD_CREATED, field, after=after), actor=caller)
     return field
 
@@ -53,13 +52,13 @@ def update_context_field(
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     field = access_context_field_for_update(caller, name, Permission.UPDATE_CONTEXT_FIELD, project=project)
-    before = make_context_field_document(field)
+    before = field.document()
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(field, key, value)
     check_context_field(field)
     field.save()
-    after = make_context_field_document(field)
+    after = field.document()
     record_change(
         _make_event(EventType.CONTEXT_FIELD_UPDATED, field, before=before, after=after), actor=caller
     )
@@ -113,7 +112,7 @@ def delete_context_field(
 ) -> None:
     """Deletes the field. Constraints that name it keep working with the values in the context."""
     field = access_context_field_for_update(caller, name, Permission.DELETE_CONTEXT_FIELD, project=project)
-    before = make_context_field_document(field)
+    before = field.document()
     check_expected(expected, before)
     record(_make_event(EventType.CONTEXT_FIELD_DELETED, field, before=before), actor=caller)
     field.delete()

@@ -15,7 +15,6 @@ from groups.access import Caller, Permission
 from groups.authentication import ApiRequest
 from projects.access import access_project
 from projects.context_fields import actions
-from projects.context_fields.documents import make_context_field_document
 from projects.context_fields.rules import RESERVED_FIELDS
 from projects.models import ContextField
 from projects.rules import name_problems
@@ -74,7 +73,7 @@ def _make_include_parameter(value: str, description: str) -> OpenApiParameter:
 def list_documents(caller: Caller, where: Q) -> list[dict[str, Any]]:
     fields = ContextField.objects.readable_by(caller).filter(where)
     usage = count_context_field_usage(caller)
-    return [make_context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
+    return [field.document() | usage.get(field.name, UNUSED) for field in fields]
 
 
 class ContextFieldViewSet(ETagMixin, ScopedViewSet):
@@ -106,7 +105,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         self.check_permission(project=project_id)
 
     def get_current_document(self) -> dict[str, Any]:
-        return make_context_field_document(self.field)
+        return self.field.document()
 
     @extend_schema(
         operation_id="getContextFields",
@@ -127,7 +126,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         """Create a context field, global or of one project."""
         field = actions.create_context_field(self.validated(NewContextField), caller=self.caller)
         headers = {"Location": f"context/{field.name}"}
-        return Response(make_context_field_document(field), status=201, headers=headers)
+        return Response(field.document(), status=201, headers=headers)
 
     @extend_schema(request=NameBody, responses={200: None})
     @action(detail=False, methods=["post"])
@@ -142,7 +141,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     @extend_schema(responses={200: ContextFieldRecord})
     def retrieve(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Get a context field."""
-        return Response(make_context_field_document(self.field))
+        return Response(self.field.document())
 
     @extend_schema(request=ContextFieldChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
@@ -210,4 +209,4 @@ class ProjectContextFieldViewSet(ContextFieldViewSet):
         """Create a context field of this project."""
         values = self.validated(NewContextField) | {"project_id": project_id}
         field = actions.create_context_field(values, caller=self.caller)
-        return Response(make_context_field_document(field), status=201)
+        return Response(field.document(), status=201)

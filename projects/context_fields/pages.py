@@ -24,7 +24,6 @@ from groups.console import (
     Permission,
 )
 from projects.context_fields import actions
-from projects.context_fields.documents import make_context_field_document
 from projects.history.queries import readable_events
 from projects.models import ContextField, Project
 from projects.used_by.lines import paginate_uses
@@ -182,7 +181,7 @@ class EditContextField(EditPage, ContextFieldPage):
         return events.filter(type=EventType.CONTEXT_FIELD_UPDATED, subject=self.field.pk)
 
     def get_current_document(self) -> dict[str, Any]:
-        return make_context_field_document(self.field)
+        return self.field.document()
 
     def may(self, permission: Permission) -> bool:
         project = self.field.project_id
@@ -215,7 +214,7 @@ class EditContextField(EditPage, ContextFieldPage):
         )
 
     def get_api_body(self) -> dict[str, Any]:
-        document = make_context_field_document(self.field)
+        document = self.field.document()
         return {key: document[key] for key in ("description", "stickiness", "sortOrder", "legalValues")}
 
 

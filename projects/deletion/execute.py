@@ -15,7 +15,6 @@ from flagadmin.core.edit_conflicts import Expected, check_expected, hash_documen
 from groups.access import Caller, Permission
 from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project, access_project_for_update
-from projects.context_fields.documents import make_context_field_document
 from projects.deletion.kept_names import PROJECT, end_names
 from projects.deletion.plan import (
     Scopes,
@@ -30,7 +29,6 @@ from projects.flags.archive.delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.actions import make_active_flags_error
 from projects.projects.queries import list_project_environment_documents, make_settings_document
-from projects.segments.documents import make_segment_document
 from projects.tokens.actions import document as token_document
 
 
@@ -71,10 +69,8 @@ def make_removed_project_document(project: Project) -> dict[str, Any]:
     return make_settings_document(project) | {
         "environments": list_project_environment_documents(project),
         "access": access_documents(project),
-        "segments": [make_segment_document(s) for s in Segment.objects.filter(project=project)],
-        "contextFields": [
-            make_context_field_document(f) for f in ContextField.objects.filter(project=project)
-        ],
+        "segments": [s.document() for s in Segment.objects.filter(project=project)],
+        "contextFields": [f.document() for f in ContextField.objects.filter(project=project)],
         "savedContexts": list(find_saved_contexts(project).values("name", "context", "note", "expectations")),
     }
 

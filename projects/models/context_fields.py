@@ -3,6 +3,8 @@
 from django.db import models
 from django.db.models import Q
 
+from flagadmin.core.document import Document
+from flagadmin.core.http.responses import iso
 from projects.models.projects import Project
 from projects.models.querysets import SharedQuerySet
 
@@ -28,3 +30,15 @@ class ContextField(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def document(self) -> Document:
+        """For API responses and audit events."""
+        document = {
+            "name": self.name,
+            "description": self.description,
+            "stickiness": self.stickiness,
+            "sortOrder": self.sort_order,
+            "legalValues": self.legal_values,
+            "createdAt": iso(self.created_at),
+        }
+        return document | ({"project": self.project_id} if self.project_id else {})

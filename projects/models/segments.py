@@ -5,6 +5,8 @@ from collections.abc import Collection
 from django.db import models
 from django.db.models import Q
 
+from flagadmin.core.document import Document
+from flagadmin.core.http.responses import iso
 from playground.engine.definitions import SegmentDefinition
 from projects.models.projects import Project
 from projects.models.querysets import SharedQuerySet
@@ -46,3 +48,15 @@ class Segment(models.Model):
     @property
     def definition(self) -> SegmentDefinition:
         return {"id": self.pk, "name": self.name, "constraints": self.constraints}
+
+    def document(self) -> Document:
+        """For API responses and audit events."""
+        document = {
+            "id": self.pk,
+            "name": self.name,
+            "description": self.description,
+            "constraints": self.constraints,
+            "createdBy": self.created_by,
+            "createdAt": iso(self.created_at),
+        }
+        return document | ({"project": self.project_id} if self.project_id else {})

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import models
 from django.db.models.expressions import RawSQL
 
+from flagadmin.core.document import Document
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.models.environments import Environment
 from projects.models.flags import Flag
@@ -31,6 +32,18 @@ class StrategyType(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def document(self) -> Document:
+        """For API responses and audit events. Users set the ``title`` of custom types; built-in types have none."""
+        return {
+            "name": self.name,
+            "title": None if self.built_in else self.title or None,
+            "displayName": self.title or None,
+            "description": self.description or None,
+            "editable": not self.built_in,
+            "deprecated": self.deprecated,
+            "parameters": self.parameters,
+        }
 
 
 def make_time_ordered_id() -> uuid.UUID:

@@ -4,6 +4,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Length
 
+from flagadmin.core.document import Document
+
 models.CharField.register_lookup(Length)
 
 
@@ -20,6 +22,15 @@ class TagType(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def document(self) -> Document:
+        """For API responses and audit events."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "icon": self.icon,
+            "color": self.color,
+        }
 
 
 class Tag(models.Model):

@@ -22,9 +22,7 @@ from projects.history.diff import find_differing_parts
 from projects.history.queries import readable_events
 from projects.models import Flag, Segment, StrategyType
 from projects.reverts.parts import PlannedPart, format_moment, plan_parts
-from projects.segments.documents import make_segment_document
 from projects.states import apply, changes, describe, is_changed_again, permissions, without
-from projects.strategies.strategy_type_documents import make_strategy_type_document
 
 MAX_FLAGS = 100
 """A change of more flags is not reverted at once."""
@@ -250,9 +248,9 @@ def _read_stored(event: AuditEvent, caller: Caller) -> Document | None:
     after: Mapping[str, Any] = event.after or {}
     if event.type == E.SEGMENT_UPDATED:
         segment = Segment.objects.readable_by(caller).filter(pk=after["id"]).first()
-        return make_segment_document(segment) if segment else None
+        return segment.document() if segment else None
     kind = StrategyType.objects.filter(pk=event.subject).first()
-    return make_strategy_type_document(kind) if kind else None
+    return kind.document() if kind else None
 
 
 def may_change(event: AuditEvent, caller: Caller) -> bool:

@@ -20,7 +20,6 @@ from projects.access import check_project, lock_refusing_projects
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from projects.project_scope import check_scope, lock_scope, name_is_free
-from projects.segments.documents import make_segment_document
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import read_legal_values
@@ -40,9 +39,7 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
     check_segment(segment)
     with name_is_free(_describe_name_exists(segment)):
         segment.save(force_insert=True)
-    record(
-        _make_event(EventType.SEGMENT_CREATED, segment, after=make_segment_document(segment)), actor=caller
-    )
+    record(_make_event(EventType.SEGMENT_CREATED, segment, after=segment.document()), actor=caller)
     return segment
 
 
@@ -59,14 +56,14 @@ def update_segment(
         check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, target)
         check_project(caller, target)
     segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT, target=target)
-    before, old_project = make_segment_document(segment), segment.project_id
+    before, old_project = segment.document(), segment.project_id
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(segment, key, value)
     check_update(segment, old_project, caller=caller)
     with name_is_free(_describe_name_exists(segment)):
         segment.save()
-    after = make_segment_document(segment)
+    after = segment.document()
     record_change(_make_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after), actor=caller)
     return segment
 
@@ -107,7 +104,7 @@ def _check_move(segment: Segment, caller: Caller) -> None:
 def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Deletes a segment. Raises NotFound, NoAccess, EditConflict, and Conflict if strategies use it."""
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
-    before = make_segment_document(segment)
+    before = segment.document()
     check_expected(expected, before)
     check_segment_is_unused(segment)
     record(_make_event(EventType.SEGMENT_DELETED, segment, before=before), actor=caller)

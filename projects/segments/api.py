@@ -18,7 +18,6 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.models import Flag, Segment, Strategy
 from projects.segments import actions
-from projects.segments.documents import make_segment_document
 from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses
@@ -94,21 +93,21 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
             self.check_permission(project=self.named_project if self.action == "create" else None)
 
     def get_current_document(self) -> dict[str, Any]:
-        return make_segment_document(self.segment)
+        return self.segment.document()
 
     @extend_schema(operation_id="getSegments", responses={200: SegmentList})
     def list(self, request: ApiRequest) -> Response:
         """List the segments that the caller may read, by name."""
         usage = count_segment_usage(self.caller)
         segments = Segment.objects.readable_by(self.caller)
-        return Response({"segments": [make_segment_document(s) | usage.get(s.pk, UNUSED) for s in segments]})
+        return Response({"segments": [s.document() | usage.get(s.pk, UNUSED) for s in segments]})
 
     @extend_schema(operation_id="createSegment", request=SegmentBody, responses={201: SegmentRecord})
     def create(self, request: ApiRequest) -> Response:
         """Create a segment, global or of one project."""
         segment = actions.create_segment(self.validated(SegmentBody), caller=self.caller)
         headers = {"Location": f"segments/{segment.pk}"}
-        return Response(make_segment_document(segment), status=201, headers=headers)
+        return Response(segment.document(), status=201, headers=headers)
 
     @extend_schema(operation_id="validateSegment", request=NameBody, responses={204: None})
     @action(detail=False, methods=["post"])
@@ -123,7 +122,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     def retrieve(self, request: ApiRequest, segment_id: str) -> Response:
         """Get a segment, and how often it is used."""
         usage = count_segment_usage(self.caller).get(self.segment.pk, UNUSED)
-        return Response(make_segment_document(self.segment) | usage)
+        return Response(self.segment.document() | usage)
 
     @extend_schema(operation_id="updateSegment", request=SegmentChanges, responses={204: None})
     def update(self, request: ApiRequest, segment_id: str) -> Response:
@@ -181,4 +180,4 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         message = f"Strategy with id {strategy_id} not found."
         strategy = get_or_404(strategies, message, pk=strategy_id)
         segments = strategy.segments.order_by("strategy_links__id")
-        return Response({"segments": [make_segment_document(segment) for segment in segments]})
+        return Response({"segments": [segment.document() for segment in segments]})

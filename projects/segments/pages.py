@@ -23,7 +23,6 @@ from projects.history.queries import readable_events
 from projects.models import Environment, Project, Segment
 from projects.reverts.offers import tell_done
 from projects.segments import actions
-from projects.segments.documents import make_segment_document
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -226,7 +225,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
     def find(self) -> None:
         """Loads the segment that the URL names. Raises NotFound, NoAccess."""
         self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"], "Segment"))
-        self.stored = make_segment_document(self.segment)
+        self.stored = self.segment.document()
         self.may_edit = self.may(Permission.UPDATE_SEGMENT)
         if self.request.method == "POST":
             actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)

@@ -11,7 +11,6 @@ from flagadmin.core.errors import Conflict, InvalidOperation, check_problems
 from groups.access import Caller, Permission
 from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
-from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_type_rules import strategy_type_problems
 from projects.used_by.queries import describe_uses, find_planned
 
@@ -26,7 +25,7 @@ def create_strategy_type(values: Mapping[str, Any], *, caller: Caller) -> Strate
     check_strategy_type(strategy_type)
     with name_is_free(f"A strategy type named {strategy_type.name} already exists."):
         strategy_type.save(force_insert=True)
-    after = make_strategy_type_document(strategy_type)
+    after = strategy_type.document()
     record(Event(type=EventType.STRATEGY_CREATED, subject=strategy_type.name, after=after), actor=caller)
     return strategy_type
 
@@ -41,7 +40,7 @@ def update_strategy_type(
     """
     strategy_type = access_strategy_type_for_update(caller, name, Permission.UPDATE_STRATEGY)
     check_not_built_in(strategy_type)
-    check_expected(expected, make_strategy_type_document(strategy_type))
+    check_expected(expected, strategy_type.document())
     return _change(strategy_type, changes, EventType.STRATEGY_UPDATED, caller)
 
 
@@ -68,7 +67,7 @@ def delete_strategy_type(name: str, *, expected: Expected = None, caller: Caller
     """Raises InvalidOperation for built-in types, EditConflict, and Conflict if strategies have the type."""
     strategy_type = access_strategy_type_for_update(caller, name, Permission.DELETE_STRATEGY)
     check_not_built_in(strategy_type)
-    before = make_strategy_type_document(strategy_type)
+    before = strategy_type.document()
     check_expected(expected, before)
     check_strategy_type_is_unused(strategy_type)
     record(Event(type=EventType.STRATEGY_DELETED, subject=name, before=before), actor=caller)
@@ -87,12 +86,12 @@ def check_strategy_type_is_unused(strategy_type: StrategyType) -> None:
 def _change(
     strategy_type: StrategyType, changes: Mapping[str, Any], kind: EventType, caller: Caller
 ) -> StrategyType:
-    before = make_strategy_type_document(strategy_type)
+    before = strategy_type.document()
     for key, value in changes.items():
         setattr(strategy_type, key, value)
     check_strategy_type(strategy_type)
     strategy_type.save()
-    after = make_strategy_type_document(strategy_type)
+    after = strategy_type.document()
     record_change(Event(type=kind, subject=strategy_type.name, before=before, after=after), actor=caller)
     return strategy_type
 

@@ -13,7 +13,6 @@ from flagadmin.core.http.openapi import refusal
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.models import StrategyType
 from projects.strategies import strategy_types as actions
-from projects.strategies.strategy_type_documents import make_strategy_type_document
 
 
 class StrategyParameter(Body):
@@ -63,14 +62,12 @@ class StrategyTypeViewSet(ETagMixin, ViewSet):
         self.check_permission()
 
     def get_current_document(self) -> dict[str, Any]:
-        return make_strategy_type_document(self.strategy_type)
+        return self.strategy_type.document()
 
     @extend_schema(operation_id="getAllStrategies", responses={200: StrategyTypeList})
     def list(self, request: ApiRequest) -> Response:
         """List the strategy types, built-in and custom."""
-        strategies = [
-            make_strategy_type_document(strategy_type) for strategy_type in StrategyType.objects.all()
-        ]
+        strategies = [strategy_type.document() for strategy_type in StrategyType.objects.all()]
         return Response({"version": 1, "strategies": strategies})
 
     @extend_schema(
@@ -80,12 +77,12 @@ class StrategyTypeViewSet(ETagMixin, ViewSet):
         """Create a custom strategy type. Only your SDKs can evaluate it."""
         created = actions.create_strategy_type(self.validated(NewStrategyType), caller=self.caller)
         headers = {"Location": f"strategies/{created.name}"}
-        return Response(make_strategy_type_document(created), status=201, headers=headers)
+        return Response(created.document(), status=201, headers=headers)
 
     @extend_schema(operation_id="getStrategy", responses={200: StrategyTypeRecord})
     def retrieve(self, request: ApiRequest, name: str) -> Response:
         """Get a strategy type."""
-        return Response(make_strategy_type_document(self.strategy_type))
+        return Response(self.strategy_type.document())
 
     @extend_schema(operation_id="updateStrategy", request=StrategyTypeChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str) -> Response:

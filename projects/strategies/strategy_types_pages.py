@@ -17,7 +17,6 @@ from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
 from projects.reverts.offers import UndoableAction
 from projects.strategies import strategy_types as actions
-from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_type_rules import PARAMETER_TYPES
 
 LEGACY = "For existing flags. New flags should use a gradual rollout or a condition."
@@ -166,7 +165,7 @@ class EditStrategyType(EditPage, NewStrategyType):
         return readable_events(self.caller).filter(type__in=kinds, subject=self.strategy_type.pk)
 
     def get_current_document(self) -> dict[str, Any]:
-        return make_strategy_type_document(self.strategy_type)
+        return self.strategy_type.document()
 
     def get_initial(self) -> dict[str, Any]:
         row = self.strategy_type

@@ -16,7 +16,6 @@ from projects.access import lock_projects
 from projects.flags.tags.actions import apply_tags, check_tags
 from projects.models import Flag, FlagTag, Tag, TagType
 from projects.project_scope import name_is_free
-from projects.tag_types.documents import tag_type_document
 from projects.tag_types.rules import tag_type_problems
 
 
@@ -28,7 +27,7 @@ def create_tag_type(values: Mapping[str, Any], *, caller: Caller) -> TagType:
     check_tag_type(tag_type)
     with name_is_free(f"There already exists a tag type with the name {tag_type.name}."):
         tag_type.save(force_insert=True)
-    after = tag_type_document(tag_type)
+    after = tag_type.document()
     record(Event(type=EventType.TAG_TYPE_CREATED, subject=tag_type.name, after=after), actor=caller)
     return tag_type
 
@@ -39,13 +38,13 @@ def update_tag_type(
 ) -> TagType:
     """Changes the given model fields. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     tag_type = access_tag_type_for_update(caller, name, Permission.UPDATE_TAG_TYPE)
-    before = tag_type_document(tag_type)
+    before = tag_type.document()
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(tag_type, key, value)
     check_tag_type(tag_type)
     tag_type.save()
-    after = tag_type_document(tag_type)
+    after = tag_type.document()
     event = Event(type=EventType.TAG_TYPE_UPDATED, subject=name, before=before, after=after)
     record_change(event, actor=caller)
     return tag_type
@@ -55,7 +54,7 @@ def update_tag_type(
 def delete_tag_type(name: str, *, expected: Expected = None, caller: Caller) -> None:
     """Deletes a tag type. Raises EditConflict, and Conflict if flags have tags of this type."""
     tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
-    before = tag_type_document(tag_type)
+    before = tag_type.document()
     check_expected(expected, before)
     check_tag_type_is_unused(tag_type)
     record(Event(type=EventType.TAG_TYPE_DELETED, subject=name, before=before), actor=caller)

@@ -13,7 +13,6 @@ from flagadmin.core.http.openapi import refusal
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.models import TagType
 from projects.tag_types import actions
-from projects.tag_types.documents import tag_type_document
 
 
 class TagTypeChanges(Body):
@@ -58,12 +57,12 @@ class TagTypeViewSet(ETagMixin, ViewSet):
         self.check_permission()
 
     def get_current_document(self) -> Document:
-        return tag_type_document(self.tag_type)
+        return self.tag_type.document()
 
     @extend_schema(operation_id="getTagTypes", responses={200: TagTypeList})
     def list(self, request: ApiRequest) -> Response:
         """List the tag types."""
-        tag_types = [tag_type_document(tag_type) for tag_type in TagType.objects.all()]
+        tag_types = [tag_type.document() for tag_type in TagType.objects.all()]
         return Response({"version": 1, "tagTypes": tag_types})
 
     @extend_schema(operation_id="createTagType", request=TagTypeBody, responses={201: TagTypeBody})
@@ -71,7 +70,7 @@ class TagTypeViewSet(ETagMixin, ViewSet):
         """Create a tag type."""
         created = actions.create_tag_type(self.validated(TagTypeBody), caller=self.caller)
         headers = {"Location": f"tag-types/{created.name}"}
-        return Response(tag_type_document(created), status=201, headers=headers)
+        return Response(created.document(), status=201, headers=headers)
 
     @extend_schema(operation_id="validateTagType", request=TagTypeBody, responses={200: TagTypeVerdict})
     @action(detail=False, methods=["post"])
@@ -81,12 +80,12 @@ class TagTypeViewSet(ETagMixin, ViewSet):
         actions.check_tag_type(tag_type)
         if TagType.objects.filter(pk=tag_type.name).exists():
             raise NameExists(f"There already exists a tag type with the name {tag_type.name}.")
-        return Response({"valid": True, "tagType": tag_type_document(tag_type)})
+        return Response({"valid": True, "tagType": tag_type.document()})
 
     @extend_schema(operation_id="getTagType", responses={200: OneTagType})
     def retrieve(self, request: ApiRequest, name: str) -> Response:
         """Get a tag type."""
-        return Response({"version": 1, "tagType": tag_type_document(self.tag_type)})
+        return Response({"version": 1, "tagType": self.tag_type.document()})
 
     @extend_schema(operation_id="updateTagType", request=TagTypeChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str) -> Response:

@@ -12,7 +12,6 @@ from groups.console import ActionPage, Column, EditPage, Filter, FormPage, ListP
 from projects.history.queries import readable_events
 from projects.models import TagType
 from projects.tag_types import actions as tag_types
-from projects.tag_types.documents import tag_type_document
 
 
 class TagTypesPage(ListPage):
@@ -85,7 +84,7 @@ class EditTagType(EditPage, NewTagType):
         return events.filter(type=EventType.TAG_TYPE_UPDATED, subject=self.tag_type.pk)
 
     def get_current_document(self) -> dict[str, Any]:
-        return tag_type_document(self.tag_type)
+        return self.tag_type.document()
 
     def get_initial(self) -> dict[str, Any]:
         return {name: getattr(self.tag_type, name) for name in TagTypeForm.base_fields}

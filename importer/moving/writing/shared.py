@@ -20,17 +20,13 @@ from importer.moving.reading.shapes import (
 from importer.moving.report import Kind, Line
 from importer.moving.writing.keeping import DELETED, SYSTEM, Edits, keep, try_alone
 from projects.context_fields.actions import create_context_field, update_context_field
-from projects.context_fields.documents import make_context_field_document
 from projects.environments.actions import create_environment, update_environment
 from projects.flags.types.actions import set_lifetime
 from projects.models import ContextField, Environment, FlagType, Segment, StrategyType, TagType
 from projects.projects.queries import make_environment_document
 from projects.segments.actions import create_segment, update_segment
-from projects.segments.documents import make_segment_document
-from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_types import create_strategy_type, update_strategy_type
 from projects.tag_types.actions import create_tag, create_tag_type, list_known_tags, update_tag_type
-from projects.tag_types.documents import tag_type_document
 
 
 def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
@@ -80,7 +76,7 @@ def _move_tag_type(tag_type: SourceTagType, edits: Edits) -> Iterator[Line]:
     return keep(
         f"tag type {name}",
         TagType.objects.filter(name=name).first(),
-        tag_type_document,
+        TagType.document,
         create=partial(create_tag_type, values | {"name": name}, caller=SYSTEM),
         update=partial(update_tag_type, name, values, caller=SYSTEM),
         is_edited=edits.has("tag-type-", name),
@@ -105,7 +101,7 @@ def _move_strategy_type(kind: SourceStrategyType, edits: Edits) -> Iterator[Line
     yield from keep(
         f"strategy type {kind.name}",
         present,
-        make_strategy_type_document,
+        StrategyType.document,
         create=partial(create_strategy_type, values | {"name": kind.name}, caller=SYSTEM),
         update=partial(update_strategy_type, kind.name, values, caller=SYSTEM),
         is_edited=edits.has("strategy-", kind.name),
@@ -151,7 +147,7 @@ def _move_field(field: SourceField, edits: Edits, *, project: str | None) -> Ite
     return keep(
         subject,
         present,
-        make_context_field_document,
+        ContextField.document,
         create=partial(
             create_context_field, values | {"name": field.name, "project_id": project}, caller=SYSTEM
         ),
@@ -177,7 +173,7 @@ def _move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
     return keep(
         f"segment {segment.name}",
         present,
-        make_segment_document,
+        Segment.document,
         create=partial(create_segment, values | {"name": segment.name}, caller=SYSTEM),
         update=partial(update_segment, present.pk if present else 0, values, caller=SYSTEM),
         is_edited=edits.has("segment-", segment.name),
