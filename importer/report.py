@@ -56,7 +56,7 @@ def foresee_request(plan: Plan) -> dict[str, Any]:
     changed = [flag for flag in plan.with_action(Action.CHANGE) if _is_on(flag.before) or _is_on(flag.after)]
     left_out = list_left_out(plan, {flag.name for flag in changed})
     needed_first = _map_needed_first(plan, {flag.name for flag in changed})
-    is_proposed = on_at_once or any(_changes(flag, _PROPOSED) for flag in changed)
+    is_proposed = on_at_once or any(map(_is_proposed, changed))
     return {
         "isProposed": bool(is_proposed),
         "unproposable": list(on_at_once)[:MAX_NAMED],
@@ -71,7 +71,7 @@ def list_left_out(plan: Plan, proposed: Collection[str]) -> list[str]:
     return [
         flag.name
         for flag in plan.with_action(Action.CREATE, Action.CHANGE)
-        if flag.name not in proposed or _changes_more(flag)
+        if flag.name not in proposed or flag.differs(*(flag.after or {}).keys() - _PROPOSED)
     ]
 
 
@@ -117,17 +117,11 @@ def _is_on(state: Document | None) -> bool:
     return bool(state and state["enabled"])
 
 
-def _changes_more(flag: FlagPlan) -> bool:
-    return _changes(flag, (flag.after or {}).keys() - _PROPOSED)
-
-
-def _changes(flag: FlagPlan, parts: Collection[str]) -> bool:
-    before, after = _with_evaluated(flag.before), _with_evaluated(flag.after)
-    return any(before.get(part) != after.get(part) for part in parts)
-
-
-def _with_evaluated(state: Document | None) -> Document:
-    return {**state, "strategies": list_evaluated(state["strategies"])} if state else {}
+def _is_proposed(flag: FlagPlan) -> bool:
+    if flag.before is None or flag.after is None or flag.differs(*_PROPOSED - {"strategies"}):
+        return True
+    before, after = (list_evaluated(state["strategies"]) for state in (flag.before, flag.after))
+    return before != after
 
 
 MAX_KEPT = 1_000

@@ -23,7 +23,6 @@ from importer.apply.rows import hash_document, undo_saved_contexts
 from importer.models import ImportRun
 from importer.plan.checks import (
     change_permissions,
-    changes_parents,
     find_missing_permissions,
     read_dependencies,
 )
@@ -210,7 +209,7 @@ def _check_turned_on(revived: list[int], run: ImportRun, caller: Caller) -> None
 def _list_needed_permissions(plans: list[FlagPlan], run: ImportRun) -> list[Permission]:
     was_there = [plan for plan in plans if plan.name in run.before]
     needed = change_permissions(was_there, run.environment)
-    if changes_parents(was_there):
+    if any(plan.differs("parents") for plan in was_there):
         needed.append(Permission.UPDATE_FEATURE_DEPENDENCY)
     return needed if len(was_there) == len(plans) else [Permission.DELETE_FEATURE, *needed]
 

@@ -162,7 +162,7 @@ def list_needed_permissions(
         Permission.UPDATE_FEATURE_ENVIRONMENT: any(
             _only_turns_off(flag) and not entry.strategies for flag, entry in zip(flags, listed, strict=True)
         ),
-        Permission.UPDATE_FEATURE_DEPENDENCY: changes_parents(flags),
+        Permission.UPDATE_FEATURE_DEPENDENCY: any(flag.before and flag.differs("parents") for flag in flags),
     }
     return [permission for permission, is_needed in needed.items() if is_needed]
 
@@ -173,13 +173,6 @@ def _only_turns_off(flag: FlagPlan) -> bool:
         return False
     is_turned_off = flag.before["enabled"] and not flag.after["enabled"]
     return is_turned_off and not (flag.feature is not None and _has_stored(flag, "strategies"))
-
-
-def changes_parents(flags: Iterable[FlagPlan]) -> bool:
-    """Whether the parents of an existing flag change, which can turn it off in every environment."""
-    return any(
-        flag.before and flag.after and flag.before["parents"] != flag.after["parents"] for flag in flags
-    )
 
 
 def change_permissions(

@@ -180,9 +180,9 @@ class FlagPlan:
         return before, match(before, self.after["strategies"])
 
     def differs(self, *members: str) -> bool:
-        """Whether it is new, or one of these members of its document changes."""
-        assert self.after is not None
-        return self.before is None or any(self.before[key] != self.after[key] for key in members)
+        """Whether the import creates it, or changes one of these members of its document."""
+        before, after = self.before, self.after
+        return after is not None and (before is None or any(before[key] != after[key] for key in members))
 
     @property
     def becomes_archived(self) -> bool:
