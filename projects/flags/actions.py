@@ -66,15 +66,7 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
     )
     check_room(project, 1)
     flag = insert_flag(project, new, caller=caller)
-    record(
-        Event(
-            type=EventType.FEATURE_CREATED,
-            project=project_id,
-            feature=flag.name,
-            after=make_metadata_document(flag),
-        ),
-        actor=caller,
-    )
+    record(Event.of_flag(EventType.FEATURE_CREATED, flag, after=make_metadata_document(flag)), actor=caller)
     add_first_links(flag, caller=caller)
     return flag
 
@@ -185,10 +177,7 @@ def edit_flag(
     flag.save(update_fields=list(changed))
     after = make_metadata_document(flag)
     record_all(
-        [
-            Event(type=kind, project=project_id, feature=name, before=before, after=after)
-            for kind in _list_event_types(changed)
-        ],
+        [Event.of_flag(kind, flag, before=before, after=after) for kind in _list_event_types(changed)],
         actor=caller,
     )
     return flag
@@ -212,5 +201,5 @@ def set_stale(project_id: str, names: Iterable[str], stale: bool, *, caller: Cal
     changed = [flag for flag in flags if flag.stale != stale]
     Flag.objects.filter(pk__in=[flag.pk for flag in changed]).update(stale=stale)
     kind = _choose_stale_event(stale)
-    record_all([Event(type=kind, project=project_id, feature=flag.name) for flag in changed], actor=caller)
+    record_all([Event.of_flag(kind, flag) for flag in changed], actor=caller)
     return changed

@@ -147,13 +147,8 @@ def _write_parts(
     for part in parts:
         _write(flag, part)
     record(
-        Event(
-            type=E.FEATURE_REVERTED,
-            project=flag.project_id,
-            feature=flag.name,
-            subject=subject,
-            before=before,
-            after=restore_parts(before, parts),
+        Event.of_flag(
+            E.FEATURE_REVERTED, flag, subject=subject, before=before, after=restore_parts(before, parts)
         ),
         actor=caller,
     )

@@ -224,11 +224,10 @@ def order_strategies(
     after = _list_ids_in_order(strategies)
     if any(places[identifier] != strategy.sort_order for identifier, strategy in strategies.items()):
         record(
-            Event(
-                type=EventType.FEATURE_STRATEGY_ORDER_CHANGED,
-                project=project_id,
-                environment=environment,
-                feature=name,
+            Event.of_flag(
+                EventType.FEATURE_STRATEGY_ORDER_CHANGED,
+                flag,
+                environment,
                 before={"strategyIds": before},
                 after={"strategyIds": after},
                 earlier={"sortOrders": places},
@@ -264,11 +263,4 @@ def set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
 def _make_event(
     kind: EventType, strategy: Strategy, before: StrategyDefinition | None, after: StrategyDefinition | None
 ) -> Event:
-    return Event(
-        type=kind,
-        project=strategy.flag.project_id,
-        environment=strategy.environment_id,
-        feature=strategy.flag.name,
-        before=before,
-        after=after,
-    )
+    return Event.of_flag(kind, strategy.flag, strategy.environment_id, before=before, after=after)

@@ -43,6 +43,13 @@ class Actor(Protocol):
     def name(self) -> str: ...
 
 
+class OfProject(Protocol):
+    """A flag of a project."""
+
+    name: Any
+    project_id: Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """``keeps_comment``: whether readers of the event may read the comment on the change."""
@@ -56,6 +63,12 @@ class Event:
     after: Any = None
     earlier: Any = None
     keeps_comment: bool = True
+
+    @classmethod
+    def of_flag(
+        cls, kind: EventType, flag: "OfProject", environment: str | None = None, **members: Any
+    ) -> "Event":
+        return cls(type=kind, project=flag.project_id, environment=environment, feature=flag.name, **members)
 
 
 def record(event: Event, *, actor: Actor) -> None:

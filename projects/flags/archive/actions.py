@@ -126,11 +126,6 @@ def _make_events(
 ) -> Iterable[Event]:
     """``were_on`` are environments in which the flags were on."""
     return [
-        Event(
-            type=kind,
-            project=flag.project_id,
-            feature=flag.name,
-            earlier={"on": were_on.get(flag.pk, [])} if were_on is not None else None,
-        )
+        Event.of_flag(kind, flag, earlier={"on": were_on.get(flag.pk, [])} if were_on is not None else None)
         for flag in flags
     ]

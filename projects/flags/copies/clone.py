@@ -43,15 +43,7 @@ def clone_flag(
         Dependency(flag=flag, parent_id=row.parent_id, enabled=row.enabled, variants=row.variants)
         for row in Dependency.objects.filter(flag=source).order_by("id")
     )
-    record(
-        Event(
-            type=EventType.FEATURE_CREATED,
-            project=project_id,
-            feature=new_name,
-            after=_make_document(flag, name),
-        ),
-        actor=caller,
-    )
+    record(Event.of_flag(EventType.FEATURE_CREATED, flag, after=_make_document(flag, name)), actor=caller)
     add_first_links(flag, caller=caller)
     return flag
 

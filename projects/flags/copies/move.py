@@ -48,10 +48,9 @@ def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller
     flag.save(update_fields=["project"])
     _add_environments(flag, target)
     record(
-        Event(
-            type=EventType.FEATURE_PROJECT_CHANGE,
-            project=target.pk,
-            feature=name,
+        Event.of_flag(
+            EventType.FEATURE_PROJECT_CHANGE,
+            flag,
             before={"project": project_id},
             after={"project": target.pk},
         ),

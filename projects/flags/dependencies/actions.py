@@ -40,10 +40,9 @@ def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, cal
         defaults={"enabled": document["enabled"], "variants": document["variants"]},
     )
     record(
-        Event(
-            type=EventType.FEATURE_DEPENDENCY_ADDED,
-            project=project_id,
-            feature=name,
+        Event.of_flag(
+            EventType.FEATURE_DEPENDENCY_ADDED,
+            flag,
             before=_make_document(before) if before else None,
             after=document,
             earlier={"dependencies": [_make_document(row) for row in rows]},
@@ -145,13 +144,7 @@ def _read_rows(flag: Flag) -> list[Dependency]:
 def _remove(flag: Flag, rows: list[Dependency], all_rows: list[Dependency], *, caller: Caller) -> None:
     earlier = {"dependencies": [_make_document(row) for row in all_rows]}
     events = [
-        Event(
-            type=EventType.FEATURE_DEPENDENCY_REMOVED,
-            project=flag.project_id,
-            feature=flag.name,
-            before=_make_document(row),
-            earlier=earlier,
-        )
+        Event.of_flag(EventType.FEATURE_DEPENDENCY_REMOVED, flag, before=_make_document(row), earlier=earlier)
         for row in rows
     ]
     Dependency.objects.filter(pk__in=[row.pk for row in rows]).delete()

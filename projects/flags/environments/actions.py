@@ -162,11 +162,10 @@ def edit_variants(
     if row.variants != before:
         row.save()
         record(
-            Event(
-                type=EventType.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
-                project=project_id,
-                environment=environment,
-                feature=name,
+            Event.of_flag(
+                EventType.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
+                flag,
+                environment,
                 before={"variants": before},
                 after={"variants": row.variants},
             ),
@@ -242,16 +241,7 @@ def _add_default_strategy(flag: Flag, project_environment: ProjectEnvironment, *
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
     [after] = read_strategy_documents([strategy])
-    record(
-        Event(
-            type=EventType.FEATURE_STRATEGY_ADD,
-            project=flag.project_id,
-            environment=environment,
-            feature=flag.name,
-            after=after,
-        ),
-        actor=caller,
-    )
+    record(Event.of_flag(EventType.FEATURE_STRATEGY_ADD, flag, environment, after=after), actor=caller)
 
 
 def _activate_strategies(flag: Flag, environment: str, *, caller: Caller) -> bool:
@@ -264,11 +254,10 @@ def _activate_strategies(flag: Flag, environment: str, *, caller: Caller) -> boo
     Strategy.objects.filter(flag=flag, environment_id=environment).update(disabled=False)
     for document in before:
         record(
-            Event(
-                type=EventType.FEATURE_STRATEGY_UPDATE,
-                project=flag.project_id,
-                environment=environment,
-                feature=flag.name,
+            Event.of_flag(
+                EventType.FEATURE_STRATEGY_UPDATE,
+                flag,
+                environment,
                 before=document,
                 after=document | {"disabled": False},
             ),

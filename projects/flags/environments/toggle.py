@@ -49,15 +49,7 @@ def set_switch(flag: Flag, project_environment: ProjectEnvironment, enabled: boo
     row.enabled = enabled
     row.save()
     kind = EventType.FEATURE_ENVIRONMENT_ENABLED if enabled else EventType.FEATURE_ENVIRONMENT_DISABLED
-    record(
-        Event(
-            type=kind,
-            project=flag.project_id,
-            environment=project_environment.environment_id,
-            feature=flag.name,
-        ),
-        actor=caller,
-    )
+    record(Event.of_flag(kind, flag, project_environment.environment_id), actor=caller)
     return True
 
 

@@ -86,10 +86,9 @@ def _record(
     after: FlagLink | None = None,
 ) -> None:
     record(
-        Event(
-            type=kind,
-            project=flag.project_id,
-            feature=flag.name,
+        Event.of_flag(
+            kind,
+            flag,
             before=make_link_document(before) if before else None,
             after=make_link_document(after) if after else None,
         ),

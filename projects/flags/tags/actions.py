@@ -82,10 +82,9 @@ def apply_tags(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag],
 
 
 def _make_event(kind: EventType, flag: Flag, *, before: Tag | None = None, after: Tag | None = None) -> Event:
-    return Event(
-        type=kind,
-        project=flag.project_id,
-        feature=flag.name,
+    return Event.of_flag(
+        kind,
+        flag,
         before={"type": before[0], "value": before[1]} if before else None,
         after={"type": after[0], "value": after[1]} if after else None,
     )
