@@ -22,7 +22,6 @@ class ProjectsConfig(AppConfig):
         from projects.revision import forget_changed_flags
         from projects.seed import seed_projects
         from projects.tokens.expiry import announce_expiring_tokens
-        from projects.tokens.start_up import create_init_tokens
 
         post_migrate.connect(seed_projects, sender=self)
         check_required.provide(check_required_comment)
@@ -33,3 +32,10 @@ class ProjectsConfig(AppConfig):
         background_tasks.run_every(timedelta(hours=1), forget_changed_flags)
         background_tasks.run_every(timedelta(minutes=1), review_relays, everywhere=True)
         loop_routes.run_in_loop(refusals.run)
+
+
+def create_init_tokens() -> None:
+    # Imported late: only `serve` needs pydantic before it has workers.
+    from projects.tokens import start_up
+
+    start_up.create_init_tokens()

@@ -25,7 +25,7 @@ MAX_LISTED, FEW = 100, 10
 class Arguments(BaseModel):
     """The arguments of a tool. Subclasses' fields are the tool's input schema."""
 
-    model_config = ConfigDict(extra="forbid", title="", str_max_length=100_000)
+    model_config = ConfigDict(extra="forbid", title="", str_max_length=100_000, defer_build=True)
 
     @property
     def wants_more(self) -> bool:

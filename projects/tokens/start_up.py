@@ -111,7 +111,7 @@ class Malformed(Exception):
 class Entry(BaseModel):
     """A token in JSON. Ignores other members, which ``GET /api/admin/api-tokens`` returns."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
     secret: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500, pattern=NO_NUL)]
     tokenName: Annotated[str, StringConstraints(max_length=255, pattern=NO_NUL)] = ""

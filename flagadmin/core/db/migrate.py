@@ -1,10 +1,11 @@
 """Migrates the database, even while other servers use or migrate it, unless a newer version has migrated it."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import psycopg
 from django.core.management import call_command
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import OperationalError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
@@ -21,7 +22,9 @@ class NewerDatabaseError(Exception):
 
 
 def migrate() -> None:
-    """Applies all migrations. Servers that start together migrate one after the other. Raises NewerDatabaseError."""
+    """Applies all migrations, and adds the initial rows that are missing. Servers that start together migrate one after
+    the other. Raises NewerDatabaseError.
+    """
     with hold(Lock.MIGRATION):
         if newer := read_newer_migrations():
             raise NewerDatabaseError(
@@ -30,7 +33,10 @@ def migrate() -> None:
             )
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                call_command("migrate", interactive=False, verbosity=0)
+                if has_unapplied_migrations():
+                    call_command("migrate", interactive=False, verbosity=0)
+                else:  # the command would first build the models of all migrations, which takes most of a second
+                    emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
                 return
             except OperationalError as error:
                 # A deadlock with a server of the previous version, which reads the tables. Completed migrations stay
@@ -42,13 +48,24 @@ def migrate() -> None:
 
 def find_newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
     """The applied migrations of our apps, ``(app, name)``, that this version does not have."""
-    known = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    known = list_migrations()
     apps = {app for app, _ in known}
     return sorted(f"{app}.{name}" for app, name in applied if app in apps and (app, name) not in known)
 
 
+def list_migrations() -> Collection[tuple[str, str]]:
+    """The migrations of this version, ``(app, name)``."""
+    loader = MigrationLoader(None, load=False)
+    loader.load_disk()
+    return loader.disk_migrations or {}
+
+
 def read_newer_migrations() -> list[str]:
     return find_newer_migrations(MigrationRecorder(connection).applied_migrations())
+
+
+def has_unapplied_migrations() -> bool:
+    return bool(set(list_migrations()).difference(MigrationRecorder(connection).applied_migrations()))
 
 
 def is_empty() -> bool:

@@ -28,7 +28,7 @@ Text = Annotated[str, BeforeValidator(lambda value: format_scalar(value) if is_s
 class Shape(BaseModel):
     """The required members of an answer. Ignores others; null counts as missing."""
 
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(extra="ignore", populate_by_name=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

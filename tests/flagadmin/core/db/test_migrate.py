@@ -15,6 +15,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> list[Excep
         if left:
             raise OperationalError from left.pop(0)
 
+    monkeypatch.setattr(migrate, "has_unapplied_migrations", lambda: True)
     monkeypatch.setattr(migrate, "call_command", fail_or_succeed)
     return left
 
