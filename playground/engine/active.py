@@ -7,9 +7,12 @@ dependencies, and their parents, to `playground.engine.evaluator`.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from playground.engine.batch import list_constraints
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.context import Context, Values
 from playground.engine.evaluator import Evaluation
@@ -18,13 +21,13 @@ from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, Random, hash_p
 from playground.engine.operators import UNDECIDABLE, Test
 from playground.engine.outcomes import PICK, FlagOutcome
 from playground.engine.snapshot import Snapshot
-from playground.engine.strategies import CompiledStrategy, Mode
+from playground.engine.strategies import Mode
 from playground.engine.variants import NONE, CompiledVariants
 
 T = TypeVar("T")
 ALWAYS = 100  # the threshold of a rollout that includes everyone
 MOSTLY = 0.9  # the part of the earlier flags that must still exist before their data is reused
-SPARE_TESTS = 50
+SPARE_FLAGS = 50
 
 
 class Pieces(NamedTuple, Generic[T]):
@@ -38,6 +41,10 @@ class Pieces(NamedTuple, Generic[T]):
         if outcome.decided != NONE and (pick := outcome.strategies[outcome.decided][PICK]) != NONE:
             return self.strategies[outcome.decided][pick]
         return self.plain if outcome.pick == NONE else self.own[outcome.pick]
+
+
+_Condition = tuple[Test, int, bool]
+"""The test of a constraint, its column, and whether it is inverted."""
 
 
 class _Choice(NamedTuple, Generic[T]):
@@ -58,9 +65,10 @@ class _Choice(NamedTuple, Generic[T]):
 
 
 class _Strategy(NamedTuple, Generic[T]):
-    """A strategy that can pass: the constraints it needs as a bit set, and its rollout."""
+    """A strategy that can pass: the shared conditions it needs as a bit set, its own ones, and its rollout."""
 
     needed: int
+    own: tuple[_Condition, ...]
     threshold: int
     column: int
     key: bytes
@@ -80,13 +88,17 @@ class Left(NamedTuple, Generic[T]):
 
     flags: tuple[CompiledFlag, ...]
     prepared: list[_Flag[T] | None]
-    tested: _Tested
+    shared: _SharedConditions
+    added: int
 
     def find_known(self, snapshot: Snapshot) -> dict[int, _Flag[T] | None]:
-        """The prepared flags that a later snapshot still has, by id. Empty if too much unused data would be kept."""
+        """The prepared flags that a later snapshot still has, by id. Empty if too many were added since the shared
+        conditions were determined, or too much unused data would be kept.
+        """
         known = dict(zip(map(id, self.flags), self.prepared, strict=True))
         still = sum(map(known.__contains__, map(id, snapshot.flags)))
-        return {} if self.tested.is_worn or still < MOSTLY * len(self.flags) else known
+        is_worn = self.added > 0.25 * len(self.flags) + SPARE_FLAGS
+        return {} if is_worn or still < MOSTLY * len(self.flags) else known
 
 
 class ActiveFlags(Generic[T]):
@@ -105,7 +117,7 @@ class ActiveFlags(Generic[T]):
         """
         self._snapshot = snapshot
         known = earlier.find_known(snapshot) if earlier else {}
-        self._tested = _Tested(snapshot, earlier.tested if earlier and known else None)
+        self._shared = earlier.shared if earlier and known else _SharedConditions(snapshot)
         apart = _find_dependent(snapshot)
         self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
         self._runs: list[tuple[list[_Flag[T]], str, Pieces[T] | None]] = []
@@ -113,9 +125,11 @@ class ActiveFlags(Generic[T]):
         flags = snapshot.flags
         self._prepared: list[_Flag[T] | None] = list(map(known.get, map(id, flags)))
         """By position; None for flags that are off or evaluated separately."""
+        self._added = earlier.added if earlier and known else 0
         for position in [position for position, flag in enumerate(self._prepared) if flag is None]:
             if position not in apart and _may_be_on(flags[position]):
                 self._prepared[position] = self._prepare(flags[position], pieces_of(position))
+                self._added += bool(known)
         start = 0
         for position in sorted(apart):
             self._prepared[position] = None
@@ -130,7 +144,7 @@ class ActiveFlags(Generic[T]):
 
     @property
     def left(self) -> Left[T]:
-        return Left(self._snapshot.flags, self._prepared, self._tested)
+        return Left(self._snapshot.flags, self._prepared, self._shared, self._added)
 
     def _prepare(self, flag: CompiledFlag, pieces: Pieces[T]) -> _Flag[T]:
         return _Flag(tuple(self._prepare_strategies(flag, pieces)))
@@ -138,26 +152,26 @@ class ActiveFlags(Generic[T]):
     def _prepare_strategies(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
         own = _choose(flag.variants, pieces.own, pieces.plain)
         if not flag.strategies:
-            yield _Strategy(0, ALWAYS, NONE, b"", True, *own)
+            yield _Strategy(0, (), ALWAYS, NONE, b"", True, *own)
         for strategy, its_pieces in zip(flag.strategies, pieces.strategies, strict=True):
             rollout = strategy.rollout
             if strategy.mode is not Mode.OPEN or strategy.missing_segments:
                 continue
-            needed = self._tested.bits(strategy)
+            needed = self._shared.split(list_constraints(strategy, self._snapshot.segments))
             chosen = (
                 own if strategy.variants is None else _choose(strategy.variants, its_pieces, pieces.plain)
             )
             if rollout is None:
-                yield _Strategy(needed, ALWAYS, NONE, b"", True, *chosen)
+                yield _Strategy(*needed, ALWAYS, NONE, b"", True, *chosen)
             elif rollout.threshold > 0:
                 yield _Strategy(
-                    needed, rollout.threshold, rollout.column, rollout.key, rollout.draws, *chosen
+                    *needed, rollout.threshold, rollout.column, rollout.key, rollout.draws, *chosen
                 )
 
     def find(self, context: Context, random: Random) -> list[T]:
         """Finds the piece for each flag that is on, by name. The context must have its currentTime."""
         values = self._snapshot.values(context)
-        bits = self._tested.held(values)
+        bits = self._shared.held(values)
         pieces: list[T] = []
         apart = Evaluation(self._apart, context, random) if self._apart is not None else None
         for run, name, its_pieces in self._runs:
@@ -171,8 +185,8 @@ class ActiveFlags(Generic[T]):
 
 def _add_active(flags: list[_Flag[T]], held: int, values: Values, random: Random, pieces: list[T]) -> None:
     for (strategies,) in flags:
-        for needed, threshold, column, key, draws, piece, choice in strategies:
-            if held & needed != needed:
+        for needed, own, threshold, column, key, draws, piece, choice in strategies:
+            if held & needed != needed or (own and not _hold(own, values)):
                 continue
             if threshold < ALWAYS or not draws:
                 identifier = values[column]
@@ -213,46 +227,30 @@ def _find_dependent(snapshot: Snapshot) -> set[int]:
 _DIGITS = bytes([48, 49]).ljust(256, b"0")  # 0 and 1 as text, which int() reads fastest
 
 
-class _Tested:
-    """The constraints that affect results, each tested once for a context. The result is a bit set.
+class _SharedConditions:
+    """The constraints of several strategies, each tested once for a context. The result is a bit set.
 
-    Constraints of an earlier snapshot keep their bits, even if no flag needs them any more.
+    Strategies test their other constraints themselves: a bit for each of many would make all sets long.
     """
 
-    def __init__(self, snapshot: Snapshot, earlier: _Tested | None = None) -> None:
-        self._segments = snapshot.segments
-        self._tests: list[tuple[Test, int, bool]] = list(earlier._tests) if earlier else []
-        self._known: dict[int, int] = dict(earlier._known) if earlier else {}  # by the id of a constraint
+    def __init__(self, snapshot: Snapshot) -> None:
+        strategies = chain.from_iterable(flag.strategies for flag in snapshot.flags if _may_be_on(flag))
+        used = [each for strategy in strategies for each in list_constraints(strategy, snapshot.segments)]
+        uses = Counter(map(id, used))
         # Kept, because otherwise new constraints could get their ids.
-        self._constraints: list[CompiledConstraint] = list(earlier._constraints) if earlier else []
-        self._fresh: int | None = earlier._count if earlier else None
+        self._constraints = list({id(each): each for each in used if uses[id(each)] > 1}.values())
+        self._bits = {id(constraint): 1 << index for index, constraint in enumerate(self._constraints)}
+        self._tests = [_make_test(constraint) for constraint in self._constraints]
 
-    @property
-    def _count(self) -> int:
-        """The number of tests when all flags were last prepared."""
-        return len(self._tests) if self._fresh is None else self._fresh
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether too many of the tests may be unnecessary."""
-        return len(self._tests) > 1.25 * self._count + SPARE_TESTS
-
-    def bits(self, strategy: CompiledStrategy) -> int:
-        """The bits that a strategy and its segments need."""
-        needed = 0
-        for constraint in strategy.constraints:
-            needed |= self._assign_bit(constraint)
-        for position in strategy.segments:
-            for constraint in self._segments[position].constraints:
-                needed |= self._assign_bit(constraint)
-        return needed
-
-    def _assign_bit(self, constraint: CompiledConstraint) -> int:
-        index = self._known.setdefault(id(constraint), len(self._tests))
-        if index == len(self._tests):
-            self._tests.append(_make_test(constraint))
-            self._constraints.append(constraint)
-        return 1 << index
+    def split(self, constraints: Iterator[CompiledConstraint]) -> tuple[int, tuple[_Condition, ...]]:
+        """The bits of those constraints that are shared, and the conditions of the others."""
+        needed, own = 0, list[_Condition]()
+        for constraint in constraints:
+            if bit := self._bits.get(id(constraint), 0):
+                needed |= bit
+            else:
+                own.append(_make_test(constraint))
+        return needed, tuple(own)
 
     def held(self, values: Values) -> int:
         """The constraints that hold for these column values: one bit each, the lowest for the first."""
@@ -260,7 +258,14 @@ class _Tested:
         return int(results[::-1].translate(_DIGITS) or b"0", 2)
 
 
-def _make_test(constraint: CompiledConstraint) -> tuple[Test, int, bool]:
+def _hold(conditions: tuple[_Condition, ...], values: Values) -> bool:
+    for test, column, inverted in conditions:  # noqa: SIM110 - a generator takes twice as long
+        if test(values[column]) is inverted:
+            return False
+    return True
+
+
+def _make_test(constraint: CompiledConstraint) -> _Condition:
     if constraint.operator != "REGEX":
         return constraint.test, constraint.column, constraint.inverted
     test, inverted = constraint.test, constraint.inverted

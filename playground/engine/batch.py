@@ -41,7 +41,7 @@ class BatchResult(NamedTuple):
 class ConstraintTable:
     """The constraints of all strategies and segments. Equal constraints are tested once."""
 
-    __slots__ = ("_columns", "_inverted", "_length", "_ranks", "_tests")
+    __slots__ = ("_columns", "_inverted", "_last", "_length", "_ranks", "_tests")
 
     def __init__(self, conditions: Sequence[Conditions]) -> None:
         self._length = len(conditions)
@@ -50,6 +50,8 @@ class ConstraintTable:
         self._inverted: list[bool] = []
         self._ranks: list[tuple[array[int], array[int]]] = []
         """The positions of conditions with a constraint and its index, then of those with a second one, and so on."""
+        self._last: tuple[list[bool], list[int]] = [], [0] * self._length
+        """The last results with their bit sets, which most users have in common. Replaced as a whole, for threads."""
         known: dict[int, int] = {}
         for position, its_conditions in enumerate(conditions):
             if not its_conditions.constraints:
@@ -71,6 +73,9 @@ class ConstraintTable:
         """For each strategy and segment, a bit set of its constraints that hold, the lowest bit for the first."""
         tests = zip(self._tests, self._columns, self._inverted, strict=True)
         results = [test(values[column]) is not inverted for test, column, inverted in tests]
+        before, bits = self._last
+        if results == before:
+            return bits.copy()
         bits = [0] * self._length
         bit = 1
         for positions, indices in self._ranks:
@@ -78,7 +83,8 @@ class ConstraintTable:
                 if holds:
                     bits[position] |= bit
             bit <<= 1
-        return bits
+        self._last = results, bits
+        return bits.copy()
 
 
 class Rollouts:

@@ -112,7 +112,8 @@ class Compilation:
         self.by_name = {
             flag.name: flag for flag in known if flag.project not in unchanged or flag.name in replaced
         }
-        self.flags = [flag for flag in known if flag.name not in self.by_name]
+        self.kept = [flag for flag in known if flag.name not in self.by_name]
+        self.added: list[CompiledFlag] = []
 
     def add(self, documents: Iterable[Document], segments: Mapping[int, Document]) -> Added:
         """Adds flags and all segments that they use and that were not given before."""
@@ -126,13 +127,13 @@ class Compilation:
                 before = self.shared.nbytes
                 flag = self._compile_flag(document, digests, flag)
                 new.append((document, flag, self.shared.nbytes - before))
-            self.flags.append(flag)
+            self.added.append(flag)
         return Added(new, new_segments)
 
     def finished(self) -> tuple[Snapshot, bool]:
         """The snapshot, and whether all flags have the strategies of the earlier one."""
         snapshot = Snapshot(
-            tuple(sorted(self.flags, key=attrgetter("name"))),
+            tuple(sorted(self.kept + self.added, key=attrgetter("name"))),
             tuple(self.segments),
             self.compiler.columns,
             environment=self.environment,

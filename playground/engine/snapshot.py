@@ -129,7 +129,9 @@ class Snapshot:
     @cached_property
     def clock(self) -> list[CompiledConstraint]:
         """The constraints on currentTime, whose results change even if the definitions do not."""
-        flags = [flag for flag in self.flags if "currentTime" in flag.traits.compared]
+        flags: list[CompiledFlag] = []
+        if any("currentTime" in traits.compared for traits in self._traits):
+            flags = [flag for flag in self.flags if "currentTime" in flag.traits.compared]
         constraint_lists = [strategy.constraints for flag in flags for strategy in flag.strategies]
         constraint_lists += [segment.constraints for segment in self._used_segments]
         timed = {
@@ -165,6 +167,8 @@ class Snapshot:
     @cached_property
     def _used_segments(self) -> list[CompiledSegment]:
         """The segments that flags use. The snapshot may have others, of earlier flags."""
+        if not any(traits.has_segments for traits in self._traits):
+            return []
         flags = (flag for flag in self.flags if flag.traits.has_segments)
         used = {position for flag in flags for strategy in flag.strategies for position in strategy.segments}
         return [self.segments[position] for position in sorted(used)]
@@ -213,7 +217,7 @@ def _move_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> Compiled
     if not any(strategy.segments for strategy in flag.strategies):
         return flag
     moved = [
-        strategy._replace(segments=tuple(positions[segment] for segment in strategy.segments))
+        replace(strategy, segments=tuple(positions[segment] for segment in strategy.segments))
         for strategy in flag.strategies
     ]
     return replace(flag, strategies=tuple(moved))

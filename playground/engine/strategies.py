@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
 from playground.engine import sentences
 from playground.engine.coercion import items_of, mapping_of, parameters_of, string_of, to_text
@@ -33,7 +34,10 @@ class Mode(Enum):
     DISABLED = "disabled"
 
 
-class Rollout(NamedTuple):
+@dataclass(
+    slots=True
+)  # read in half the time of a named tuple, and not frozen, which would make creation slow
+class Rollout:
     """A percentage rollout: identifiers in buckets 1 to `threshold` of 100 are in.
 
     `draws`: without an identifier the bucket is drawn at random; if false, the strategy is off in that case.
@@ -46,7 +50,8 @@ class Rollout(NamedTuple):
     draws: bool
 
 
-class CompiledStrategy(NamedTuple):
+@dataclass(slots=True)
+class CompiledStrategy:
     """A compiled strategy.
 
     `conditions` are the stored constraints, followed by the strategy's own for userWithId and remoteAddress.
@@ -133,7 +138,7 @@ def change_percentage(strategy: CompiledStrategy, document: Mapping[str, Any]) -
     threshold = read_percentage(to_text(percentage))
     if threshold is None or threshold > 100:
         return None
-    return strategy._replace(rollout=strategy.rollout._replace(threshold=threshold))
+    return replace(strategy, rollout=replace(strategy.rollout, threshold=threshold))
 
 
 def _choose_mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:

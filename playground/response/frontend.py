@@ -51,7 +51,7 @@ class Toggles:
 
 def render_toggles(toggles: Iterable[bytes]) -> bytes:
     """``{"toggles": [...]}`` with these flags."""
-    return b'{"toggles":[' + b",".join(toggles) + b"]}"
+    return b"".join((b'{"toggles":[', b",".join(toggles), b"]}"))
 
 
 def render_toggle(name: str, fragments: FlagFragments, outcome: FlagOutcome) -> bytes:

@@ -41,10 +41,21 @@ LAID_OUT = 0.2
 class ProjectSize:
     """The approximate memory of the compiled flags of a project, with their fragments.
 
-    Snapshots that reuse the project have the same object: they share the memory.
+    Snapshots that reuse the project have the same object: they share the memory, except for ``laid_out``.
     """
 
-    nbytes: int
+    total: int
+
+    @property
+    def laid_out(self) -> int:
+        return int(self.total * LAID_OUT)
+
+    @property
+    def nbytes(self) -> int:
+        return self.total - self.laid_out
+
+
+NO_FLAGS = ProjectSize(0)
 
 
 class ResponseSnapshot:
@@ -80,8 +91,8 @@ class ResponseSnapshot:
     @cached_property
     def nbytes(self) -> int:
         """The approximate memory besides its pieces: its layout, its batch and its segments."""
-        laid_out = sum(flag.nbytes for flag in self.flags) * LAID_OUT
-        return int(laid_out) + sum(segment.nbytes for segment in self.segments)
+        laid_out = sum(size.laid_out for size in self.pieces.values())
+        return laid_out + sum(segment.nbytes for segment in self.segments)
 
 
 def compile_playground(
@@ -132,14 +143,16 @@ def compile_batches(
         for document, segment in added.segments:
             known_segments[id(segment)] = make_segment_fragments(document, segment, compilation.shared)
     snapshot, same_strategies = compilation.finished()
-    fragments = tuple(known_flags[id(flag)] for flag in snapshot.flags)
-    kept = set(unchanged).difference(flag.project for flag in compilation.by_name.values())
-    known = earlier.pieces if earlier is not None else {}
+    growth: Counter[str] = Counter()
+    for flag in compilation.added:
+        growth[flag.project] += known_flags[id(flag)].nbytes
+    for flag in compilation.by_name.values():
+        growth[flag.project] -= known_flags[id(flag)].nbytes
     response = ResponseSnapshot(
         snapshot,
-        fragments,
+        tuple(map(known_flags.__getitem__, map(id, snapshot.flags))),
         tuple(known_segments[id(segment)] for segment in snapshot.segments),
-        _measure(snapshot, fragments) | {name: known[name] for name in kept if name in known},
+        _grow(earlier.pieces if earlier is not None else {}, growth),
         earlier,
     )
     if earlier is not None and same_strategies and "layout" in earlier.__dict__:
@@ -159,11 +172,14 @@ def _find_changed(
     }
 
 
-def _measure(snapshot: Snapshot, fragments: Iterable[FlagFragments]) -> dict[str, ProjectSize]:
-    sizes: Counter[str] = Counter()
-    for flag, its_fragments in zip(snapshot.flags, fragments, strict=True):
-        sizes[flag.project] += its_fragments.nbytes
-    return {project: ProjectSize(int(size * (1 - LAID_OUT))) for project, size in sizes.items()}
+def _grow(sizes: Mapping[str, ProjectSize], growth: Mapping[str, int]) -> dict[str, ProjectSize]:
+    """The sizes of projects after some have grown by these numbers of bytes; projects without flags are left out."""
+    grown = dict(sizes)
+    for project, nbytes in growth.items():
+        before = grown.pop(project, NO_FLAGS)
+        if total := before.total + nbytes:
+            grown[project] = ProjectSize(total)
+    return grown
 
 
 ON, OFF, DISABLED = (
