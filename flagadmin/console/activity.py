@@ -1,9 +1,12 @@
-"""The activity pages: who changed what, newest first, one entry for each change."""
+"""The audit log, /activity/: who changed what, newest first, one entry for each change."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol, TypeVar
+
+from django.http import HttpRequest, HttpResponseRedirect
+from django.urls import reverse
 
 from flagadmin.core.audit.events import KINDS, list_types
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
@@ -14,7 +17,6 @@ from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, find_zone, read_zone
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, free_chips, set_chips
 from groups.console import ListPage
-from projects.console import InProjectPage
 from projects.history.change_links import make_comparison_url, with_versions
 from projects.history.changes import (
     MAX_EVENTS,
@@ -26,20 +28,87 @@ from projects.history.changes import (
 )
 from projects.history.queries import EventFilter, in_present_projects, narrow_events, readable_events
 from projects.models import Environment, Project
-from projects.projects.head import make_project_head
 from projects.reverts.offers import add_reverts
 
 PER_PAGE = 40
 MAX_COUNTED = 10_000
 CURSOR, CHANGE = "before", "change"  # URL parameters: the cursor of the page, and a single change to show
-Day = tuple[tuple[str, str], list[GroupedChange]]
+Segment = tuple[str, str, None, bool]
+"""Its label and URL, no count, and whether it is the current one."""
 
 
-class ActivityPage(ListPage):
-    """The changes that match the filters and dates in the URL. A project's page narrows ``rows``."""
+class HasEvent(Protocol):
+    @property
+    def event(self) -> AuditEvent: ...
+
+
+Dated = TypeVar("Dated", bound=HasEvent)
+Day = tuple[tuple[str, str], list[Dated]]
+
+
+class ChangesPage(ListPage):
+    """Changes of the dates in the URL, narrowed by chips."""
+
+    chips: Sequence[str]
+    api_call = "GET /api/admin/events"
+
+    def find(self) -> None:
+        self.dates = DateRange.of(self.request.GET, read_zone(self.request))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        listing = kwargs["listing"]
+        return super().get_context_data(
+            dates=self.dates,
+            ranges=list(self.ranges(listing)),
+            zone_is_known=find_zone(self.request) is not None,
+            date_names=PARAMETERS,
+            set_chips=set_chips(listing, cleared=[CURSOR]),
+            free_chips=free_chips(listing, self.chips, cleared=[CURSOR]),
+            search=self.request.GET.get("q", "").strip(),
+            kept=self.kept(),
+            is_narrowed=listing.is_filtered or bool(self.dates.text),
+            **kwargs,
+        )
+
+    def narrow(self, criteria: EventFilter) -> AuditEvents:
+        """The events that the caller may read; of a project without those of an earlier one with its id."""
+        events = narrow_events(readable_events(self.caller), criteria)
+        return in_present_projects(events) if criteria.projects else events
+
+    def kept(self) -> list[tuple[str, str]]:
+        """The parameters that the search keeps, as hidden inputs."""
+        parameters = self.request.GET.lists()
+        return [
+            (name, text)
+            for name, values in parameters
+            if name not in ("q", CURSOR, "format", SPREADSHEET)
+            for text in values
+        ]
+
+    def with_reverts(self, changes: Sequence[GroupedChange]) -> list[GroupedChange]:
+        return add_reverts(changes, back=self.request.get_full_path(), caller=self.caller)
+
+    def days(self, changes: Sequence[Dated]) -> list[Day[Dated]]:
+        def day(change: Dated) -> date:
+            return change.event.created_at.astimezone(self.dates.zone).date()
+
+        return [
+            (self.dates.heading(day_of_changes), list(day_changes))
+            for day_of_changes, day_changes in groupby(changes, day)
+        ]
+
+    def ranges(self, listing: Listing) -> Iterator[Segment]:
+        others = dict.fromkeys((*PARAMETERS, CURSOR))
+        for label, first, last in self.dates.usual:
+            url = listing.url(**others | {FIRST: f"{first}", LAST: f"{last}"})
+            yield label, url, None, (first, last) == self.dates.days
+
+
+class ActivityPage(ChangesPage):
+    """The audit log: the changes that match the filters and dates in the URL."""
 
     template_name = "console/activity.html"
-    title = "Activity"
+    title = "Audit log"
     csv_name = "activity"
     columns = (
         Column("when", "When"),
@@ -48,8 +117,7 @@ class ActivityPage(ListPage):
         Column("project", "Project"),
         Column("why", "Why"),
     )
-    chips: Sequence[str] = ("project", "environment", "kind", "person")
-    api_call = "GET /api/admin/events"
+    chips = ("project", "environment", "kind", "person")
 
     def get_filters(self) -> Sequence[Filter]:
         projects = Project.objects.readable_by(self.caller).values_list("id", flat=True)
@@ -78,12 +146,12 @@ class ActivityPage(ListPage):
             text=values["q"],
             person=values["person"],
         )
-        return narrow_events(readable_events(self.caller), criteria)
+        return self.narrow(criteria)
 
     def find(self) -> None:
         if CHANGE in self.request.GET:
             self.per_page = MAX_EVENTS
-        self.dates = DateRange.of(self.request.GET, read_zone(self.request))
+        super().find()
 
     def get_csv_cells(self, row: AuditEvent) -> Sequence[Any]:
         return (iso(row.created_at), row.actor_name, make_sentence(row), row.project, row.comment)
@@ -108,57 +176,13 @@ class ActivityPage(ListPage):
             older_url=listing.url(**{CURSOR: str(page.next)}) if page.next else "",
             newest_url=listing.url(**{CURSOR: None}) if self.cursor() else "",
             number=count_text(listing.all_rows),
-            dates=self.dates,
-            ranges=self.ranges(listing),
-            zone_is_known=find_zone(self.request) is not None,
-            date_names=PARAMETERS,
-            any_date_url=listing.url(**dict.fromkeys((*PARAMETERS, CURSOR))),
-            set_chips=set_chips(listing, cleared=[CURSOR]),
-            free_chips=free_chips(listing, self.chips, cleared=[CURSOR]),
-            search=self.request.GET.get("q", "").strip(),
-            kept=self.kept(),
-            is_narrowed=listing.is_filtered or bool(self.dates.text),
+            any_date_url=listing.url(**dict.fromkeys((*PARAMETERS, CURSOR))) if self.dates.text else "",
             **kwargs,
         )
-
-    def kept(self) -> list[tuple[str, str]]:
-        """The parameters that the search keeps, as hidden inputs."""
-        parameters = self.request.GET.lists()
-        return [
-            (name, text)
-            for name, values in parameters
-            if name not in ("q", CURSOR, "format", SPREADSHEET)
-            for text in values
-        ]
-
-    def with_reverts(self, changes: Sequence[GroupedChange]) -> list[GroupedChange]:
-        return add_reverts(changes, back=self.request.get_full_path(), caller=self.caller)
 
     def cursor(self) -> int | None:
         text = self.request.GET.get(CURSOR, "")
         return _read_number(CURSOR, text) if text else None
-
-    def days(self, changes: Sequence[GroupedChange]) -> list[Day]:
-        def day(change: GroupedChange) -> date:
-            return change.event.created_at.astimezone(self.dates.zone).date()
-
-        return [
-            (self.dates.heading(day_of_changes), list(day_changes))
-            for day_of_changes, day_changes in groupby(changes, day)
-        ]
-
-    def ranges(self, listing: Listing) -> list[tuple[str, str, None, bool]]:
-        """The segments: (label, URL, no count, whether it is the current one)."""
-        others = dict.fromkeys((*PARAMETERS, CURSOR))
-        return [
-            (
-                label,
-                listing.url(**others | {FIRST: f"{first}", LAST: f"{last}"}),
-                None,
-                (first, last) == self.dates.days,
-            )
-            for label, first, last in self.dates.usual
-        ]
 
 
 def count_text(events: AuditEvents) -> str:
@@ -175,15 +199,8 @@ def _read_number(name: str, text: str) -> int:
     return int(text)
 
 
-class ProjectActivityPage(InProjectPage, ActivityPage):
-    csv_name = "{project_id}-activity"
-
-    def get_filters(self) -> Sequence[Filter]:
-        return [field for field in super().get_filters() if field.name != "project"]
-
-    def get_rows(self, values: dict[str, str]) -> AuditEvents:
-        return in_present_projects(super().get_rows(values | {"project": self.project.pk}))
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        head = make_project_head(self.project, "project-activity", caller=self.caller)
-        return super().get_context_data(**head, parent="projects/base.html", **kwargs)
+def show_project(request: HttpRequest, project_id: str) -> HttpResponseRedirect:
+    """Redirects from the address that the audit log of a project once had."""
+    query = request.GET.copy()
+    query["project"] = project_id
+    return HttpResponseRedirect(f"{reverse('activity')}?{query.urlencode()}")

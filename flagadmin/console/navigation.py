@@ -70,6 +70,16 @@ def list_sections() -> tuple[Section, ...]:
             more_prefixes=(reverse("application", args=["*"]).partition("*")[0],),
         ),
         Section(
+            "What happened",
+            (
+                Page("What happened", reverse("what-happened")),
+                Page("Which change did this", reverse("incidents")),
+                Page("Audit log", reverse("activity")),
+                Page("Calendar", reverse("calendar")),
+                Page("Impact metrics", reverse("charts")),
+            ),
+        ),
+        Section(
             "Playground",
             (
                 Page("Evaluate", reverse("playground")),
@@ -77,7 +87,6 @@ def list_sections() -> tuple[Section, ...]:
                 Page("Who changes", reverse("who-changes")),
                 Page("Many users", reverse("users")),
                 Page("Who had it", reverse("assignments")),
-                Page("Which change did this", reverse("incidents")),
                 Page("Saved contexts", reverse("saved-contexts")),
                 Page("Expectations", reverse("expectations")),
             ),
@@ -88,14 +97,6 @@ def list_sections() -> tuple[Section, ...]:
                 Page("Import", reverse("import")),
                 Page("Past imports", reverse("imports")),
                 Page("Move from Unleash", reverse("move"), (Permission.ADMIN,)),
-            ),
-        ),
-        Section(
-            "Activity",
-            (
-                Page("Activity", reverse("activity")),
-                Page("Calendar", reverse("calendar")),
-                Page("Impact metrics", reverse("charts")),
             ),
         ),
         Section(

@@ -3,17 +3,19 @@
 from django.conf import settings
 from django.urls import path
 
-from flagadmin.console.activity import ActivityPage, ProjectActivityPage
+from flagadmin.console.activity import ActivityPage, show_project
 from flagadmin.console.search.page import SearchPage
 from flagadmin.console.start import Dismiss, StartPage, keep_theme
 from flagadmin.console.styleguide import StyleGuidePage
+from flagadmin.console.what_happened import HappenedPage
 
 urlpatterns = [
     path("", StartPage.as_view(), name="start"),
     path("dismiss/", Dismiss.as_view(), name="dismiss"),
     path("search/", SearchPage.as_view(), name="search"),
     path("theme/", keep_theme, name="theme"),
-    path("projects/<str:project_id>/activity/", ProjectActivityPage.as_view(), name="project-activity"),
+    path("what-happened/", HappenedPage.as_view(), name="what-happened"),
+    path("projects/<str:project_id>/activity/", show_project, name="project-activity"),
     path("activity/", ActivityPage.as_view(), name="activity"),
 ]
 

@@ -83,7 +83,7 @@ def _link_subject(event: AuditEvent) -> Link:
         return Link("Flag", absolute(flag_url(event.project, event.feature)))
     if event.project:
         return Link("Project", absolute(project_url(event.project)))
-    return Link("Activity", absolute(reverse("activity")))
+    return Link("Audit log", absolute(reverse("activity")))
 
 
 def plain_text(text: str) -> str:

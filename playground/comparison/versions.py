@@ -17,7 +17,7 @@ from playground.comparison.states import compile_definitions
 from playground.comparison.unmeasured import find_unmeasured
 from playground.comparison.who_changes import WhoChanges, generate_users
 from projects.definitions import Definitions
-from projects.history.definitions_at import just_before
+from projects.history.definitions_at import just_before, read_since
 from projects.history.queries import TYPES
 from projects.history.timeline import read_timeline
 from projects.models import Environment, Flag, UsersChanged
@@ -25,7 +25,7 @@ from projects.states import NOTHING, FlagState, by_environment
 
 USERS = 10_000
 """Generated users."""
-RECENT = timedelta(hours=1)
+RECENT = timedelta(days=7)
 MAX_COUNTED = 100
 """Changes counted in one turn."""
 MAX_PLACES = 4
@@ -122,15 +122,15 @@ def find_version_changes(flag: Flag, versions: Collection[Version]) -> dict[Vers
 
 
 def count_recent_changes() -> None:
-    """Counts the users of changes of the last hour, the newest first, so that lists can show them soon."""
+    """Counts the users of changes of the last week, the newest first, so that lists can show them soon."""
     counted = UsersChanged.objects.filter(feature=OuterRef("feature"), at=OuterRef("created_at"))
     events = AuditEvent.objects.filter(
         type__in=TYPES,
-        created_at__gt=timezone.now() - RECENT,
-        feature__in=Flag.objects.active().values("name"),
+        created_at__gt=max(timezone.now() - RECENT, read_since()),
+        feature__in=Flag.objects.values("name"),
     ).exclude(Exists(counted))
     changes = dict.fromkeys(events.newest_first().values_list("feature", "created_at")[:MAX_COUNTED])
-    flags = Flag.objects.active().in_bulk([name for name, _ in changes], field_name="name")
+    flags = Flag.objects.in_bulk([name for name, _ in changes], field_name="name")
     for name, at in changes:
         if name in flags:
             find_version_changes(flags[name], [Version.of_events([at])])

@@ -160,7 +160,9 @@ class IncidentsPage(TablePage):
 
     def get_initial(self) -> dict[str, Any]:
         now = timezone.now().replace(microsecond=0)
-        return super().get_initial() | {"since": now - timedelta(hours=24), "until": now}
+        times: dict[str, Any] = {"since": now - timedelta(hours=24), "until": now}
+        asked = {name: self.request.GET[name] for name in times if name in self.request.GET}
+        return super().get_initial() | times | asked
 
     def submit(self, form: IncidentForm) -> str:
         values = form.cleaned_data

@@ -50,7 +50,6 @@ def _make_tabs(project: Project, current: str, flags: int, may: dict[str, bool])
             ProjectApplication.objects.filter(project_id=project.pk).count(),
         ),
         ("Access", "project-access", count_members([project.pk]).get(project.pk, 0)),
-        ("Activity", "project-activity", None),
     ]
     if needs_request(project.pk):
         tabs.insert(1, ("Change requests", "change-requests", None))

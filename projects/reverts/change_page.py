@@ -36,7 +36,7 @@ class ShownRow(NamedTuple):
 class RevertChange(DraftingPage, SubmitPage):
     """``flag``, in the URL, restricts it to one flag of the change."""
 
-    parents = (("Activity", reverse_lazy("activity")),)
+    parents = (("Audit log", reverse_lazy("activity")),)
     template_name = "reverts/change.html"
     title = "Revert this change"
     unchanged = "Nobody changes."

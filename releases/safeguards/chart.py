@@ -8,6 +8,7 @@ import orjson
 
 from flagadmin.core.db.statements import fetch_rows
 from releases.models import MetricChart, ReleasePlan, Safeguard
+from releases.plans.queries import FlagPath, get_flag_path
 from releases.safeguards.numbers import FROM_ORIGINS, PERCENTILES, WITHOUT, Series, Trusted, compute_number
 from releases.safeguards.rules import STEP_SECONDS, TIME_RANGES, TOTALS, narrow_to_environment
 
@@ -102,25 +103,37 @@ def draw_chart(plan: ReleasePlan, safeguard: Safeguard, now: datetime) -> Chart 
     started = [milestone.started_at for milestone in plan.milestones.all() if milestone.started_at]
     begin = max(min(started, default=now), now - timedelta(days=30))
     begin = min(begin, now - timedelta(minutes=1))
-    seconds = max(60.0, (now - begin).total_seconds() / PARTS)
-    flag = plan.flag.name if safeguard.compares else ""
-    labels = narrow_to_environment(safeguard.labels, plan.environment_id)
-    span = Span(safeguard.metric, safeguard.aggregation, labels, begin, now, seconds, flag)
-    span = span._replace(trusted=Trusted(safeguard.frontend, plan.flag.project_id))
+    chart = draw_watched(safeguard, get_flag_path(plan), begin, now)
+    return chart and chart._replace(since="since the plan was started", marks=_marks(plan, begin, now))
+
+
+def draw_watched(safeguard: Safeguard, path: FlagPath, begin: datetime, end: datetime) -> Chart | None:
+    """What a safeguard of a flag watches, in a time of at least a minute. None without reports."""
+    seconds = max(60.0, (end - begin).total_seconds() / PARTS)
+    flag = path.feature if safeguard.compares else ""
+    labels = narrow_to_environment(safeguard.labels, path.environment)
+    span = Span(safeguard.metric, safeguard.aggregation, labels, begin, end, seconds, flag)
+    span = span._replace(trusted=Trusted(safeguard.frontend, path.project))
     has_limit = not safeguard.compares and safeguard.aggregation not in TOTALS
-    chart = _draw(span, safeguard, "since the plan was started", [0.0, *[safeguard.threshold] * has_limit])
+    chart = _draw(span, safeguard, "", [0.0, *[safeguard.threshold] * has_limit])
     if chart is None:
         return None
     y = f"{148 - 120 * chart.scale.place(safeguard.threshold):.0f}" if has_limit else ""
-    return chart._replace(marks=_marks(plan, begin, now), limit=y, threshold=f"{safeguard.threshold:g}")
+    return chart._replace(limit=y, threshold=f"{safeguard.threshold:g}")
 
 
 def draw_metric(chart: MetricChart, now: datetime) -> Chart | None:
     """None without reports."""
-    begin = now - TIME_RANGES[chart.time_range]
-    seconds = STEP_SECONDS[chart.time_range]
-    span = Span(chart.metric, chart.aggregation, chart.labels, begin, now, seconds)
-    return _draw(span, chart, f"of the latest {chart.time_range}", [0.0] * (chart.y_axis == "zero"))
+    begin, seconds = now - TIME_RANGES[chart.time_range], STEP_SECONDS[chart.time_range]
+    return draw_reported(chart, begin, now, seconds, f"of the latest {chart.time_range}")
+
+
+def draw_reported(
+    chart: MetricChart, begin: datetime, end: datetime, seconds: float, since: str
+) -> Chart | None:
+    """The chart's metric in another time, in parts of ``seconds``. None without reports."""
+    span = Span(chart.metric, chart.aggregation, chart.labels, begin, end, seconds)
+    return _draw(span, chart, since, [0.0] * (chart.y_axis == "zero"))
 
 
 def _draw(span: Span, row: Safeguard | MetricChart, since: str, seen: Sequence[float]) -> Chart | None:

@@ -35,11 +35,20 @@ def find_flag_safeguard(flag: Flag, environment: str, key: str) -> Safeguard:
 
 def list_waiting_for_alerts(caller: Caller) -> QuerySet[Safeguard]:
     """Finds the safeguards of active flags, and of their unfinished plans, that wait for an alert."""
-    waiting = Safeguard.objects.filter(source=Safeguard.Source.ALERT)
+    return _list_active(caller).filter(source=Safeguard.Source.ALERT)
+
+
+def _list_active(caller: Caller) -> QuerySet[Safeguard]:
     readable = Q() if caller.readable_projects is None else Q(project__in=caller.readable_projects)
     flags = Flag.objects.active().filter(readable)
     of_plans = Q(plan__flag__in=flags, plan__state__in=UNFINISHED)
-    return waiting.filter(of_plans | Q(flag__in=flags)).select_related("flag", "plan__flag").order_by("pk")
+    rows = Safeguard.objects.filter(of_plans | Q(flag__in=flags))
+    return rows.select_related("flag", "plan__flag").order_by("pk")
+
+
+def list_active_in(environment: str, caller: Caller) -> QuerySet[Safeguard]:
+    """Finds the safeguards of active flags, and of their unfinished plans, in an environment."""
+    return _list_active(caller).filter(Q(environment=environment) | Q(plan__environment=environment))
 
 
 def get_safeguard_path(safeguard: Safeguard) -> FlagPath:

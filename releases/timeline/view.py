@@ -113,10 +113,10 @@ class TimeLine(NamedTuple):
     end: str
 
 
-def read_at(query: Mapping[str, str]) -> datetime | None:
+def read_at(query: Mapping[str, str], name: str = "at") -> datetime | None:
     """The moment in ``?at=``; None without a readable one."""
     try:
-        parsed = parse_datetime(query.get("at", ""))
+        parsed = parse_datetime(query.get(name, ""))
         return parsed and (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
@@ -271,7 +271,7 @@ def _make_lane(
         measured=format_percent(measured.percent_on) if measured.percent_on is not None else "",
         evaluations=measured.counts[-1].yes + measured.counts[-1].no if measured.counts else 0,
         asked=[Asked(axis.x(mark.at or now + (axis.end - now) / 3), mark) for mark in marks],
-        metrics=[_place_chart(chart, axis, now) for chart in view.charts] if view and is_started else [],
+        metrics=[place_chart(chart, axis, now) for chart in view.charts] if view and is_started else [],
         is_held=bool(view and is_started and view.plan.state == ReleasePlan.State.PAUSED),
         sentence=_say_lane(cell.environment, spans, ahead),
     )
@@ -282,9 +282,9 @@ def _name_plan(view: PlanView) -> str:
     return f"Plan {name_steps([each.name for each in view.milestones])}, step {view.number}{paused}"
 
 
-def _place_chart(chart: Chart, axis: Axis, now: datetime) -> Metric:
+def place_chart(chart: Chart, axis: Axis, until: datetime) -> Metric:
     limit = f"{8 + 60 * (1 - chart.scale.place(float(chart.threshold))):.1f}" if chart.limit else ""
-    return Metric(chart, axis.x(chart.begin), axis.width(chart.begin, now), limit)
+    return Metric(chart, axis.x(chart.begin), axis.width(chart.begin, until), limit)
 
 
 def _find_people(spans: Sequence[Span], ahead: Sequence[Future], at: datetime) -> People | None:

@@ -35,5 +35,5 @@ def test_one_logs_in_and_lands_where_one_wanted_to_go(visit, scenery, people):
 
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Activity")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Audit log")
     assert page.url.endswith("/activity/?kind=flags")

@@ -90,7 +90,7 @@ def test_a_click_on_the_header_opens_it_ctrl_enter_opens_a_tab_and_the_theme_is_
     page.get_by_role("link", name="Search or jump to").click()
     expect(palette(page)).to_be_visible()
     page.keyboard.type("audit")
-    expect(current(page)).to_have_text(re.compile("Activity"))
+    expect(current(page)).to_have_text(re.compile("Audit log"))
 
     with page.context.expect_page() as opened:
         page.keyboard.press("Control+Enter")

@@ -80,7 +80,7 @@ def test_a_passkey_is_added_and_logs_in_with_and_without_password(visit, ada, ch
     check_accessible(page)
     with page.expect_request(lambda request: request.method == "POST") as sent:
         page.get_by_role("button", name="Use a passkey").click()
-    expect(page.get_by_role("heading", name="Activity")).to_be_visible()
+    expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
     assert_used_up(sent.value)
     hows = [event["how"] for event in logins()]
     assert hows == ["password", "password, passkey Laptop", "passkey"]

@@ -22,8 +22,8 @@ def test_a_phone_has_a_menu_instead_of_the_navigation_and_the_current_tab_in_vie
     assert bar["height"] < 60
     page.get_by_role("button", name="Menu").click()
     expect(navigation).to_be_visible()
-    navigation.get_by_role("link", name="Activity").click()
-    page.wait_for_url("**/activity/")
+    navigation.get_by_role("link", name="What happened").click()
+    page.wait_for_url("**/what-happened/")
 
 
 def test_the_account_menu_opens_the_keyboard_shortcuts_and_closes_outside(visit):

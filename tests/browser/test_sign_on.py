@@ -50,7 +50,7 @@ def test_linked_once_one_logs_in_with_the_button(visit, scenery, people, oidc, p
     page.get_by_label("Name").fill("ada")
     clicks.on(page.get_by_role("button", name="Continue"))
 
-    expect(page.get_by_role("heading", level=1)).to_have_text("Activity")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Audit log")
     assert page.url.endswith("/activity/?kind=flags")
     assert clicks.count == 2
 

@@ -199,21 +199,23 @@ def turned_off(walk):
     return page
 
 
-def test_a_change_is_reverted_in_three_clicks(walk):
-    page = turned_off(walk)
+def test_a_change_is_turned_back_in_three_clicks(walk):
+    page, before = walk("admin", DARK), is_on("dark-theme")
+    done = f"Turn {'off' if before else 'on'} dark-theme in production"
+    page.press("dark-theme in production")
+    page.press(done)
+    assert is_on("dark-theme") != before
     page.open("/")
     page.presses = 0
-    page.press("Activity", within="Main")
-    change = next(
-        each for each in page.page.select("article") if "dark-theme off in development" in read_text(each)
-    )
+    page.press("What happened", within="Main")
+    change = next(each for each in page.page.select("article") if "dark-theme" in read_text(each))
     page.presses += 1
-    page.open(next(link["href"] for link in change.select("a") if "Revert" in link.get_text()))
-    assert "off → on" in read_text(page.part("dark-theme"))
+    page.open(next(link["href"] for link in change.select("a") if "Turn back" in link.get_text()))
+    assert ("on → off", "off → on")[before] in read_text(page.part("dark-theme"))
     page.press("Revert")
-    assert "Reverted: turned dark-theme off in development." in page.status_message
+    assert "Reverted: turned dark-theme" in page.status_message
     assert page.presses == 3
-    assert is_on("dark-theme", "development")
+    assert is_on("dark-theme") == before
 
 
 def test_the_history_of_a_flag_has_revert_in_the_row(walk):

@@ -94,7 +94,7 @@ def test_what_changed_yesterday_in_two_clicks(walk):
     changed("of-yesterday", ago=timedelta(days=1))
     changed("of-now", ago=timedelta())
     page = walk("admin", "/")
-    page.press("Activity", within="Main")
+    page.press("What happened", within="Main")
     page.press("Yesterday")
     [change] = page.page.select("article")
     assert read_text(page.page.select_one("main h2")).startswith("Yesterday")

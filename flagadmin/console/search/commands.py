@@ -27,7 +27,8 @@ SYNONYMS = {
     "Side by side": ("compare", "matrix", "diff"),
     "Who changes": ("compare", "impact", "users", "environments"),
     "Who had it": ("past", "assignments", "orders", "outcomes", "time"),
-    "Which change did this": ("incident", "cause", "what happened", "errors", "outcomes"),
+    "What happened": ("changes", "incident", "timeline", "history"),
+    "Which change did this": ("incident", "cause", "errors", "outcomes"),
     "Projects": ("workspaces",),
     "All flags": ("features", "toggles"),
     "Environments": ("stages", "production", "staging", "promote"),
@@ -46,7 +47,7 @@ SYNONYMS = {
     "People": ("users", "members", "accounts", "access"),
     "Service accounts": ("bots", "machine users", "access"),
     "API tokens": ("keys", "secrets", "credentials", "access"),
-    "Activity": ("audit log", "events", "changes", "history"),
+    "Audit log": ("activity", "events", "changes", "history"),
     "API": ("openapi", "swagger", "operations", "documentation", "curl"),
     "Data fixes": ("admin", "raw records", "database"),
 }

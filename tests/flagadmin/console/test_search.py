@@ -192,7 +192,7 @@ def test_the_number_of_queries_does_not_depend_on_the_data(browse, shop):
 
 def test_pages_are_found_by_what_people_call_them(browse, shop):
     assert "People" in names(browse("admin"), "users")["Pages"]
-    assert "Activity" in names(browse("viewer"), "audit")["Pages"]
+    assert "Audit log" in names(browse("viewer"), "audit")["Pages"]
     assert "People" not in names(browse("viewer"), "users").get("Pages", [])
 
 

@@ -39,7 +39,7 @@ def test_misspelled_flags_and_projects_are_found(browse, shop):
     assert names(browse("viewer"), "chekout redesing") == found
     make_project("storefront")
     assert names(browse("viewer"), "Storefornt")["Projects with a similar name"] == ["Storefront"]
-    assert "Activity" in names(browse("viewer"), "acitvity")["Pages and actions"]
+    assert "Audit log" in names(browse("viewer"), "acitvity")["Pages and actions"]
 
 
 def test_what_one_may_not_read_is_not_similar_to_anything(browse, shop):

@@ -77,7 +77,7 @@ def test_a_project_made_anew_shows_no_event_of_the_former(api, browse, callers, 
             delete_project("anew", caller=callers("admin"))
     Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="anew", user=people["member"])
     for who in ("admin", "member"):
-        shown = browse(who).get("/projects/anew/activity/").text
+        shown = browse(who).get("/projects/anew/activity/", follow=True).text
         assert "Deleted project" not in shown
         assert shown.count("created project") <= 1
     events = "/api/admin/events?project=IS:anew"

@@ -94,7 +94,7 @@ def test_events_are_found_by_it(api, cart):
 )
 def test_pages_show_it(browse, api, cart, address):
     api["member"].post(ON, HTTP_X_COMMENT=f"<b>{WHY}</b>")
-    page = browse("viewer").get(address)
+    page = browse("viewer").get(address, follow=True)
     assert f"<b>{WHY}</b>" in page_text(page)
     assert f"&lt;b&gt;{WHY}" in page.text
 

@@ -113,7 +113,7 @@ def test_pages_show_links(browse, people, address):
     Project.objects.filter(pk="shop").update(comment_links=[TICKETS])
     with changing(comment="<i>PAY-7</i>"), transaction.atomic():
         record(Event(type=EventType.PROJECT_UPDATED, project="shop"), actor=Caller.system())
-    page = browse("viewer").get(address.format(id=AuditEvent.objects.latest("id").pk))
+    page = browse("viewer").get(address.format(id=AuditEvent.objects.latest("id").pk), follow=True)
     assert '&lt;i&gt;<a href="https://tickets.example.com/browse/PAY-7">PAY-7</a>&lt;/i&gt;' in page.text
 
 
