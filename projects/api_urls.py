@@ -52,7 +52,7 @@ from projects.projects.api import FlagFavoriteViewSet, ProjectFavoriteViewSet, P
 from projects.projects.personal_dashboard_api import PersonalDashboardViewSet
 from projects.references.api import CodeReferenceViewSet, FlagReferenceViewSet
 from projects.relays.api import RelayViewSet
-from projects.reverts.api import RevertEventViewSet, RevertViewSet
+from projects.reverts.api import RevertEnvironmentViewSet, RevertEventViewSet, RevertViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import ConstraintViewSet, StrategyViewSet
 from projects.strategies.strategy_types_api import StrategyTypeViewSet
@@ -69,6 +69,7 @@ router.register("api-tokens", TokenViewSet)
 router.register("constraints", ConstraintViewSet)
 router.register("context", ContextFieldViewSet)
 router.register("environments", EnvironmentViewSet)
+router.register("environments/<str:name>/revert", RevertEnvironmentViewSet)
 router.register("event-creators", EventCreatorViewSet)
 router.register("events", EventViewSet)
 router.register("events/<str:event_id>/revert", RevertEventViewSet)

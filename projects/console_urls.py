@@ -24,6 +24,7 @@ from projects.projects import approval_pages, flag_list_page, settings_pages
 from projects.projects import pages as projects
 from projects.relays import pages as relays
 from projects.reverts.change_page import RevertChange
+from projects.reverts.environment_page import SetBackPage
 from projects.reverts.version_page import RevertPage
 from projects.segments import pages as segments
 from projects.strategies import pages as strategies
@@ -115,6 +116,7 @@ urlpatterns = [
     path("environments/", environments.EnvironmentsPage.as_view(), name="environments"),
     path("environments/new", environments.NewEnvironment.as_view(), name="environment-new"),
     path("environments/<str:name>/", environments.EditEnvironment.as_view(), name="environment"),
+    drafting_path("environments/<str:name>/revert", SetBackPage, name="environment-revert"),
     path("environments/<str:name>/move", environments.MoveEnvironment.as_view(), name="environment-move"),
     path("environments/<str:name>/delete", environments.DeleteEnvironment.as_view(), name="environment-delete"),
 

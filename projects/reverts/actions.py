@@ -1,6 +1,6 @@
-"""Reverts a flag to one of its versions, or reverts one change. Each is one transaction."""
+"""Reverts a flag to one of its versions, an environment to a moment, or one change. Each is one transaction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,9 +9,9 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
-from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem
+from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem, check_problems
 from groups.access import Caller, missing
-from projects.access import access_flag_for_update, access_project_for_update
+from projects.access import access_flag_for_update, access_project_for_update, lock_projects
 from projects.flags.archive.actions import archive_flags_of_projects, revive_flags
 from projects.flags.owner_rules import find_remaining_owner
 from projects.flags.tags.actions import apply_tags, check_tags
@@ -19,6 +19,7 @@ from projects.history.definitions_at import make_seen_version, read_present_vers
 from projects.history.diff import DEPENDENCIES, DETAILS, FlagPart
 from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
+from projects.reverts.environment_plan import EnvironmentPlan, plan_environment
 from projects.reverts.parts import PlannedPart, format_moment, list_reasons, restore_parts
 from projects.reverts.version_plan import EVERYTHING, Choice, plan_revert
 from projects.segments.actions import update_segment
@@ -84,6 +85,46 @@ def revert_change(event_id: int, *, flag: str = "", caller: Caller) -> ChangePla
         if subject.changes_anything:
             _restore_subject(subject, caller)
     return plan
+
+
+@transactional
+def revert_environment(
+    environment: str,
+    at: datetime,
+    *,
+    projects: Collection[str] = (),
+    flags: Collection[str] | None = None,
+    expected: Expected = None,
+    caller: Caller,
+) -> EnvironmentPlan:
+    """Sets flags of an environment back to a moment. Returns what it did.
+
+    ``flags`` None: all that differ and can be set back. ``projects`` empty: all in which the caller may change anything
+    there. ``expected`` refers to the plan's document, of all flags.
+
+    Raises NoAccess, EditConflict, Conflict for an unknown moment, InvalidOperation for too many flags, and
+    ValidationError naming flags that cannot be set back. Then nothing is changed.
+    """
+    planned = plan_environment(environment, at, projects=projects, caller=caller)
+    locked = lock_projects(caller, planned.projects)
+    plan = plan_environment(environment, at, projects=projects, lock=True, caller=caller)
+    check_expected(expected, plan.document)
+    if flags is not None:
+        check_problems(_list_unknown(flags, plan))
+    plan = plan.only(locked, flags)
+    for row in plan.flags:
+        flag = access_flag_for_update(caller, row.flag.project_id, row.flag.name, None)
+        _write_parts(flag, row.before, [row.planned], subject=format_moment(at), caller=caller)
+    return plan
+
+
+def _list_unknown(flags: Iterable[str], plan: EnvironmentPlan) -> Iterator[Problem]:
+    kept = {row.name: row.reason for row in plan.kept_out}
+    known = {row.flag.name for row in plan.flags}
+    for index, name in enumerate(flags):
+        if name not in known:
+            reason = kept.get(name, f"has not changed in {plan.environment} since")
+            yield Problem(f"features[{index}]", f"{name[:100]} {reason}")
 
 
 def _lock(events: Iterable[AuditEvent], caller: Caller) -> None:

@@ -1,15 +1,17 @@
 """Reverts a flag to one of its versions, or a single change while keeping all later ones.
 
-/api/admin/projects/:projectId/features/:name/revert, /api/admin/events/:id/revert
+/api/admin/projects/:projectId/features/:name/revert, /api/admin/events/:id/revert,
+/api/admin/environments/:name/revert
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from flagadmin.core.edit_conflicts.etags import ETagMixin
+from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
 from flagadmin.core.http.fields import validate_body
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.parameters import path_id
@@ -17,12 +19,14 @@ from flagadmin.core.http.responses import iso
 from groups.access import missing
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
+from projects.access import access_environment, check_project
 from projects.flags.flag_document import read_flag_document
 from projects.flags.serializers import FlagRecord
 from projects.history.definitions_at import read_present_version
-from projects.reverts.actions import revert_change, revert_flag
+from projects.reverts.actions import revert_change, revert_environment, revert_flag
 from projects.reverts.change_plan import find_change, plan_change
-from projects.reverts.parts import PERMISSIONS, may_revert
+from projects.reverts.environment_plan import find_own_projects, plan_environment
+from projects.reverts.parts import IN_ENVIRONMENT, PERMISSIONS, may_revert
 from projects.reverts.serializers import (
     AT,
     EVENT,
@@ -31,9 +35,13 @@ from projects.reverts.serializers import (
     RevertBody,
     RevertEventQuery,
     RevertPreview,
+    SetBackBody,
+    SetBackQuery,
+    SetBackRecord,
     VersionQuery,
     make_change_record,
     make_part_records,
+    make_set_back_record,
 )
 from projects.reverts.version_plan import Choice, check_environments, find_target, plan_revert
 from projects.viewsets import OnFlagViewSet
@@ -47,6 +55,12 @@ IN_ONE = OpenApiExample(
         "dependencies": False,
         "details": False,
     },
+    request_only=True,
+)
+
+SINCE_SIX = OpenApiExample(
+    "One project",
+    {"at": "2026-11-21T18:00:00Z", "projects": ["checkout"]},
     request_only=True,
 )
 
@@ -165,3 +179,66 @@ class RevertEventViewSet(ViewSet):
         return Response(
             make_change_record(revert_change(self.event_id, flag=values["feature"], caller=self.caller))
         )
+
+
+class RevertEnvironmentViewSet(ETagMixin, ViewSet):
+    tags = ("Environments",)
+    permissions = {"create": IN_ENVIRONMENT}
+    tagged = frozenset()
+    conditional = frozenset({"create"})
+
+    def authorize(self, name: str) -> None:
+        """Raises NotFound, NoAccess."""
+        self.environment = access_environment(name).name
+        find_own_projects(self.environment, self.caller)
+
+    @extend_schema(
+        operation_id="previewSetBack",
+        parameters=[
+            OpenApiParameter("at", str, required=True, description=AT),
+            OpenApiParameter("projects", str, many=True, description="By default all that one may change."),
+        ],
+        responses={200: SetBackRecord},
+    )
+    def list(self, request: ApiRequest, name: str) -> Response:
+        """List what setting the environment back to a moment would change, and what stays out. Changes nothing.
+
+        The `ETag` makes the `POST` refuse with 412 if the list has become another one.
+        """
+        query = {key: request.query_params[key] for key in ("at",) if key in request.query_params}
+        values = validate_body(
+            SetBackQuery(data=query | {"projects": request.query_params.getlist("projects")})
+        )
+        plan = plan_environment(
+            self.environment, values["at"], projects=self.read_projects(values), caller=self.caller
+        )
+        return Response(make_set_back_record(plan), headers={"ETag": make_etag(plan.document)})
+
+    @extend_schema(
+        operation_id="setBackEnvironment",
+        request=SetBackBody,
+        responses={200: SetBackRecord, 409: refusal(409, "That moment is unknown.")},
+        examples=[SINCE_SIX],
+    )
+    def create(self, request: ApiRequest, name: str) -> Response:
+        """Set the flags of the environment back to a moment: reverts all changes there since, whoever made them.
+
+        Each flag gets the switch, strategies and variants of that moment; flags that are newer are turned off. It
+        concerns the flags of all projects in which the caller may change flags there, or of the named ones, in one
+        transaction. What all environments share stays, as do flags in `keptOut`. A running release plan still takes its
+        next step. A project that needs change requests refuses it, as any change.
+        """
+        values = self.validated(SetBackBody)
+        plan = revert_environment(
+            self.environment,
+            values["at"],
+            projects=self.read_projects(values),
+            flags=values.get("features"),
+            expected=self.expected,
+            caller=self.caller,
+        )
+        return Response(make_set_back_record(plan))
+
+    def read_projects(self, values: dict[str, Any]) -> Sequence[str]:
+        """Raises ValidationError naming projects that the caller cannot read."""
+        return [check_project(self.caller, project, "projects").pk for project in values.get("projects", ())]

@@ -28,15 +28,14 @@ from projects.states import FlagState, by_environment, changes_there, permission
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems
 
-PERMISSIONS = (
-    Permission.UPDATE_FEATURE,
-    Permission.UPDATE_FEATURE_DEPENDENCY,
+IN_ENVIRONMENT = (
     Permission.UPDATE_FEATURE_ENVIRONMENT,
     Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
     Permission.CREATE_FEATURE_STRATEGY,
     Permission.UPDATE_FEATURE_STRATEGY,
     Permission.DELETE_FEATURE_STRATEGY,
 )
+PERMISSIONS = (Permission.UPDATE_FEATURE, Permission.UPDATE_FEATURE_DEPENDENCY, *IN_ENVIRONMENT)
 """A revert needs the permissions for its changes."""
 
 

@@ -1,14 +1,17 @@
 """Bodies of reverts: of a flag to one of its versions, and of a change."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import BoundedTexts, ListOf, Texts
+from flagadmin.core.http.responses import iso
 from projects.history.definitions_at import is_in_future
 from projects.history.diff import DEPENDENCIES, DETAILS, ENVIRONMENT
 from projects.reverts.change_plan import ChangePlan
+from projects.reverts.environment_plan import EnvironmentPlan
 from projects.reverts.parts import PlannedPart, name_segments
 from projects.serializers import StrictSerializer
 
@@ -91,6 +94,70 @@ class RevertPreview(serializers.Serializer):
     event = serializers.IntegerField(allow_null=True)
     at = serializers.DateTimeField()
     parts = PartRecord(many=True, help_text="The parts that differ from the version.")
+
+
+class SetBackQuery(StrictSerializer):
+    at = serializers.DateTimeField(help_text="A moment in the past. Without an offset, it is in UTC.")
+    projects = ListOf(
+        child=serializers.CharField(max_length=255),
+        required=False,
+        help_text="By default all in which the caller may change flags there.",
+    )
+
+    def validate_at(self, at: datetime) -> datetime:
+        if is_in_future(at):
+            raise serializers.ValidationError("must not be in the future")
+        return at
+
+
+class SetBackBody(SetBackQuery):
+    features = ListOf(
+        child=serializers.CharField(max_length=255),
+        required=False,
+        help_text="By default all that differ and can be set back.",
+    )
+
+
+class FlagBackRecord(serializers.Serializer):
+    feature = serializers.CharField()
+    project = serializers.CharField()
+    changes = BoundedTexts(help_text="What changes, as text.")
+    notes = ProblemRecord(many=True, help_text="What will not be quite what it was. It prevents nothing.")
+
+
+class KeptOutRecord(serializers.Serializer):
+    feature = serializers.CharField()
+    project = serializers.CharField()
+    reason = serializers.CharField(help_text="Why it stays as it is; follows its name in a sentence.")
+
+
+class SetBackRecord(serializers.Serializer):
+    environment = serializers.CharField()
+    at = serializers.DateTimeField()
+    features = FlagBackRecord(many=True)
+    keptOut = KeptOutRecord(many=True, help_text="Flags that differ from then and stay as they are.")
+    segments = Texts(help_text="Segments that had other conditions then. They stay as they are.")
+
+
+def make_set_back_record(plan: EnvironmentPlan) -> dict[str, Any]:
+    segments = name_segments(row.planned for row in plan.flags)
+    return {
+        "environment": plan.environment,
+        "at": iso(plan.at),
+        "features": [
+            {
+                "feature": row.flag.name,
+                "project": row.flag.project_id,
+                "changes": [str(change) for change in row.planned.part.changes(segments)],
+                "notes": [note.as_dict() for note in row.planned.notes],
+            }
+            for row in plan.flags
+        ],
+        "keptOut": [
+            {"feature": row.name, "project": row.project, "reason": row.reason} for row in plan.kept_out
+        ],
+        "segments": list(plan.segments),
+    }
 
 
 def make_part_records(planned_parts: Sequence[PlannedPart]) -> list[dict[str, Any]]:

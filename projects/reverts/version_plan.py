@@ -73,12 +73,12 @@ def plan_revert(flag: Flag, at: datetime, *, lock: bool = False, caller: Caller)
         raise NotFound(f"There was no flag {flag.name} on {moment}.")
     if then["archived"]:
         raise Conflict(f"{flag.name} was archived on {moment}. Choose a version in which it was active.")
-    unused = _find_unused_then(flag.project_id, at)
+    unused = find_unused_then(flag.project_id, at)
     parts = [part for part in find_differing_parts(before, then) if part.environment not in unused]
     return RevertPlan(before, plan_parts(flag, parts, at, lock=lock, caller=caller))
 
 
-def _find_unused_then(project: str, at: datetime) -> set[str]:
+def find_unused_then(project: str, at: datetime) -> set[str]:
     """The environments that the project uses now but did not use then, in which flags keep their settings."""
     kinds = (E.PROJECT_ENVIRONMENT_ADDED.value, E.PROJECT_ENVIRONMENT_REMOVED.value)
     events = AuditEvent.objects.filter(project=project, type__in=kinds, created_at__gt=at).order_by("id")
@@ -111,7 +111,12 @@ def find_changed_segments(plan: RevertPlan, at: datetime) -> list[str]:
         for strategy in state["strategies"]
         for segment in strategy["segments"]
     }
+    return find_changed_conditions(used, at)
+
+
+def find_changed_conditions(segments: Collection[int], at: datetime) -> list[str]:
+    """The names of those, among these segments, that had other conditions then. Two queries, none without segments."""
     with connection.cursor() as cursor:
-        now, then = (read_segments(cursor, used, moment) for moment in (None, at))
+        now, then = (read_segments(cursor, segments, moment) for moment in (None, at))
     changed = (key for key in now.keys() & then.keys() if now[key]["constraints"] != then[key]["constraints"])
     return sorted(now[key]["name"] for key in changed)

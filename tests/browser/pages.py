@@ -83,6 +83,7 @@ PAGES = [
     "/environments/new",
     "/environments/production/",
     "/environments/production/delete",
+    "/environments/production/revert?at=2026-01-01T00:00:00Z",
     "/projects/checkout/environments/",
     "/projects/checkout/environments/?show=all&from=production&to=development",
     "/projects/checkout/change-requests/",

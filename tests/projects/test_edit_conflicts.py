@@ -58,6 +58,7 @@ NO_EDIT = {
     *("all-flags-archive", "all-flags-toggle", "all-flags-tags"),
     "change-revert",  # refuses what has been changed since
     "flag-revert",  # compares the flag with what it listed, and lists anew
+    "environment-revert",  # the same, of all flags
     # They create or add something.
     *("flag-clone", "person-grant", "service-account-grant", "group-grant", "project-invite"),
     *("charts", "flag-charts", "flag-safeguards"),  # they add one, beside a list of those that there are

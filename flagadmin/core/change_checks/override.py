@@ -28,7 +28,7 @@ FIELD = "ignore_expectations"
 """The same in forms of the console."""
 _ABOUT_FLAGS = re.compile(
     r"/api/admin/(projects/\{\w+\}/(features|bulk_features|archive|revive|delete|environments/promote)"
-    r"|segments|features-batch/(import|validate))"
+    r"|segments|features-batch/(import|validate)|environments/\{\w+\}/revert)"
 )
 
 

@@ -350,6 +350,7 @@ VALID: dict[str, Any] = {
     f"post {_FLAG}/lifecycle/complete": {"status": "kept", "statusValue": "blue"},
     f"post {_FLAG}/link": {"url": "https://example.org/2", "title": "t"},
     "post /api/admin/events/<str:event_id>/revert": {"feature": "cart"},
+    f"post {_ADMIN}/environments/<str:name>/revert": {"at": "<moment>", "projects": ["shop"], "features": ["cart"]},
     f"post {_FLAG}/revert": {"at": "<moment>", "environments": ["production"], "dependencies": True, "details": True},
     f"put {_FLAG}/link/<str:link_id>": {"url": "https://example.org/3", "title": "t"},
     f"post {_PLACE}/strategies": STRATEGY,

@@ -167,6 +167,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", f"{_FLAG}/dependencies"): {"feature": "third"},
     ("post", f"{_FLAG}/lifecycle/complete"): {"status": "kept"},
     ("post", f"{_FLAG}/revert"): {"at": "MOMENT"},
+    ("post", "/api/admin/environments/<str:name>/revert"): {"at": "MOMENT"},
     ("post", f"{_FLAG}/link"): {"url": "https://example.org/2"},
     ("put", f"{_FLAG}/link/<str:link_id>"): {"url": "https://example.org/3"},
     ("put", f"{_IN_ENVIRONMENT}/variants"): _VARIANTS,

@@ -18,7 +18,7 @@ from projects.flags.create_running import create_running_flag
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
 from projects.models import Dependency, Segment
-from projects.reverts.actions import revert_change, revert_flag
+from projects.reverts.actions import revert_change, revert_environment, revert_flag
 from projects.segments.actions import update_segment
 from projects.strategies import actions as strategies
 from tests.playground.saved_contexts.guarded import (
@@ -98,6 +98,14 @@ def reverted() -> Change:
     return lambda: revert_flag("shop", "other", off.created_at, caller=WHO)
 
 
+def set_back() -> Change:
+    environments.disable_flag("shop", "other", "production", caller=WHO)
+    off = AuditEvent.objects.latest("id")
+    environments.enable_flag("shop", "other", "production", caller=WHO)
+    persona(expected("other"), name="Bea")
+    return lambda: revert_environment("production", off.created_at, caller=WHO)
+
+
 def taken_back() -> Change:
     environments.disable_flag("shop", "other", "production", caller=WHO)
     off = AuditEvent.objects.latest("id")
@@ -167,6 +175,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
     ),
     "projects.flags.copies.move.move_flag": moved_away,
     "projects.reverts.actions.revert_flag": reverted,
+    "projects.reverts.actions.revert_environment": set_back,
     "projects.reverts.actions.revert_change": taken_back,
     "projects.segments.actions.update_segment": plain(
         lambda: update_segment(Segment.objects.get().pk, {"constraints": NOBODY}, caller=WHO)

@@ -1,0 +1,196 @@
+"""Plans setting an environment back to a moment: every flag there gets the switch, strategies and variants of then.
+
+It reverts everything that has changed since, whoever did it. What all environments share, such as parents and segments,
+stays, and so does what cannot be restored or may not be changed: ``kept_out`` says why.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
+from flagadmin.core.errors import InvalidOperation
+from flagadmin.core.wording import choices
+from groups.access import Caller, missing
+from projects.history.definitions_at import check_known
+from projects.history.diff import ENVIRONMENT, FlagPart, find_differing_parts
+from projects.history.timeline import PRESENT, Timeline, list_changed, read_timeline
+from projects.models import Flag, Project
+from projects.reverts.parts import IN_ENVIRONMENT, PlannedPart, plan_parts
+from projects.reverts.version_plan import find_changed_conditions, find_unused_then
+from projects.states import NOTHING, FlagState, by_environment
+
+MAX_FLAGS = 200
+"""More flags that have changed are not set back at once."""
+
+
+class FlagBack(NamedTuple):
+    """A flag that would change. ``before`` is its present version."""
+
+    flag: Flag
+    before: FlagState
+    planned: PlannedPart
+
+
+class KeptOut(NamedTuple):
+    """A flag that differs from then and stays as it is. ``reason`` follows its name in a sentence."""
+
+    project: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentPlan:
+    """``segments`` are the names of those that flags there use and that had other conditions then."""
+
+    environment: str
+    at: datetime
+    flags: Sequence[FlagBack]
+    kept_out: Sequence[KeptOut]
+    segments: Sequence[str]
+
+    @property
+    def projects(self) -> list[str]:
+        return sorted({row.flag.project_id for row in self.flags})
+
+    @property
+    def document(self) -> Document:
+        """What it would do, to compare with what was looked at."""
+        return {
+            "environment": self.environment,
+            "at": self.at.isoformat(),
+            "flags": {row.flag.name: [row.planned.part.before, row.planned.part.after] for row in self.flags},
+        }
+
+    def only(self, projects: Collection[str], flags: Collection[str] | None = None) -> "EnvironmentPlan":
+        """With the flags of these projects, and of these names."""
+        rows = [row for row in self.flags if row.flag.project_id in projects]
+        return replace(self, flags=[row for row in rows if flags is None or row.flag.name in flags])
+
+
+def find_own_projects(environment: str, caller: Caller) -> list[str]:
+    """The projects in which the caller may change anything there. Raises NoAccess without one. One query."""
+    found = Project.objects.active().readable_by(caller).filter(environments=environment)
+    own = [
+        project
+        for project in found.values_list("pk", flat=True)
+        if any(caller.can(each, project=project, environment=environment) for each in IN_ENVIRONMENT)
+    ]
+    if not own:
+        raise missing(IN_ENVIRONMENT)
+    return own
+
+
+@consistent_reads()
+def plan_environment(
+    environment: str, at: datetime, *, projects: Collection[str] = (), lock: bool = False, caller: Caller
+) -> EnvironmentPlan:
+    """``projects`` narrows it; empty: all in which the caller may change anything there.
+
+    About ten queries, and six for each flag that differs.
+
+    With ``lock``, the segments to restore cannot change until the end of the transaction. Raises NoAccess, Conflict for
+    an unknown moment, InvalidOperation for too many flags.
+    """
+    own = find_own_projects(environment, caller)
+    check_known(at)
+    chosen = [project for project in own if project in projects or not projects]
+    names = list_changed(chosen, environment, at, PRESENT)
+    timeline = read_timeline(names, since=at)
+    flags = {flag.name: flag for flag in Flag.objects.filter(name__in=names, project__in=chosen)}
+    active = [flag for flag in flags.values() if not flag.is_archived]
+    found = [each for flag in active if (each := _compare(timeline, flag, environment, at))]
+    if len(found) > MAX_FLAGS:
+        raise InvalidOperation(
+            f"{len(found):,} flags differ from then; at most {MAX_FLAGS} are set back at once. Choose projects, or a "
+            "later moment."
+        )
+    unused = {project: find_unused_then(project, at) for project in {each[0].project_id for each in found}}
+    rows = [
+        _plan(*each, environment in unused[each[0].project_id], at, lock=lock, caller=caller)
+        for each in sorted(found, key=lambda each: (each[0].project_id, each[0].name))
+    ]
+    absent = {name: flags.get(name) for name in names if name not in {flag.name for flag in active}}
+    gone = (_find_gone(timeline, name, flag, environment, at) for name, flag in absent.items())
+    return EnvironmentPlan(
+        environment,
+        at,
+        [row for row in rows if isinstance(row, FlagBack)],
+        [
+            *(row for row in rows if isinstance(row, KeptOut)),
+            *(row for row in gone if row and row.project in chosen),
+        ],
+        find_changed_conditions(_find_used_segments(timeline, names, environment, at), at),
+    )
+
+
+def _find_gone(
+    timeline: Timeline, name: str, flag: Flag | None, environment: str, at: datetime
+) -> KeptOut | None:
+    """A flag that was on then, and is archived, or no longer in these projects."""
+    then = timeline.read_state(name, at)
+    if then is None or then["archived"] or not by_environment(then).get(environment, NOTHING)["enabled"]:
+        return None
+    reason = "has been archived since" if flag else "has been deleted or moved since"
+    return KeptOut(then["project"], name, reason)
+
+
+def _compare(
+    timeline: Timeline, flag: Flag, environment: str, at: datetime
+) -> tuple[Flag, FlagState, FlagState | None, FlagPart] | None:
+    """The flag now and then (None: it did not exist), and its part in the environment; None if that is the same.
+
+    A flag that did not exist, or was archived, answered nothing then: it is only turned off.
+    """
+    now = timeline.read_state(flag.name, PRESENT)
+    then = timeline.read_state(flag.name, at, flag_id=flag.pk)
+    is_new = then is None or then["archived"]
+    if now is None:
+        return None
+    compared: Any = then
+    if is_new:
+        compared = {**now, "environments": [{**place, "enabled": False} for place in now["environments"]]}
+    parts = find_differing_parts(now, compared)
+    part = next((part for part in parts if (part.kind, part.environment) == (ENVIRONMENT, environment)), None)
+    return (flag, now, then, part) if part else None
+
+
+def _plan(
+    flag: Flag,
+    now: FlagState,
+    then: FlagState | None,
+    part: FlagPart,
+    is_unused: bool,
+    at: datetime,
+    *,
+    lock: bool,
+    caller: Caller,
+) -> FlagBack | KeptOut:
+    place = flag.project_id, flag.name
+    if then and then["project"] != flag.project_id and not caller.can_read(then["project"]):
+        return KeptOut(*place, "has been moved here since")
+    if is_unused:
+        return KeptOut(*place, f"is of a project that did not use {part.environment} then")
+    [planned] = plan_parts(flag, [part], at, lock=lock, caller=caller)
+    if planned.missing:
+        scope = {"project": flag.project_id, "environment": part.environment}
+        return KeptOut(*place, f"stays: {missing(planned.missing[:1], **scope).message}".rstrip("."))
+    if planned.problems:
+        return KeptOut(
+            *place, f"cannot be restored: {choices(problem.message for problem in planned.problems)}"
+        )
+    return FlagBack(flag, now, planned)
+
+
+def _find_used_segments(timeline: Timeline, names: Sequence[str], environment: str, at: datetime) -> set[int]:
+    """Those that these flags use there, now or then."""
+    return {
+        segment
+        for moment in (PRESENT, at)
+        for flag in timeline.read_definitions(names, environment, moment).flags
+        for strategy in flag["strategies"]
+        for segment in strategy["segments"]
+    }
