@@ -8,6 +8,8 @@ from django import forms
 from django.contrib.messages import get_messages
 from django.test import Client
 
+from tests.support.cast import log_in
+
 
 @pytest.fixture
 def site(people: Any) -> Client:
@@ -16,9 +18,7 @@ def site(people: Any) -> Client:
 
 
 def entered(user: Any) -> Client:
-    browser = Client()
-    browser.force_login(user)
-    return browser
+    return log_in(Client(), user)
 
 
 def filled(browser: Client, url: str) -> dict[str, Any]:

@@ -13,18 +13,19 @@ T = TypeVar("T")
 FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.25)
 
 
+def examples(number: int) -> int:
+    return max(5, round(number * FACTOR))
+
+
 # A chance find must not fail a run that has nothing to do with it, nor may a slow machine.
 settings.register_profile(
     "repeatable",
+    max_examples=examples(100),
     derandomize=FACTOR <= 1,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-
-
-def examples(number: int) -> int:
-    return max(5, round(number * FACTOR))
 
 
 def first_every_day(seeds: Sequence[T]) -> list[Any]:

@@ -7,6 +7,8 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.template.loader import get_template
 from django.urls import get_resolver
+from hypothesis import given, strategies
+from hypothesis import settings as generation
 
 MANY = 500  # tests: fewer take less than this does
 _IMPORTED_LATE = (
@@ -28,3 +30,10 @@ def preload() -> None:
         for path in Path(folder).rglob("*.html"):
             get_template(str(path.relative_to(folder)))
     get_openapi_document()
+    _generate()
+
+
+@generation(max_examples=100)
+@given(strategies.text(), strategies.integers())
+def _generate(text: str, number: int) -> None:
+    """Hypothesis reads all characters there are, and the constants of our modules."""

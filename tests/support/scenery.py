@@ -218,11 +218,10 @@ def make_vocabulary() -> None:
     fields = {
         "plan": ["free", "pro", "enterprise"], "country": ["DE", "NO", "US"], "appVersion": [], "region": [],
     }  # fmt: skip
-    for order, (name, values) in enumerate(fields.items(), start=10):
-        ContextField.objects.update_or_create(
-            name=name,
-            defaults={"sort_order": order, "legal_values": [{"value": value} for value in values]},
-        )
+    ContextField.objects.bulk_create(
+        ContextField(name=name, sort_order=order, legal_values=[{"value": value} for value in values])
+        for order, (name, values) in enumerate(fields.items(), start=10)
+    )
     hosts = {"name": "hosts", "type": "list", "description": "", "required": True}
     StrategyType.objects.create(name="hostGroup", description="By group of hosts", parameters=[hosts])
     Segment.objects.create(name="beta-testers", constraints=[constraint("userId", "IN", "7", "42")])

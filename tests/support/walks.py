@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils.datastructures import MultiValueDict
 
 from groups.models import User
+from tests.support.cast import log_in
 from tests.support.second_factor import just_logged_in
 
 PRESSED = "a[href], button, input[type=submit], summary"
@@ -28,7 +29,7 @@ class Walk:
     def __init__(self, user: User | None, address: str) -> None:
         self.client = Client()
         if user is not None:
-            self.client.force_login(user)
+            log_in(self.client, user)
             session = self.client.session
             just_logged_in(session, user)
             session.save()

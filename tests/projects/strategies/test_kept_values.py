@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from projects.models import Segment, StrategyType
 from tests.support.editor_form import Form
+from tests.support.examples import examples
 from tests.support.flags import add_strategy, make_flag
 from tests.support.page_text import page_text
 
@@ -43,7 +44,7 @@ def sent_by(page):
     return Form(page.text).sent | {"confirmed": "yes"}
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(LISTS.filter(bool), LONG), min_size=1, max_size=4))
 def test_an_edit_of_something_else_leaves_all_values_as_they_are(browse, strategy, lists):
     strategy.constraints = [one_of(f"field{number}", values) for number, values in enumerate(lists)]
