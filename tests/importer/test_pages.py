@@ -37,22 +37,6 @@ def test_from_file_to_result(browse):
     assert not FlagEnvironment.objects.get(flag__name="a", environment="development").enabled
 
 
-def test_undo(browse):
-    browser = browse("member")
-    address, _ = preview(browser, export("a"))
-    confirm(browser, address)
-    assert "Undo import…" in page_text(browser.get(address))
-    asked = page_text(browser.get(f"{address}undo"))
-    assert "Deletes a." in asked
-    assert "An undone import cannot be redone: import the file again." in asked
-    assert Flag.objects.exists()
-    browser.post(f"{address}undo")
-    page = page_text(browser.get(address))
-    assert "Undone by member, " in page
-    assert "Deleted a." in page
-    assert not Flag.objects.exists()
-
-
 def test_undoing_says_which_flags_it_deletes_archives_and_restores(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
@@ -89,13 +73,6 @@ def test_undoing_many_flags_is_asked_only_of_those_who_may_while_it_is_possible(
     undone = page_text(browser.get(f"{address}undo"))
     assert "This import is undone. Only a completed one can be undone." in undone
     assert "Restores changed flags." not in undone
-
-
-def test_the_result_names_what_was_excluded(browse):
-    browser = browse("member")
-    address, _ = preview(browser, export("a", "b"))
-    confirm(browser, address, "b")
-    assert "Excluded: b" in page_text(browser.get(address))
 
 
 def test_undo_is_refused_once_something_has_changed(browse):
@@ -193,19 +170,6 @@ def test_who_may_import_nowhere_is_told(browse):
     page = browse("viewer").get("/import/").text
     assert "You cannot import into any project: that needs &quot;Edit flags&quot; there." in page
     assert 'disabled aria-describedby="blocked"' in page
-
-
-def test_a_change_after_the_check_is_told_and_nothing_written(browse):
-    browser = browse("member")
-    address, _ = preview(browser, export("a"))
-    confirm(browser, address)
-    changed_export = export("a", source="production", featureStrategies=[])
-    address, _ = preview(browser, changed_export)
-    Flag.objects.update(description="changed meanwhile")
-    response = browser.post(address, {"do": "confirm"}, follow=True)
-    assert "changed" in response.text
-    assert "Check again" in response.text
-    assert ImportRun.objects.filter(state="pending").count() == 1
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,6 @@ def test_who_sees_no_project_learns_of_none(api: Any) -> None:
     assert record["message"] == "Project shop not found. You cannot see any project."
 
 
-def test_without_a_key(api: Any) -> None:
-    assert api["nobody"].post(IMPORT, body("one")).status_code == 401
-
-
 def test_missing_permissions_come_before_wrong_values(api: Any) -> None:
     assert api["reader"].post(IMPORT, body("not a name")).status_code == 403
 

@@ -33,41 +33,6 @@ def in_production() -> set[str]:
     return set(Strategy.objects.filter(environment="production").values_list("flag__name", flat=True))
 
 
-def test_previews_confirms_and_undoes(flags: Any, browse: Any) -> None:
-    browser = browse("member")
-    address = promote(browser, "cart", "search")["Location"]
-    page = page_text(browser.get(address))
-    assert "Promote 2 flags to production" in page
-    assert "From development to production of shop. 2 changed. Nothing has been written." in page
-    assert "Stays off in production." in page
-    assert in_production() == set()
-
-    confirm(browser, address, "search")
-
-    assert in_production() == {"cart"}
-    page = page_text(browser.get(address))
-    assert "Promoted 1 flag to production" in page
-    assert "1 flag promoted." in page
-    assert "Excluded: search" in page
-
-    browser.post(f"{address}undo")
-
-    assert in_production() == set()
-    page = page_text(browser.get(address))
-    assert "Restored cart." in page, page[page.index("Undone by") - 100 :][:400]
-
-
-def test_undoing_many_flags_needs_a_permission_that_it_may_use(
-    flags: Any, browse: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("importer.pages.run.MAX_PLANNED", 0)
-    browser = browse("member")
-    address = promote(browser, "cart")["Location"]
-    confirm(browser, address)
-    assert "Restores changed flags." in page_text(browser.get(f"{address}undo"))
-    assert browse("viewer").get(f"{address}undo").status_code == 403
-
-
 def test_parts_are_chosen_on_the_preview(flags: Any, browse: Any) -> None:
     browser = browse("member")
     address = promote(browser, "cart")["Location"]
@@ -127,10 +92,6 @@ def test_pages_of_the_preview(flags: Any, browse: Any) -> None:
 def test_what_cannot_be_promoted_is_refused(flags: Any, browse: Any, more: Any) -> None:
     assert promote(browse("member"), "cart", **more).status_code == 400
     assert not ImportRun.objects.exists()
-
-
-def test_an_outsider_learns_of_no_project(flags: Any, browse: Any) -> None:
-    assert promote(browse("outsider"), "cart").status_code == 404
 
 
 def test_a_reader_may_look_and_not_promote(flags: Any, browse: Any) -> None:

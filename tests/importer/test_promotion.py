@@ -431,10 +431,6 @@ def test_needs_what_the_single_changes_need(shop: Project, api: Any, prepare: An
     assert post(api["member"], copy=parts).status_code == 200
 
 
-def test_who_sees_no_project_learns_of_none(cart: Promotion, api: Any) -> None:
-    assert post(api["outsider"]).status_code == post(api["outsider"], planOnly=True).status_code == 404
-
-
 def test_undo_needs_what_the_changes_back_need(cart: Promotion, callers: Any) -> None:
     run = promote_flags(cart, caller=callers("member"))
     with pytest.raises(Exception, match='You need the "Delete strategies" permission'):

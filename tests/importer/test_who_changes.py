@@ -77,24 +77,6 @@ def test_new_flags_and_their_segments(callers: Any, shop: Any) -> None:
     assert not Segment.objects.exists()
 
 
-def test_an_archived_flag_turns_its_users_off(callers: Any, shop: Any) -> None:
-    stored("old", 100)
-    comparison = changed(
-        callers, features=[{"name": "old", "archived": True}], featureStrategies=[], featureEnvironments=[]
-    )
-    [flag] = comparison.flags
-    assert flag.counts[Change.ON_TO_OFF] == comparison.users
-
-
-def test_a_child_changes_with_its_parent(callers: Any, shop: Any) -> None:
-    child = stored("child", 100)
-    Dependency.objects.create(flag=child, parent=stored("parent"), enabled=True, variants=[])
-    comparison = changed(callers, "parent")
-    assert {flag.name: flag.users for flag in comparison.flags} == dict.fromkeys(
-        ("child", "parent"), comparison.affected
-    )
-
-
 def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
     old, parent = stored("old", 100), stored("parent")
     Dependency.objects.create(flag=stored("child", 100), parent=parent, enabled=True, variants=[])

@@ -238,7 +238,3 @@ def test_any_text_is_answered(browse, shop, q):
     assert browse("viewer").get("/search/", {"q": q}).status_code == 200
     assert browse("viewer").get("/search/", {"q": q, "kind": "flags", "page": "zero"}).status_code == 200
     assert browse("viewer").get("/search/", {"q": q, "kind": "nonsense"}).status_code == 200
-
-
-def test_strangers_log_in_first(client, db):
-    assert client.get("/search/?q=cart")["Location"] == "/login/?next=/search/%3Fq%3Dcart"

@@ -274,14 +274,6 @@ def test_an_unknown_page_says_so_in_words(browse):
     assert 'href="/playground/"' in response.text
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_theme_is_kept_in_a_cookie(client, db, theme):
-    response = client.post("/theme/", {"theme": theme, "next": "/activity/"})
-
-    assert (response.status_code, response["Location"]) == (302, "/activity/")
-    assert f'data-theme="{theme}"' in client.get("/nowhere/").text
-
-
 def test_the_theme_form_leads_to_no_other_host(client, db):
     assert client.post("/theme/", {"theme": "dark", "next": "//evil.example/"})["Location"] == "/"
 
@@ -364,15 +356,6 @@ def test_favorites_switch_in_production_environments_only(browse, people, shop):
     assert "cart in development" not in admin
     assert 'role="switch"' not in viewer
     assert ">cart</a>" in viewer
-
-
-def test_the_start_page_of_an_empty_installation(browse):
-    page = browse("admin").get("/").text
-
-    assert "Three steps, about five minutes." in page
-    assert "Connect your application" in page
-    assert "Create a flag" in page
-    assert "Favorites" not in page
 
 
 @pytest.mark.django_db

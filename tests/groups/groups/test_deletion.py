@@ -60,10 +60,6 @@ def test_a_scim_group_may_be_deleted(api, team):
     assert api["admin"].delete(f"{URL}/{team.pk}").status_code == 200
 
 
-def test_an_admin_token_deletes_a_group(api, team):
-    assert api["admin_token"].delete(f"{URL}/{team.pk}").status_code == 200
-
-
 @pytest.mark.parametrize("unknown", ["999999", "-1", "0", "99999999999", "9" * 40])
 def test_an_unknown_group_is_404(api, unknown):
     response = api["admin"].delete(f"{URL}/{unknown}")

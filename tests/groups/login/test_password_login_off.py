@@ -55,10 +55,6 @@ def test_a_password_is_refused_unchecked(client, anna, password):
     assert not AuditEvent.objects.exists()
 
 
-def test_the_admin_site_leads_to_the_same_page(client, anna):
-    assert client.get("/admin/login/?next=/admin/")["Location"] == "/login/?next=/admin/"
-
-
 def test_earlier_links_do_not_work(client, anna, settings):
     settings.PASSWORD_LOGIN = True
     link = create_login_link(anna)

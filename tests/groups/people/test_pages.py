@@ -64,18 +64,6 @@ def test_people_not_seen_for_half_a_year_are_a_state_to_filter_by(browse, people
     assert browse("admin").get("/access/service-accounts/?state=inactive").status_code == 400
 
 
-def test_a_new_person_gets_a_link_that_works_once(browse, people):
-    answer = browse("admin").post("/access/people/new/", {"username": "grace", "rootRole": "3"}, follow=True)
-
-    user = User.objects.get(username="grace")
-    assert user.root_role_id == BuiltIn.VIEWER
-    link = path_of(secret_of(answer))
-    guest = Client()
-    assert guest.post(link)["Location"] == "/account/password/?next=%2F"
-    assert guest.get("/account/").status_code == 200
-    assert Client().post(link).status_code == 404
-
-
 def test_a_reset_ends_the_password_its_sessions_and_older_links(browse, people):
     viewer = people["viewer"]
     viewer.set_password("an old password")

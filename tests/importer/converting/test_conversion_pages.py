@@ -115,14 +115,6 @@ def test_another_person_cannot_choose(browse):
     assert choose(browse("admin"), address).status_code == 404
 
 
-def test_flags_can_be_excluded(browse):
-    browser = browse("member")
-    address, _ = preview(browser, DOCUMENT)
-    browser.post(address, {"do": "exclude", "flag": "on"})
-    confirm(browser, address)
-    assert set(Flag.objects.values_list("name", flat=True)) == {"rollout", "other", "odd"}
-
-
 def test_an_environment_of_several_is_chosen(browse):
     browser = browse("member")
     document = listed({"on": FLAGS["on"]}, environments=("test", "live"))

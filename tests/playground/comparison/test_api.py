@@ -172,26 +172,6 @@ def test_examples_are_limited(api, dark):
     assert answered(ask(api, to, limit=0))["examples"] == []
 
 
-def test_only_readable_projects(api, dark):
-    make_project("docs")
-    live_flag("in-docs", "docs")
-    body = drafted(flag="in-docs", enabled=False)
-    assert answered(ask(api, body))["counts"]["onToOff"] == 2
-    record = refused(ask(api, body, "member"), 400, "ValidationError")
-    assert record["message"] == "to.draft.flag: flag in-docs not found"
-    record = refused(ask(api, PRODUCTION, "member", flag="in-docs"), 400, "ValidationError")
-    assert record["message"] == "flag: flag in-docs not found"
-    refused(ask(api, PRODUCTION, "member", projects=["docs"]), 400, "ValidationError")
-    assert "in-docs" not in str(answered(ask(api, {"environment": "development"}, "member")))
-
-
-def test_a_segment_of_another_project_is_not_found(api, dark):
-    segment = Segment.objects.create(name="vip", project=make_project("docs"), constraints=[users("42")])
-    to = drafted(segments=[{"id": segment.pk, "constraints": []}])
-    record = refused(ask(api, to, "member"), 400, "ValidationError")
-    assert record["message"] == f"to.draft.segments[0].id: segment {segment.pk} not found"
-
-
 def test_parents_that_saving_would_refuse(api, dark):
     """A parent that has a parent, and one in a project that the caller may not read, which does not exist for them."""
     depend(live_flag("middle"), live_flag("top"))

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from playground.comparison.request import StateBody
 from projects.definitions import Definitions, read_definitions
-from projects.models import Flag, ProjectEnvironment, Segment, Strategy
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
 from projects.revision import read_revisions
 from tests.support.comparison import drafted
 from tests.support.examples import examples
@@ -196,6 +196,19 @@ def test_any_draft_predicts_what_is_stored(api: Any, flag: Flag) -> None:
                 Strategy.objects.filter(flag=flag).delete()
             check(api, some_draft(random))
             transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize("segments", [[], ["vip"]])
+def test_turned_on_without_a_strategy_it_gets_the_default_one(
+    api: Any, flag: Flag, segments: list[str]
+) -> None:
+    Strategy.objects.filter(flag=flag).delete()
+    FlagEnvironment.objects.filter(flag=flag).update(enabled=False)
+    used = [Segment.objects.get(name=name).pk for name in segments]
+    default = {"name": "flexibleRollout", "parameters": {"rollout": "40"}, "segments": used}
+    rows = ProjectEnvironment.objects.filter(project="shop", environment="production")
+    rows.update(default_strategy=default)
+    check(api, {"enabled": True})
 
 
 # What saving refuses -----------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from playground.models import SavedContext
-from tests.support.cast import make_project
 from tests.support.flags import depend
 from tests.support.import_bodies import body, switch
 from tests.support.playground import live_flag
@@ -72,18 +71,6 @@ def test_nothing_changes(api, dark):
 
 def test_two_environments_have_expectations_of_their_own(api, dark):
     assert compared(api, {"environment": "development"}) == {"broken": [], "met": []}
-
-
-def test_only_what_the_caller_may_read(api, dark):
-    make_project("docs")
-    live_flag("secret", "docs")
-    SavedContext.objects.create(name="Carl", project_id="docs", expectations=[expected("secret")])
-    draft = {"flag": "secret", "enabled": False}
-    assert names(compared(api, {"draft": draft}))["broken"] == [("Carl", "secret")]
-    refused = {"from": {"environment": "production"}, "to": {"environment": "production", "draft": draft}}
-    answer = api["reader"].post(URL, refused | {"contexts": {"explicit": [{}]}})
-    assert answer.status_code == 400
-    assert names(compared(api, {"draft": OFF}, who="reader"))["met"] == [("Bea", "dark-theme")]
 
 
 def test_an_import(api, dark):

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from playground.models import KeptContext, SavedContext
 from projects.models import FlagEnvironment
-from tests.support.cast import make_project
 from tests.support.flags import add_strategy
 from tests.support.playground import live_flag
 
@@ -163,13 +162,6 @@ def test_problems_are_listed_above_the_form(browse: Any, flags: None, query: Any
     assert response.status_code == 400
     assert message in response.text
     assert "Fix the errors in the form" in response.text
-
-
-def test_only_readable_projects(browse: Any, flags: None) -> None:
-    make_project("docs")
-    live_flag("in-docs", "docs")
-    assert "who-in-docs" in ask(browse).text
-    assert "who-in-docs" not in ask(browse, "member").text
 
 
 def test_nobody_changes(browse: Any, flags: None) -> None:
