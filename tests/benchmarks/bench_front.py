@@ -140,13 +140,14 @@ def new_contexts(make: Callable[[dict[str, str]], bytes]) -> Requests:
 
 
 @contextmanager
-def bare_server(body: bytes) -> Iterator[tuple[int, int]]:
+def bare_server(body: bytes, workers: int = 1) -> Iterator[tuple[int, int]]:
     """The same server and interface, with an application that does nothing. Its port and process group."""
     with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
         (Path(folder) / "bare.py").write_text(BARE)
         (Path(folder) / "body").write_bytes(body)
         command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--http", "1", "--no-ws"]
         command += ["--port", str(port), "--log-level", "error", "bare:application"]
+        command += ["--workers", str(workers)]
         with subprocess.Popen(command, cwd=folder, process_group=0) as server:
             try:
                 wait_until(lambda: answers(port))

@@ -9,24 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from tests.support.live_server import data_directory, reserved_port, running, wait_until
+from tests.benchmarks.bench_front import bare_server
+from tests.support.live_server import data_directory, running
 
 WORKERS = 2
 CONNECTIONS = 32
-BARE = """
-BODY = open("body", "rb").read()
-
-async def application(scope, protocol):
-    if scope.path == "/full":
-        protocol.response_bytes(200, [("content-type", "application/json")], BODY)
-    else:
-        protocol.response_empty(304, [("etag", '"1"')])
-"""
 FEATURES = "/api/client/features"
 # Django answers any request with a cookie.
 BY_DJANGO = {"Cookie": "none=1"}
@@ -60,37 +48,6 @@ def rate(port: int, path: str, seconds: int, headers: dict[str, str]) -> float:
     return float(found[1])
 
 
-@contextmanager
-def bare_server(body: bytes) -> Iterator[int]:
-    """The same server and interface, with an application that does nothing."""
-    with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
-        (Path(folder) / "bare.py").write_text(BARE)
-        (Path(folder) / "body").write_bytes(body)
-        command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--http", "1", "--no-ws"]
-        command += [
-            "--workers",
-            str(WORKERS),
-            "--port",
-            str(port),
-            "--log-level",
-            "error",
-            "bare:application",
-        ]
-        with subprocess.Popen(command, cwd=folder) as server:
-            try:
-                wait_until(lambda: answers(port))
-                yield port
-            finally:
-                server.terminate()
-
-
-def answers(port: int) -> bool:
-    try:
-        return rate(port, "/", 1, {}) > 0
-    except (AssertionError, subprocess.CalledProcessError):
-        return False
-
-
 def main(flags: int, seconds: int) -> None:
     if not shutil.which("wrk"):
         print("wrk is not installed")
@@ -105,7 +62,7 @@ def main(flags: int, seconds: int) -> None:
             etag, body = etag_of(port, secret)
             known = {"Authorization": secret, "Unleash-Client-Spec": "5.2.0"}
             print(f"{flags} flags, {len(body) / 1e6:.2f} MB; {CONNECTIONS} connections, {WORKERS} workers")
-            with bare_server(body) as bare:
+            with bare_server(body, WORKERS) as (bare, _):
                 for what, path, floor, headers in (
                     ("304", FEATURES, "/304", known | {"If-None-Match": etag}),
                     ("200", FEATURES, "/full", known),

@@ -22,7 +22,7 @@ def ask(secret):
 def register(secret):
     body = {"appName": "my-app", "instanceId": "i-1", "sdkVersion": SDK, "strategies": [], "interval": 60000}
     started = {"started": "2026-11-21T03:26:33.451Z"}
-    assert client(secret).post("/api/client/register", body | started, format="json").status_code == 202
+    assert client(secret).post("/api/client/register", body | started).status_code == 202
 
 
 def test_a_first_sdk_is_connected_with_four_clicks(visit, transactional_db, check_accessible):

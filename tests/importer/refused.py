@@ -84,41 +84,6 @@ VALUES = {
         f"{FIRST}.name",
         "one: strategy type hostGroup not found",
     ),
-    "a number that is none": (
-        with_strategy(constraint("NUM_GT", value="abc")),
-        f"{FIRST}.constraints[0].value",
-        "one: abc is not a number",
-    ),
-    "a date that is none": (
-        with_strategy(constraint("DATE_AFTER", value="yesterday")),
-        f"{FIRST}.constraints[0].value",
-        "yesterday is not a date",
-    ),
-    "a version that is none": (
-        with_strategy(constraint("SEMVER_EQ", value="v1.2.3")),
-        f"{FIRST}.constraints[0].value",
-        "v1.2.3 is not a version",
-    ),
-    "a regular expression that is none": (
-        with_strategy(constraint("REGEX", value="([")),
-        f"{FIRST}.constraints[0].value",
-        "is not a valid regular expression",
-    ),
-    "a network that is none": (
-        with_strategy(constraint("IN_CIDR", values=["10.0.0.0/99"])),
-        f"{FIRST}.constraints[0].values[0]",
-        "is not an address or network",
-    ),
-    "an operator without its value": (
-        with_strategy(constraint("NUM_GT")),
-        f"{FIRST}.constraints[0].value",
-        "NUM_GT needs a value",
-    ),
-    "no values": (
-        with_strategy(constraint("IN", values=[])),
-        f"{FIRST}.constraints[0].values",
-        "IN needs at least one value",
-    ),
     "an illegal value": (
         with_strategy(
             constraint("IN", values=["gold", "tin"]),
@@ -156,16 +121,6 @@ VALUES = {
         ),
         "data.featureEnvironments[0].variants[0].payload.value",
         "invalid JSON",
-    ),
-    "an unlisted segment": (
-        with_strategy(strategy("one", segments=[7])),
-        f"{FIRST}.segments[0]",
-        "segment 7 not found in data.segments",
-    ),
-    "an unlisted segment with a large id": (
-        with_strategy(strategy("one", segments=[1234567])),
-        f"{FIRST}.segments[0]",
-        "segment 1234567 not found in data.segments",
     ),
     "a new segment twice, with other constraints": (
         with_strategy(
@@ -209,16 +164,6 @@ VALUES = {
         "data.featureTags[0]",
         "flag ghost is neither in project shop nor in data.features",
     ),
-    "a missing parent": (
-        body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": "ghost"}]}]),
-        "data.dependencies[0].dependencies[0].feature",
-        "flag ghost not found",
-    ),
-    "a parent that is the child": (
-        body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": "one"}]}]),
-        "data.dependencies[0].dependencies[0].feature",
-        "one cannot depend on itself",
-    ),
     "a chain": (
         body(
             "one",
@@ -231,16 +176,6 @@ VALUES = {
         ),
         "data.dependencies[0].dependencies[0].feature",
         "two itself depends on three",
-    ),
-    "an archived parent": (
-        body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": "old"}]}]),
-        "data.dependencies[0].dependencies[0].feature",
-        "old is archived; a parent must be active",
-    ),
-    "a parent in another project": (
-        body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": "elsewhere"}]}]),
-        "data.dependencies[0].dependencies[0].feature",
-        "elsewhere is in project default",
     ),
     "switched on and archived": (
         body("one", featureEnvironments=[switch("one")])
@@ -285,4 +220,50 @@ VALUES = {
         "data.features",
         "exceeding the maximum limit of 1",
     ),
+}
+# The operator, what it compares with, the place below the constraint, and the message.
+CONSTRAINTS: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "a number that is none": ("NUM_GT", {"value": "abc"}, "value", "one: abc is not a number"),
+    "a date that is none": ("DATE_AFTER", {"value": "yesterday"}, "value", "yesterday is not a date"),
+    "a version that is none": ("SEMVER_EQ", {"value": "v1.2.3"}, "value", "v1.2.3 is not a version"),
+    "a regular expression that is none": (
+        "REGEX",
+        {"value": "(["},
+        "value",
+        "is not a valid regular expression",
+    ),
+    "a network that is none": (
+        "IN_CIDR",
+        {"values": ["10.0.0.0/99"]},
+        "values[0]",
+        "is not an address or network",
+    ),
+    "an operator without its value": ("NUM_GT", {}, "value", "NUM_GT needs a value"),
+    "no values": ("IN", {"values": []}, "values", "IN needs at least one value"),
+}
+VALUES |= {
+    label: (with_strategy(constraint(operator, **fields)), f"{FIRST}.constraints[0].{place}", message)
+    for label, (operator, fields, place, message) in CONSTRAINTS.items()
+}
+PARENTS = {
+    "a missing parent": ("ghost", "flag ghost not found"),
+    "a parent that is the child": ("one", "one cannot depend on itself"),
+    "an archived parent": ("old", "old is archived; a parent must be active"),
+    "a parent in another project": ("elsewhere", "elsewhere is in project default"),
+}
+VALUES |= {
+    label: (
+        body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": parent}]}]),
+        "data.dependencies[0].dependencies[0].feature",
+        message,
+    )
+    for label, (parent, message) in PARENTS.items()
+}
+VALUES |= {
+    f"an unlisted segment {key}": (
+        with_strategy(strategy("one", segments=[key])),
+        f"{FIRST}.segments[0]",
+        f"segment {key} not found in data.segments",
+    )
+    for key in (7, 1234567)
 }

@@ -250,7 +250,7 @@ def test_a_context_field_that_only_a_segment_uses_moves_with_it(flags: None, api
     m.Segment.objects.all().delete()
     field.delete()
     sent = {"project": "shop", "environment": "development", "data": exported}
-    assert api["admin"].post(IMPORT, sent, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, sent).status_code == 200
     region = m.ContextField.objects.get(name="region")
     assert (region.stickiness, region.legal_values, region.description) == (
         True,
@@ -262,10 +262,10 @@ def test_a_context_field_that_only_a_segment_uses_moves_with_it(flags: None, api
 def test_a_stickiness_that_is_missing_here_is_noted(flags: None, api: Any) -> None:
     m.ContextField.objects.create(name="region")
     sent = body("one", contextFields=[{"name": "region", "stickiness": True}])
-    validation = api["admin"].post(f"{IMPORT[:-6]}validate", sent, format="json").json()
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", sent).json()
     notes = [note for warning in validation["warnings"] for note in warning["affectedItems"]]
     assert any(
         "Context field region is used for stickiness in the file, but not here" in note for note in notes
     )
-    assert api["admin"].post(IMPORT, sent, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, sent).status_code == 200
     assert not m.ContextField.objects.get(name="region").stickiness

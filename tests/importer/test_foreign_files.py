@@ -142,10 +142,10 @@ def test_faults_of_a_body_are_said_before_an_unknown_project(api: Any, shop: Any
 
 
 def test_undoing_names_all_that_has_changed_and_the_day(api: Any, shop: Any) -> None:
-    api["admin"].post(IMPORT, body("cart", "guide"), format="json")
+    api["admin"].post(IMPORT, body("cart", "guide"))
     for name in ("cart", "guide"):
         path = f"/api/admin/projects/shop/features/{name}"
-        api["admin"].put(path, {"name": name, "description": "New"}, format="json")
+        api["admin"].put(path, {"name": name, "description": "New"})
     [stored] = ImportRun.objects.all()
     with pytest.raises(Conflict) as refused:
         undo_import(stored.pk, caller=Caller.system())

@@ -45,6 +45,18 @@ def move(made_up, capsys, monkeypatch):
     return partial(run_changed, made_up, capsys)
 
 
+@pytest.fixture
+def moved(move):
+    """Moves, finds nothing more to move afterwards, and returns what the move printed."""
+
+    def moved(change):
+        (status, text), (again, later) = move(change, steps=("apply", "plan"))
+        assert (status, again) == (0, 0), text + later
+        return text
+
+    return moved
+
+
 def test_nulls_are_members_that_are_not_there(move):
     def change(answers, recording):
         answers["/api/admin/segments"]["segments"][0]["constraints"][0] |= {"value": None, "inverted": None}
@@ -81,7 +93,7 @@ def test_members_of_newer_exports_are_named(move):
     assert f"parts of flags of project p0: exports have {names}, which is unknown here" in text
 
 
-def test_values_that_are_no_longer_legal_or_not_readable_come_as_they_are(move):
+def test_values_that_are_no_longer_legal_or_not_readable_come_as_they_are(moved):
     def change(answers, recording):
         answers["/api/admin/context"][0]["legalValues"] = [{"value": "DE"}]
         constraint = {
@@ -96,14 +108,13 @@ def test_values_that_are_no_longer_legal_or_not_readable_come_as_they_are(move):
         overview["environments"][0]["defaultStrategy"] = {"name": "default", "constraints": [illegal]}
         answers["production p0"]["featureStrategies"][0]["constraints"] = [illegal]
 
-    (status, text), (again, later) = move(change, steps=("apply", "plan"))
-    assert (status, again) == (0, 0), text + later
+    text = moved(change)
     assert "note     value that SDKs cannot read: SDKs cannot read DATE_AFTER 2026-01-01" in text
     assert Segment.objects.get(name="nordics").constraints[0]["values"] == ["NO", "SE"]
     assert ProjectEnvironment.objects.get(project="p0", environment="development").default_strategy
 
 
-def test_settings_of_projects_that_are_not_possible_here_are_named(move):
+def test_settings_of_projects_that_are_not_possible_here_are_named(moved):
     link = {"title": "Ticket", "urlTemplate": "https://t.example/{{feature}}"}
 
     def change(answers, recording):
@@ -113,8 +124,7 @@ def test_settings_of_projects_that_are_not_possible_here_are_named(move):
         overview["linkTemplates"] = [link]
         overview["environments"][0]["defaultStrategy"] = {"name": "nobodyKnows"}
 
-    (status, text), (again, later) = move(change, steps=("apply", "plan"))
-    assert (status, again) == (0, 0), text + later
+    text = moved(change)
     assert "cannot   featureNaming.pattern of project p0: " in text
     assert "cannot   defaultStickiness of project p0: context field gone not found." in text
     assert (
@@ -126,17 +136,16 @@ def test_settings_of_projects_that_are_not_possible_here_are_named(move):
     assert not FlagLink.objects.filter(url__contains="t.example").exists()
 
 
-def test_link_templates_that_are_none_are_named(move):
+def test_link_templates_that_are_none_are_named(moved):
     def change(answers, recording):
         overview = answers["/api/admin/projects/p0/overview"]
         overview["linkTemplates"] = [{"title": None, "urlTemplate": "javascript:{{feature}}"}]
 
-    (status, text), (again, later) = move(change, steps=("apply", "plan"))
-    assert (status, again) == (0, 0), text + later
+    text = moved(change)
     assert "cannot   linkTemplates[0].urlTemplate of project p0: must be a web URL" in text
 
 
-def test_strategy_types_that_were_deleted_there_come_as_deprecated_ones(move):
+def test_strategy_types_that_were_deleted_there_come_as_deprecated_ones(moved):
     def change(answers, recording):
         types = answers["/api/admin/strategies"]
         types["strategies"] = [each for each in types["strategies"] if each["name"] != "hostGroup"]
@@ -144,8 +153,7 @@ def test_strategy_types_that_were_deleted_there_come_as_deprecated_ones(move):
         types["strategies"].append(new)
         answers["production p0"]["featureStrategies"][0] |= {"name": "brandNew", "parameters": {"x": 5}}
 
-    (status, text), (again, later) = move(change, steps=("apply", "plan"))
-    assert (status, again) == (0, 0), text + later
+    text = moved(change)
     assert "note     strategy type hostGroup: flags use it" in text
     assert "note     strategy type brandNew: is built in there and unknown here" in text
     assert StrategyType.objects.get(name="hostGroup").deprecated
@@ -193,7 +201,7 @@ def test_an_older_version_says_what_it_does_not_list(move):
     assert "cannot   archived flags of project p0: Unleash 6.0.1 does not list them" in text
 
 
-def test_release_templates_come_once(move):
+def test_release_templates_come_once(moved):
     strategy = {
         "strategyName": "flexibleRollout",
         "sortOrder": 0,
@@ -222,8 +230,7 @@ def test_release_templates_come_once(move):
         archived = {"name": "Old", "archivedAt": "2026-01-01T00:00:00Z"}
         add(recording, "/api/admin/release-plan-templates", [template, template, broken, archived])
 
-    (status, text), (again, later) = move(change, steps=("apply", "plan"))
-    assert (status, again) == (0, 0), text + later
+    text = moved(change)
     assert "create   release template Careful" in text
     assert "cannot   release template Careful: another one there has the same name" in text
     assert "cannot   release template Broken: strategy type gone not found" in text
@@ -234,7 +241,7 @@ def test_release_templates_come_once(move):
     assert stored["segments"] == [Segment.objects.get(name="nordics").pk]
 
 
-def test_release_plans_that_the_log_names_come_once_and_wait(move):
+def test_release_plans_that_the_log_names_come_once_and_wait(moved, move):
     """What would go on by itself is paused: it goes on there."""
     flag = "p0.flag-00002"
 
@@ -281,8 +288,7 @@ def test_release_plans_that_the_log_names_come_once_and_wait(move):
         path = f"/api/admin/projects/p0/features/{flag}/environments/production/release-plans"
         add(recording, path, [plan])
 
-    (status, text), (again, later) = move(change, steps=("apply", "plan"))
-    assert (status, again) == (0, 0), text + later
+    text = moved(change)
     assert f"create   release plan Careful of {flag} in production: Moved here, where its next" in text
     plan = ReleasePlan.objects.get()
     assert (plan.state, plan.active.name, plan.look_at) == ("paused", "Few", None)
@@ -296,14 +302,13 @@ def test_release_plans_that_the_log_names_come_once_and_wait(move):
     assert (status, "release plan" in text) == (0, False)
 
 
-def test_dates_that_lists_have_come_over_the_api(move):
+def test_dates_that_lists_have_come_over_the_api(moved):
     def change(answers, recording):
         flag = answers["/api/admin/projects/p0/features"]["features"][0]
         flag["createdAt"] = "2024-05-06T07:08:09.000Z"
         flag["environments"][0]["lastSeenAt"] = "2025-05-06T07:08:09.000Z"
 
-    (status, text), (again, later) = move(change, steps=("apply", "plan"))
-    assert (status, again) == (0, 0), text + later
+    moved(change)
     flag = Flag.objects.get(name="p0.flag-00000")
     assert flag.created_at.year == 2024
     assert flag.last_seen.get().seen_at.year == 2025

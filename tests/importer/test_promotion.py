@@ -166,7 +166,7 @@ def make_cart(rollout: str) -> None:
 def post(client: Any, **members: Any) -> Any:
     sent = {"from": "development", "to": "production", "features": ["cart"], **members}
     headers = sent.pop("headers", {})
-    return client.post(URL, sent, format="json", headers=headers)
+    return client.post(URL, sent, headers=headers)
 
 
 def test_a_flag_that_is_off_stays_off(cart: Promotion) -> None:

@@ -11,7 +11,7 @@ VALIDATE = "/api/admin/features-batch/validate"
 
 
 def warnings(api: Any, document: Any) -> str:
-    answer = api["admin"].post(VALIDATE, document, format="json").json()
+    answer = api["admin"].post(VALIDATE, document).json()
     assert answer["errors"] == []
     return str(answer["warnings"])
 
@@ -46,6 +46,6 @@ def test_a_flag_type_that_nobody_can_choose_here(api: Any, shop: Any) -> None:
         api, document
     )
 
-    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, document).status_code == 200
     assert Flag.objects.get(name="cart").type == "relase"
     assert "Flag type" not in warnings(api, document)

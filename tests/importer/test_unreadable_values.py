@@ -47,13 +47,13 @@ def sent(operator, value):
 def test_an_import_takes_them_unchanged_and_warns(api, shop, operator, value, intended):
     document = sent(operator, value)
 
-    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document, format="json").json()
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document).json()
     assert validation["errors"] == []
     [note] = validation["warnings"][-1]["affectedItems"]
     assert note.startswith(f"cart: SDKs cannot read {operator} {value} and never match it; {intended} was")
     assert "data.featureStrategies[0].constraints[0].value" in note
 
-    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, document).status_code == 200
     assert Strategy.objects.get(flag__name="cart").constraints == [constraint(operator, value)]
 
 
@@ -61,10 +61,10 @@ def test_an_import_takes_them_unchanged_and_warns(api, shop, operator, value, in
 def test_the_playground_says_the_same(api, shop, operator, value, intended):
     document = sent(operator, value)
     document["data"]["featureEnvironments"] = [{"name": "cart", "featureName": "cart", "enabled": True}]
-    api["admin"].post(IMPORT, document, format="json")
+    api["admin"].post(IMPORT, document)
     query = {"environment": "development", "projects": ["shop"], "context": {"age": "1"}}
 
-    [flag] = api["admin"].post("/api/admin/playground", query, format="json").json()["features"]
+    [flag] = api["admin"].post("/api/admin/playground", query).json()["features"]
 
     assert flag["isEnabled"] is False
     assert f"; SDKs never match it, {intended} was probably meant" in flag["reason"]
@@ -77,9 +77,9 @@ def test_in_a_segment_too(api, shop):
         featureStrategies=[strategy("cart", segments=[1])],
         segments=[{"id": 1, "name": "early", "constraints": [value]}],
     )
-    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document, format="json").json()
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document).json()
     assert "SDKs cannot read DATE_AFTER 2024-01-01" in validation["warnings"][-1]["affectedItems"][0]
-    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, document).status_code == 200
     assert Segment.objects.get(name="early").constraints == [value]
 
 
@@ -88,13 +88,13 @@ def test_the_api_takes_them_unchanged_and_warns(api, shop, operator, value, inte
     make_flag("cart")
     path = "/api/admin/projects/shop/features/cart/environments/development/strategies"
     strategy = {"name": "default", "constraints": [constraint(operator, value)]}
-    answer = api["member"].post(path, strategy, format="json")
+    answer = api["member"].post(path, strategy)
     assert answer.status_code == 200
     assert answer.json()["constraints"] == strategy["constraints"] == Strategy.objects.get().constraints
     [warning] = json.loads(answer["X-Unreadable-Values"])
     assert warning["path"] == "constraints[0].value"
     assert f"{intended} was probably meant" in warning["message"]
-    kept = api["member"].put(f"{path}/{answer.json()['id']}", {"title": "x"}, format="json")
+    kept = api["member"].put(f"{path}/{answer.json()['id']}", {"title": "x"})
     assert kept.json()["constraints"] == strategy["constraints"]
     assert "X-Unreadable-Values" in kept
 
@@ -102,10 +102,10 @@ def test_the_api_takes_them_unchanged_and_warns(api, shop, operator, value, inte
 @pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
 def test_the_api_takes_them_in_segments(api, shop, operator, value, intended):
     segment = {"name": "early", "constraints": [constraint(operator, value)]}
-    answer = api["editor"].post("/api/admin/segments", segment, format="json")
+    answer = api["editor"].post("/api/admin/segments", segment)
     assert (answer.status_code, answer.json()["constraints"]) == (201, segment["constraints"])
     path = f"/api/admin/segments/{answer.json()['id']}"
-    changed = api["editor"].put(path, segment | {"name": "late"}, format="json")
+    changed = api["editor"].put(path, segment | {"name": "late"})
     assert changed.status_code == 204
     for response in (answer, changed):
         assert intended in response["X-Unreadable-Values"]
@@ -113,7 +113,7 @@ def test_the_api_takes_them_in_segments(api, shop, operator, value, intended):
 
 def test_readable_values_have_no_header(api, shop):
     segment = {"name": "early", "constraints": [constraint("DATE_AFTER", "2024-01-01T00:00:00Z")]}
-    assert "X-Unreadable-Values" not in api["editor"].post("/api/admin/segments", segment, format="json")
+    assert "X-Unreadable-Values" not in api["editor"].post("/api/admin/segments", segment)
 
 
 def test_the_header_is_ascii_and_short(api, shop):
@@ -121,7 +121,7 @@ def test_the_header_is_ascii_and_short(api, shop):
     many = [{"name": "default", "constraints": values, "title": "ü"}] * 5
     make_flag("cart")
     path = "/api/admin/projects/shop/features/cart/environments/development/strategies"
-    answer = api["member"].post(path, many[0], format="json")
+    answer = api["member"].post(path, many[0])
     text = answer["X-Unreadable-Values"]
     assert text.isascii()
     assert len(text) <= 4_000
@@ -133,7 +133,7 @@ def test_a_refused_request_has_no_header_and_stores_nothing(api, shop):
         "name": "x",
         "constraints": [constraint("DATE_AFTER", "2024-01-01"), constraint("NUM_GT", "abc")],
     }
-    answer = api["editor"].post("/api/admin/segments", invalid, format="json")
+    answer = api["editor"].post("/api/admin/segments", invalid)
     assert answer.status_code == 400
     assert [problem["path"] for problem in answer.json()["details"]] == ["constraints[1].value"]
     assert "X-Unreadable-Values" not in answer
@@ -141,9 +141,7 @@ def test_a_refused_request_has_no_header_and_stores_nothing(api, shop):
 
 
 def test_a_validated_constraint_gets_the_warning(api, shop):
-    answer = api["viewer"].post(
-        "/api/admin/constraints/validate", constraint("DATE_AFTER", "2024-01-01"), format="json"
-    )
+    answer = api["viewer"].post("/api/admin/constraints/validate", constraint("DATE_AFTER", "2024-01-01"))
     assert answer.status_code == 204
     assert "2024-01-01T00:00:00.000Z was probably meant" in answer["X-Unreadable-Values"]
 
@@ -157,14 +155,14 @@ def test_a_payload_that_is_no_number(api, shop):
         "payload": {"type": "number", "value": "ten"},
     }
     path = "/api/admin/projects/shop/features/cart/environments/development/variants"
-    answer = api["member"].put(path, [variant], format="json")
+    answer = api["member"].put(path, [variant])
     assert answer.status_code == 200
     assert "SDKs cannot read ten as a number" in answer["X-Unreadable-Values"]
     assert flag.environments.get(environment="development").variants[0]["payload"] == variant["payload"]
     strategies = [strategy("cart", variants=[variant | {"stickiness": "default"}])]
     environments = [{"name": "cart", "featureName": "cart", "enabled": True, "variants": [variant]}]
     document = body("cart", featureStrategies=strategies, featureEnvironments=environments)
-    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document, format="json").json()
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document).json()
     assert validation["errors"] == []
     assert (
         len(
@@ -177,15 +175,13 @@ def test_a_payload_that_is_no_number(api, shop):
         )
         == 2
     )
-    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, document).status_code == 200
 
 
 @pytest.mark.parametrize("switch", ["caseInsensitive", "inverted"])
 def test_a_switch_of_a_constraint_may_be_null(api, shop, switch):
     nullable = {"contextName": "userId", "operator": "IN", "values": ["1"], switch: None}
-    answer = api["editor"].post(
-        "/api/admin/segments", {"name": "x", "constraints": [nullable]}, format="json"
-    )
+    answer = api["editor"].post("/api/admin/segments", {"name": "x", "constraints": [nullable]})
     assert answer.status_code == 201
     assert switch not in answer.json()["constraints"][0]
 
@@ -193,7 +189,7 @@ def test_a_switch_of_a_constraint_may_be_null(api, shop, switch):
 def test_a_default_strategy_takes_them(api, shop):
     strategy = {"name": "flexibleRollout", "constraints": [constraint("DATE_AFTER", "2024-01-01")]}
     path = "/api/admin/projects/shop/environments/development/default-strategy"
-    answer = api["owner"].post(path, strategy, format="json")
+    answer = api["owner"].post(path, strategy)
     assert answer.status_code == 200
     assert "X-Unreadable-Values" in answer
 
@@ -203,7 +199,7 @@ def test_a_default_strategy_takes_them(api, shop):
 )
 def test_what_nobody_can_read_is_refused(api, shop, operator, value):
     assert suggest_value(operator, value) is None
-    refused = api["admin"].post(IMPORT, sent(operator, value), format="json")
+    refused = api["admin"].post(IMPORT, sent(operator, value))
     assert refused.status_code == 400
 
 

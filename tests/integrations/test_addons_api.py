@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 def send(client, body, *, to=None, status=200):
     method, path = (client.put, f"{ADDONS}/{to}") if to else (client.post, ADDONS)
-    answer = method(path, body, format="json")
+    answer = method(path, body)
     assert answer.status_code == status, answer.content
     return answer.json()
 
@@ -144,5 +144,5 @@ def test_rights_and_what_is_missing(api):
     assert api["editor"].get(f"{ADDONS}/{stored.pk}/events").status_code == 403
     assert api["admin"].get(f"{ADDONS}/99999/events").json() == {"integrationEvents": []}
     assert api["editor"].get(f"{ADDONS}/99999").status_code == 404
-    conflict = api["editor"].put(f"{ADDONS}/{stored.pk}", WEBHOOK, format="json", HTTP_IF_MATCH='"old"')
+    conflict = api["editor"].put(f"{ADDONS}/{stored.pk}", WEBHOOK, HTTP_IF_MATCH='"old"')
     assert conflict.status_code == 412

@@ -208,6 +208,6 @@ def test_without_a_mail_server_it_says_so(settings, shop, callers):
 )
 def test_what_is_refused(api, provider, parameters, says):
     body = {"provider": provider, "parameters": parameters}
-    refused = api["editor"].post("/api/admin/addons", body, format="json")
+    refused = api["editor"].post("/api/admin/addons", body)
     assert refused.status_code == 400
     assert says in json.dumps(refused.json())

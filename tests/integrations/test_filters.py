@@ -165,11 +165,11 @@ def test_the_api_has_the_filters(api):
         "productionOnly": True,
         "onlyIfUsersChange": True,
     }
-    created = api["editor"].post("/api/admin/addons", body, format="json").json()
+    created = api["editor"].post("/api/admin/addons", body).json()
     assert {key: created[key] for key in ("tags", "productionOnly", "onlyIfUsersChange")} == {
         key: body[key] for key in ("tags", "productionOnly", "onlyIfUsersChange")
     }
-    refused = api["editor"].post("/api/admin/addons", body | {"tags": ["checkout"]}, format="json")
+    refused = api["editor"].post("/api/admin/addons", body | {"tags": ["checkout"]})
     assert "is no tag" in json.dumps(refused.json())
 
 

@@ -56,7 +56,7 @@ def test_an_integration_is_told_of_the_deletion_and_not_of_the_successor(
 ) -> None:
     make_flag("old", archived=True)
     delete_shop(api)
-    api["admin"].post("/api/admin/projects", {"id": "shop", "name": "Another shop"}, format="json")
+    api["admin"].post("/api/admin/projects", {"id": "shop", "name": "Another shop"})
     create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
 
     assert told() == ["feature-deleted", "project-deleted"]
@@ -69,7 +69,7 @@ def test_saving_it_again_means_the_project_that_has_the_name_now(
 ) -> None:
     delete_shop(api)
     update_integration(webhook.pk, VALUES, caller=SYSTEM)  # no project has the name now
-    api["admin"].post("/api/admin/projects", {"id": "shop", "name": "Another shop"}, format="json")
+    api["admin"].post("/api/admin/projects", {"id": "shop", "name": "Another shop"})
     page = page_text(browse("admin").get(f"/integrations/{webhook.pk}/"))
     assert "Deleted, and created again since: shop" in page
     update_integration(webhook.pk, VALUES, caller=SYSTEM)
@@ -79,13 +79,13 @@ def test_saving_it_again_means_the_project_that_has_the_name_now(
 
 
 def test_an_environment_with_the_same_name(api: Any, shop: Any) -> None:
-    api["admin"].post("/api/admin/environments", {"name": "qa", "type": "test"}, format="json")
+    api["admin"].post("/api/admin/environments", {"name": "qa", "type": "test"})
     values = {**VALUES, "environments": ["qa"], "events": ["feature-environment-enabled"]}
     create_integration(values, caller=SYSTEM)
     make_flag("cart")
     delete_environment("qa", caller=SYSTEM)
-    api["admin"].post("/api/admin/environments", {"name": "qa", "type": "test"}, format="json")
-    api["admin"].post("/api/admin/projects/shop/environments", {"environment": "qa"}, format="json")
+    api["admin"].post("/api/admin/environments", {"name": "qa", "type": "test"})
+    api["admin"].post("/api/admin/projects/shop/environments", {"environment": "qa"})
     answer = api["admin"].post("/api/admin/projects/shop/features/cart/environments/qa/on")
 
     assert answer.status_code == 200, answer.text
@@ -156,7 +156,7 @@ def test_an_environment_does_not_inherit_expectations(
 
 
 def test_deletion_pages_name_the_integrations(api: Any, browse: Any, webhook: Integration) -> None:
-    api["admin"].post("/api/admin/environments", {"name": "qa", "type": "test"}, format="json")
+    api["admin"].post("/api/admin/environments", {"name": "qa", "type": "test"})
     update_integration(webhook.pk, {**VALUES, "environments": ["qa"]}, caller=SYSTEM)
     assert f"Webhook {webhook.pk}" in page_text(browse("admin").get("/projects/shop/delete/"))
     assert f"Webhook {webhook.pk} will not apply" in page_text(browse("admin").get("/environments/qa/delete"))

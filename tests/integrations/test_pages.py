@@ -31,7 +31,7 @@ def test_from_nothing_to_a_delivery_that_is_sent_again(browse, receiver, api, sh
     integration = Integration.objects.get()
     assert (created.status_code, created.url) == (302, f"/integrations/{integration.pk}/")
     assert integration.events == ["feature-created", "segment-created", "feature-tagged"]
-    api["admin"].post("/api/admin/projects/shop/features", {"name": "cart"}, format="json")
+    api["admin"].post("/api/admin/projects/shop/features", {"name": "cart"})
     deliver()
     log = f"/integrations/{integration.pk}/deliveries/"
     text = page_text(admin.get(log))

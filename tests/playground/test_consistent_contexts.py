@@ -31,7 +31,7 @@ def asked(browse, shop):
 def test_blanks_beside_commas_are_part_of_a_value(api, asked):
     here = asked(environment="development", **{"context.userId": "42, 7,"})
     given = {"environments": ["development"], "projects": "*", "context": {"userId": "42, 7,"}}
-    there = api["viewer"].post(ADVANCED, given, format="json").json()
+    there = api["viewer"].post(ADVANCED, given).json()
     assert users(here["features"]) == users(there["features"]) == ["42", " 7", ""]
 
 
@@ -63,7 +63,7 @@ def test_a_large_number_is_one_text_on_both_sides(api, shop, way_in):
     if way_in == "api":
         flag = make_flag("cart")
         path = "/api/admin/projects/shop/features/cart/environments/development/strategies"
-        added = api["member"].post(path, {"name": "default", "constraints": [constraint]}, format="json")
+        added = api["member"].post(path, {"name": "default", "constraints": [constraint]})
         assert added.json()["constraints"][0]["values"] == [AS_TEXT]
         switch_on(flag)
     else:
@@ -72,10 +72,10 @@ def test_a_large_number_is_one_text_on_both_sides(api, shop, way_in):
             featureStrategies=[strategy("cart", constraints=[constraint])],
             featureEnvironments=[switch("cart")],
         )
-        assert api["owner"].post("/api/admin/features-batch/import", given, format="json").status_code == 200
+        assert api["owner"].post("/api/admin/features-batch/import", given).status_code == 200
     for user in (BIG, AS_TEXT):
         sent = {"environment": "development", "projects": ["shop"], "context": {"userId": user}}
-        [found] = api["viewer"].post("/api/admin/playground", sent, format="json").json()["features"]
+        [found] = api["viewer"].post("/api/admin/playground", sent).json()["features"]
         assert found["isEnabled"] is True
 
 
@@ -87,6 +87,6 @@ def test_a_bad_time_is_refused_by_the_frontend_api(shop, method):
     if method == "get":
         refused = web.get("/api/frontend?currentTime=junk")
     else:
-        refused = web.post("/api/frontend", {"context": {"currentTime": "junk"}}, format="json")
+        refused = web.post("/api/frontend", {"context": {"currentTime": "junk"}})
     assert refused.status_code == 400
     assert refused.json()["details"][0]["path"] == "context.currentTime"

@@ -38,7 +38,7 @@ def events(api: Any, shop: Any) -> list[dict[str, Any]]:
 def is_on(api: Any, at: str) -> bool | None:
     """None if there was no flag."""
     body = {"environment": "production", "context": {}, "at": at}
-    answer = api["viewer"].post("/api/admin/playground", body, format="json")
+    answer = api["viewer"].post("/api/admin/playground", body)
     assert answer.status_code == 200, answer.json()
     return next((flag["isEnabled"] for flag in answer.json()["features"] if flag["name"] == "f"), None)
 
@@ -50,7 +50,7 @@ def test_the_time_of_an_event_shows_what_was_after_it(api: Any, events: list[dic
 def test_a_comparison_tells_events_apart(api: Any, events: list[dict[str, Any]]) -> None:
     states = [{"environment": "production", "at": event["createdAt"]} for event in events[-2:]]
     body = {"from": states[0], "to": states[1], "contexts": {"synthetic": 10}}
-    answer = api["viewer"].post("/api/admin/playground/compare", body, format="json").json()
+    answer = api["viewer"].post("/api/admin/playground/compare", body).json()
     assert answer["counts"]["onToOff"] == 10
 
 
@@ -64,7 +64,7 @@ def test_reverting_to_an_event_and_to_its_time_is_the_same(api: Any, events: lis
 
 def test_a_flag_is_there_since_it_was_created_and_until_it_was_archived(api: Any, shop: Any) -> None:
     flags = "/api/admin/projects/shop/features"
-    created = api["admin"].post(flags, {"name": "f"}, format="json").json()["createdAt"]
+    created = api["admin"].post(flags, {"name": "f"}).json()["createdAt"]
     assert api["admin"].delete(f"{flags}/f").status_code == 202
     archived = api["admin"].get("/api/admin/archive/features/shop").json()["features"][0]["archivedAt"]
     assert [is_on(api, created), is_on(api, archived)] == [False, None]
@@ -80,10 +80,10 @@ def test_the_clock_of_the_database_may_be_ahead(
     assert api["editor"].get(f"{FLAG}/revert", {"at": last}).status_code == 200
     states = {"environment": "production", "at": last}, {"environment": "production"}
     body = {"from": states[0], "to": states[1], "contexts": {"synthetic": 10}}
-    assert api["viewer"].post("/api/admin/playground/compare", body, format="json").status_code == 200
+    assert api["viewer"].post("/api/admin/playground/compare", body).status_code == 200
     later = iso(behind + timedelta(hours=1))
     request: dict[str, Any] = {"environment": "production", "context": {}, "at": later}
-    assert api["viewer"].post("/api/admin/playground", request, format="json").status_code == 200
+    assert api["viewer"].post("/api/admin/playground", request).status_code == 200
 
 
 def test_the_form_of_the_playground_keeps_it(browse: Any, events: list[dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ def flag(shop: Any) -> Any:
 
 
 def ask(api: Any, path: str = ADVANCED, **body: Any) -> Any:
-    answer = api["admin"].post(path, {"context": {"appName": "app"}, **body}, format="json")
+    answer = api["admin"].post(path, {"context": {"appName": "app"}, **body})
     assert answer.status_code == 200, answer.content
     return answer.json()
 

@@ -53,12 +53,12 @@ def iso(moment: datetime) -> str:
 
 def test_one_environment(api: Any, then: datetime) -> None:
     body = {"environment": "production", "context": {"userId": 42}, "at": iso(then)}
-    answer = api["viewer"].post("/api/admin/playground", body, format="json").json()
+    answer = api["viewer"].post("/api/admin/playground", body).json()
     assert [(flag["name"], flag["isEnabled"]) for flag in answer["features"]] == [("f", True)]
     assert answer["input"]["at"] == iso(then)
     assert "notes" not in answer
     del body["at"]
-    answer = api["viewer"].post("/api/admin/playground", body, format="json").json()
+    answer = api["viewer"].post("/api/admin/playground", body).json()
     assert [flag["name"] for flag in answer["features"]] == ["g"]
 
 
@@ -66,7 +66,7 @@ def test_several_environments(api: Any, then: datetime) -> None:
     OutsideChange.objects.create(project_id="shop", noticed_at=timezone.now())
     VersionsSince.objects.create(since=BEGINNING, kept_since=timezone.now())
     body = {"environments": ["production"], "context": {"userId": "42,7"}, "at": iso(then)}
-    answer = api["viewer"].post("/api/admin/playground/advanced", body, format="json").json()
+    answer = api["viewer"].post("/api/admin/playground/advanced", body).json()
     [flag] = answer["features"]
     found = [each["isEnabled"] for each in flag["environments"]["production"]]
     assert (flag["name"], found) == ("f", [True, False])
@@ -81,7 +81,7 @@ def test_a_moment_before_versions_is_unknown(api: Any, browse: Any, then: dateti
         ("playground", sides, ["at"]),
         ("playground/compare", states | {"contexts": {"explicit": [{}]}}, ["from.at", "to.at"]),
     ):
-        found = api["viewer"].post(f"/api/admin/{path}", body, format="json")
+        found = api["viewer"].post(f"/api/admin/{path}", body)
         assert (found.status_code, [each["path"] for each in found.json()["details"]]) == (400, at)
         assert "are unknown: their versions are stored from" in found.json()["details"][0]["message"]
     url = f"/playground/?environment=production&context.userId=42&at={then:%Y-%m-%dT%H:%M:%S}"
@@ -91,7 +91,7 @@ def test_a_moment_before_versions_is_unknown(api: Any, browse: Any, then: dateti
 @pytest.mark.parametrize("at", [5, "yesterday", "2026-13-01T00:00:00Z", "9999-12-31T23:59:59-23:00"])
 def test_refused(api: Any, shop: Any, at: object) -> None:
     body = {"environment": "production", "context": {}, "at": at}
-    found = api["viewer"].post("/api/admin/playground", body, format="json")
+    found = api["viewer"].post("/api/admin/playground", body)
     assert found.status_code == 400
     assert [each["path"] for each in found.json()["details"]] == ["at"]
 

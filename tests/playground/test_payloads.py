@@ -52,7 +52,7 @@ def fee(shop: Any) -> Flag:
 def compare(api: Any, draft: Any, **members: Any) -> Any:
     to = PRODUCTION | {"draft": {"flag": "fee"} | draft}
     request = {"from": PRODUCTION, "to": to, "contexts": {"synthetic": 10}, "limit": 1} | members
-    response = api["viewer"].post(COMPARE, request, format="json")
+    response = api["viewer"].post(COMPARE, request)
     assert response.status_code == 200, response.content
     return response.json()
 
@@ -210,14 +210,14 @@ def pinned(fee: Flag) -> SavedContext:
 
 def test_it_can_be_expected(api: Any, fee: Flag) -> None:
     given = {"name": "Ada", "project": "shop", "context": {"userId": "42"}, "expectations": [PINNED]}
-    response = api["member"].post(CONTEXTS, given, format="json")
+    response = api["member"].post(CONTEXTS, given)
     assert response.status_code == 201, response.content
     assert response.json()["expectations"] == [PINNED | {"enforcedIn": "shop"}]
-    [checked] = api["viewer"].post(CHECK, {}, format="json").json()["expectations"]
+    [checked] = api["viewer"].post(CHECK, {}).json()["expectations"]
     assert (checked["met"], checked["payload"]) == (True, PINNED["payload"])
     assert checked["results"][0]["payload"] == PINNED["payload"]
     as_if = PRODUCTION | {"draft": {"flag": "fee", "variants": [price("900")]}}
-    [checked] = api["viewer"].post(CHECK, {"asIf": as_if}, format="json").json()["expectations"]
+    [checked] = api["viewer"].post(CHECK, {"asIf": as_if}).json()["expectations"]
     assert (checked["met"], checked["results"][0]["payload"]["value"]) == (False, "900")
 
 
@@ -234,7 +234,7 @@ def test_it_can_be_expected(api: Any, fee: Flag) -> None:
 )
 def test_what_cannot_be_expected(api: Any, fee: Flag, members: Any, path: str) -> None:
     given = {"name": "Ada", "project": "shop", "context": {}, "expectations": [expectation(**members)]}
-    record = refused(api["member"].post(CONTEXTS, given, format="json"), 400, "ValidationError")
+    record = refused(api["member"].post(CONTEXTS, given), 400, "ValidationError")
     assert path in [detail["path"] for detail in record["details"]]
     assert not SavedContext.objects.exists()
 
@@ -242,10 +242,10 @@ def test_what_cannot_be_expected(api: Any, fee: Flag, members: Any, path: str) -
 def test_a_refusing_project_refuses_another_payload(api: Any, pinned: SavedContext) -> None:
     Project.objects.update(refuse_broken_expectations=True)
     url = "/api/admin/projects/shop/features/fee/environments/production/variants"
-    record = api["member"].put(url, [price("900")], format="json")
+    record = api["member"].put(url, [price("900")])
     assert record.status_code == 409, record.content
     assert "expected on, payload number 100" in record.json()["message"] + str(record.json()["details"])
-    assert api["member"].put(url, [price("100", name="cost")], format="json").status_code == 200
+    assert api["member"].put(url, [price("100", name="cost")]).status_code == 200
 
 
 def test_white_space_in_json_breaks_nothing(api: Any, fee: Flag) -> None:
@@ -253,7 +253,7 @@ def test_white_space_in_json_breaks_nothing(api: Any, fee: Flag) -> None:
     SavedContext.objects.create(
         name="Ada", expectations=[expectation(payload={"type": "json", "value": '{ "a":1 }'})]
     )
-    assert api["viewer"].post(CHECK, {}, format="json").json()["failed"] == 0
+    assert api["viewer"].post(CHECK, {}).json()["failed"] == 0
 
 
 def rows(kind: str, value: str) -> dict[str, Any]:
@@ -283,15 +283,13 @@ def test_the_form(browse: Any, pinned: SavedContext, kind: str, value: str, stor
 
 def test_exports_and_imports_keep_it(api: Any, pinned: SavedContext) -> None:
     given = {"environment": "production", "features": ["fee"]}
-    export = (
-        api["admin"].post("/api/admin/features-batch/export?savedContexts=true", given, format="json").json()
-    )
+    export = api["admin"].post("/api/admin/features-batch/export?savedContexts=true", given).json()
     assert export["savedContexts"][0]["expectations"] == [
         {name: value for name, value in PINNED.items() if name != "environment"}
     ]
     SavedContext.objects.all().delete()
     request = {"project": "shop", "environment": "production", "data": export}
-    assert api["admin"].post("/api/admin/features-batch/import", request, format="json").status_code == 200
+    assert api["admin"].post("/api/admin/features-batch/import", request).status_code == 200
     assert SavedContext.objects.get().expectations == [PINNED]
 
 

@@ -43,14 +43,14 @@ def turn(enabled: bool, flag: str = "cart") -> dict[str, Any]:
 
 
 def propose(by: Any, *changes: Any) -> dict[str, Any]:
-    answer = by.post(MAKE, list(changes), format="json")
+    answer = by.post(MAKE, list(changes))
     assert answer.status_code == 200, answer.json()
     return answer.json()
 
 
 def enter(by: Any, request: Any, state: str, headers: Any = None, **more: Any) -> Any:
     body = {"state": state, **more}
-    return by.put(f"{REQUESTS}/{request['id']}/state", body, format="json", headers=headers)
+    return by.put(f"{REQUESTS}/{request['id']}/state", body, headers=headers)
 
 
 def sent(by: Any, *changes: Any) -> dict[str, Any]:

@@ -67,36 +67,31 @@ def make_recording(flags: int, projects: int = 2, more_tokens: int = 0, people: 
     ]
     for project, names in owned.items():
         answers += _project_answers(project, names)
-    requests = [
-        {
-            "method": m,
-            "path": path,
-            "body": body,
-            "token": "admin",
-            "headers": None,
-            "status": 200,
-            "answer": answer,
-        }
-        for m, path, body, answer in answers
-    ]
+    requests = [make_request(path, answer, method=m, body=body) for m, path, body, answer in answers]
     for token in tokens:
         if token["type"] == "client" and token["expiresAt"] is None and not token["secure"]:
             among = ids if token["projects"] == ["*"] else token["projects"]
             answer = _client_features(
                 [name for project in among for name in owned[project]], token["environment"], owned
             )
-            requests.append(
-                {
-                    "method": "GET",
-                    "path": "/api/client/features",
-                    "body": None,
-                    "token": token["tokenName"],
-                    "headers": {"Unleash-Client-Spec": "5.2.0"},
-                    "status": 200,
-                    "answer": answer,
-                }
-            )
+            spec = {"Unleash-Client-Spec": "5.2.0"}
+            path, name = "/api/client/features", token["tokenName"]
+            requests.append(make_request(path, answer, token=name, headers=spec))
     return {"tokens": {token["tokenName"]: token["secret"] for token in listed}, "requests": requests}
+
+
+def make_request(
+    path: str,
+    answer: Any,
+    *,
+    method: str = "GET",
+    body: Document | None = None,
+    token: str = "admin",
+    headers: dict[str, str] | None = None,
+) -> Document:
+    """One recorded request with its answer. ``token``: its name."""
+    asked = {"method": method, "path": path, "body": body, "token": token, "headers": headers}
+    return asked | {"status": 200, "answer": answer}
 
 
 def _repeat_token(tokens: list[Document], number: int) -> Document:

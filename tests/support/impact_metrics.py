@@ -21,7 +21,7 @@ def report(sdk: Any, value: float, name: str = "errors", **labels: str) -> None:
     metric = {"name": name, "help": "", "type": "counter", "samples": [{"labels": labels, "value": value}]}
     body = {"appName": "web", "instanceId": "1", "bucket": None, "impactMetrics": [metric]}
     bucket = {"start": "2026-11-24T08:00:00Z", "stop": "2026-11-24T08:01:00Z", "toggles": {}}
-    answer = sdk.post("/api/client/metrics", body | {"bucket": bucket}, format="json")
+    answer = sdk.post("/api/client/metrics", body | {"bucket": bucket})
     assert answer.status_code == 202, answer.content
 
 

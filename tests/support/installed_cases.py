@@ -46,7 +46,7 @@ class Installation:
         return False, "disabled"
 
     def _send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        answer = getattr(self.admin, method)(path, body, format="json")
+        answer = getattr(self.admin, method)(path, body)
         return answer.status_code, answer.json() if answer.content else None
 
     def _segment(self, segment: Mapping[str, Any]) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management import CommandError, call_command
 
 from tests.support.delivering import use_database
+from tests.support.generated_unleash import make_request
 from tests.support.recorded_unleash import ADMIN, EXPORT, Recording, replayed
 
 
@@ -50,17 +51,7 @@ def run_step(step: str, address: str, capsys: Any, *options: str) -> tuple[objec
 
 def add(recording: Recording, path: str, answer: Any) -> None:
     """An answer for the admin token."""
-    recording["requests"].append(
-        {
-            "method": "GET",
-            "path": path,
-            "body": None,
-            "token": "admin",
-            "headers": None,
-            "status": 200,
-            "answer": answer,
-        }
-    )
+    recording["requests"].append(make_request(path, answer))
 
 
 def apply_in(database: str, address: str) -> None:

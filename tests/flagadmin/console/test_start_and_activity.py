@@ -299,7 +299,7 @@ def test_what_is_done_of_the_first_steps_is_said(browse, people, shop):
         "strategies": [],
         "started": "2026-11-21T03:26:33Z",
     }
-    api_client(secret).post("/api/client/register", registration | {"interval": 60000}, format="json")
+    api_client(secret).post("/api/client/register", registration | {"interval": 60000})
     assert "1 is done." in page_text(admin.get("/"))
     assert "Connected: my-app, just now." in page_text(admin.get("/"))
 

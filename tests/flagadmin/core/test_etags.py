@@ -34,20 +34,44 @@ CART = f"{ADMIN}/projects/shop/features/cart"
 
 @dataclass(frozen=True)
 class Kind:
-    """``make`` answers the URL; ``read`` what the PUT has changed. ``put``: where the PUT has a URL of its own."""
+    """``make`` answers the URL of a row, whose ``field`` a PUT changes. ``put``: where the PUT has a URL of its own."""
 
     make: Callable[[], str]
-    first: Any
-    second: Any
-    read: Callable[[], Any]
+    model: Any
+    lookup: dict[str, str]
+    field: str = "description"
     put: str = ""
     patch: bool = False
     done: int = 200
     deleted: int = 200
 
+    @property
+    def first(self) -> Any:
+        return self.body("first")
+
+    @property
+    def second(self) -> Any:
+        return self.body("second")
+
+    def body(self, text: str) -> Any:
+        if self.patch:
+            return [{"op": "replace", "path": f"/{self.field}", "value": text}]
+        return {self.field: text}
+
+    def read(self) -> Any:
+        return getattr(self.model.objects.get(**self.lookup), self.field)
+
     def changed(self, caller: Any, url: str, body: Any, **headers: str) -> Any:
         method = caller.patch if self.patch else caller.put
-        return method(self.put or url, body, format="json", headers=headers)
+        return method(self.put or url, body, headers=headers)
+
+
+class Variants(Kind):
+    def body(self, text: str) -> Any:
+        return [{"name": text, "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+
+    def read(self) -> Any:
+        return super().read()[0]["name"]
 
 
 def _tag_type() -> str:
@@ -92,14 +116,6 @@ def _variants() -> str:
     return f"{CART}/environments/production/variants"
 
 
-def _variant(name: str) -> list[dict[str, Any]]:
-    return [{"name": name, "weight": 1000, "weightType": "variable", "stickiness": "default"}]
-
-
-def _variant_name() -> str:
-    return FlagEnvironment.objects.get(flag__name="cart", environment="production").variants[0]["name"]
-
-
 def _segment() -> str:
     return f"{ADMIN}/segments/{Segment.objects.create(name='vip', constraints=[]).pk}"
 
@@ -120,71 +136,28 @@ def _release_template() -> str:
     return f"{ADMIN}/release-plan-templates/{template.pk}"
 
 
-def _patch(path: str) -> tuple[list[Any], list[Any]]:
-    first, second = ([{"op": "replace", "path": path, "value": value}] for value in ("first", "second"))
-    return first, second
-
-
-def _text(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    return {name: "first"}, {name: "second"}
-
-
+SHOP = f"{ADMIN}/projects/shop"
+CART_IN_PRODUCTION = {"flag__name": "cart", "environment": "production"}
 KINDS = {
-    "tag type": Kind(_tag_type, *_text("description"), lambda: TagType.objects.get(name="team").description),
+    "tag type": Kind(_tag_type, TagType, {"name": "team"}),
     "environment": Kind(
-        _environment,
-        *_text("type"),
-        lambda: Environment.objects.get(name="staging").type,
-        put=f"{ADMIN}/environments/update/staging",
+        _environment, Environment, {"name": "staging"}, "type", put=f"{ADMIN}/environments/update/staging"
     ),
-    "role": Kind(_role, *_text("description"), lambda: Role.objects.get(name="Helper").description),
-    "group": Kind(_group, *_text("description"), lambda: Group.objects.get(name="Team").description),
-    "user": Kind(_person, *_text("name"), lambda: User.objects.get(username="ada").name),
-    "flag": Kind(
-        _flag, *_text("description"), lambda: Flag.objects.get(name="cart").description, deleted=202
-    ),
-    "flag, patched": Kind(
-        _flag,
-        *_patch("/description"),
-        lambda: Flag.objects.get(name="cart").description,
-        patch=True,
-        deleted=202,
-    ),
-    "strategy": Kind(_strategy, *_text("title"), lambda: Strategy.objects.get(flag__name="cart").title),
-    "strategy, patched": Kind(
-        _strategy, *_patch("/title"), lambda: Strategy.objects.get(flag__name="cart").title, patch=True
-    ),
-    "variants": Kind(_variants, _variant("first"), _variant("second"), _variant_name),
-    "segment": Kind(
-        _segment,
-        *_text("description"),
-        lambda: Segment.objects.get(name="vip").description,
-        done=204,
-        deleted=204,
-    ),
-    "context field": Kind(
-        _field, *_text("description"), lambda: ContextField.objects.get(name="tier").description
-    ),
-    "strategy type": Kind(
-        _strategy_type, *_text("description"), lambda: StrategyType.objects.get(name="hostGroup").description
-    ),
-    "project": Kind(
-        lambda: f"{ADMIN}/projects/shop",
-        *_text("description"),
-        lambda: Project.objects.get(pk="shop").description,
-    ),
-    "project overview": Kind(
-        lambda: f"{ADMIN}/projects/shop/overview",
-        *_text("description"),
-        lambda: Project.objects.get(pk="shop").description,
-        put=f"{ADMIN}/projects/shop",
-    ),
-    "release template": Kind(
-        _release_template,
-        *_text("description"),
-        lambda: ReleaseTemplate.objects.get(name="Careful").description,
-    ),
-    "service account": Kind(_account, *_text("name"), lambda: User.objects.get(username="bot").name),
+    "role": Kind(_role, Role, {"name": "Helper"}),
+    "group": Kind(_group, Group, {"name": "Team"}),
+    "user": Kind(_person, User, {"username": "ada"}, "name"),
+    "flag": Kind(_flag, Flag, {"name": "cart"}, deleted=202),
+    "flag, patched": Kind(_flag, Flag, {"name": "cart"}, patch=True, deleted=202),
+    "strategy": Kind(_strategy, Strategy, CART_IN_PRODUCTION, "title"),
+    "strategy, patched": Kind(_strategy, Strategy, CART_IN_PRODUCTION, "title", patch=True),
+    "variants": Variants(_variants, FlagEnvironment, CART_IN_PRODUCTION, "variants"),
+    "segment": Kind(_segment, Segment, {"name": "vip"}, done=204, deleted=204),
+    "context field": Kind(_field, ContextField, {"name": "tier"}),
+    "strategy type": Kind(_strategy_type, StrategyType, {"name": "hostGroup"}),
+    "project": Kind(lambda: SHOP, Project, {"pk": "shop"}),
+    "project overview": Kind(lambda: f"{SHOP}/overview", Project, {"pk": "shop"}, put=SHOP),
+    "release template": Kind(_release_template, ReleaseTemplate, {"name": "Careful"}),
+    "service account": Kind(_account, User, {"username": "bot"}, "name"),
 }
 
 
@@ -267,9 +240,9 @@ def test_legal_values_of_a_field_that_has_changed_stay(admin: Any) -> None:
     url = _field()
     tag = {"If-Match": admin.get(url).headers["ETag"]}
     values = f"{url}/legal-values"
-    assert admin.post(values, {"value": "pro"}, format="json", headers=tag).status_code == 200
+    assert admin.post(values, {"value": "pro"}, headers=tag).status_code == 200
 
-    assert admin.post(values, {"value": "free"}, format="json", headers=tag).status_code == 412
+    assert admin.post(values, {"value": "free"}, headers=tag).status_code == 412
     assert admin.delete(f"{values}/pro", headers=tag).status_code == 412
 
     assert ContextField.objects.get(name="tier").legal_values == [{"value": "pro"}]

@@ -73,21 +73,21 @@ def fire() -> None:
 
 def guard_plan(who: Any, action: str) -> None:
     body = ALERT | {"action": {"type": action}}
-    who.put(f"{url_of(running_plan())}/safeguards", body, format="json")
+    who.put(f"{url_of(running_plan())}/safeguards", body)
     fire()
 
 
 def hurry(who: Any) -> None:
     plan = running_plan()
     transition = {"transitionCondition": {"intervalMinutes": 1}}
-    who.put(f"{PLACE}/progressions/{plan.active_id}", transition, format="json")
+    who.put(f"{PLACE}/progressions/{plan.active_id}", transition)
     let_time_pass()
 
 
 def edit_milestone(who: Any, place: int) -> None:
     plan = running_plan()
     [step] = plan.milestones.all()[place].strategies
-    answer = who.put(f"{url_of(plan, place)}/strategies/{step['id']}", EVERYBODY, format="json")
+    answer = who.put(f"{url_of(plan, place)}/strategies/{step['id']}", EVERYBODY)
     if answer.status_code == 200:  # otherwise the plan is as it was approved, and goes on
         let_time_pass()
 
@@ -96,13 +96,13 @@ def pause_and_resume(who: Any) -> None:
     plan = running_plan()
     who.post(f"{PLACE}/progressions/{plan.pk}/pause")
     edited = {"transitionCondition": {"intervalMinutes": 1}}
-    who.put(f"{PLACE}/progressions/{plan.active_id}", edited, format="json")
+    who.put(f"{PLACE}/progressions/{plan.active_id}", edited)
     who.post(f"{PLACE}/progressions/{plan.pk}/resume")
     let_time_pass()
 
 
 def add_and_start(who: Any, body: Any) -> None:
-    plan = who.post(f"{PLACE}/release-plans", body, format="json").json()
+    plan = who.post(f"{PLACE}/release-plans", body).json()
     who.post(f"{PLACE}/release-plans/{plan['id']}/milestones/{plan['milestones'][0]['id']}/start")
     let_time_pass()
 
@@ -110,7 +110,7 @@ def add_and_start(who: Any, body: Any) -> None:
 def template(who: Any) -> dict[str, Any]:
     milestones = [{"name": "All", "strategies": [EVERYBODY]}]
     body = {"name": "Mine", "milestones": milestones}
-    made = who.post("/api/admin/projects/shop/release-templates", body, format="json")
+    made = who.post("/api/admin/projects/shop/release-templates", body)
     return {"templateId": made.json().get("id", "")}
 
 
@@ -118,7 +118,7 @@ def start_while_off(who: Any) -> None:
     """The plan is started where nobody sees it, and goes on once the flag is on."""
     off = PLACE.replace("cart", "off-flag")
     steps = {"strategy": {"name": "flexibleRollout"}, "rollouts": [1, 100], "intervalMinutes": 1}
-    plan = who.post(f"{off}/release-plans", {"steps": steps}, format="json").json()
+    plan = who.post(f"{off}/release-plans", {"steps": steps}).json()
     who.post(f"{off}/release-plans/{plan['id']}/milestones/{plan['milestones'][0]['id']}/start")
     who.post(f"{off}/on")
     let_time_pass()
@@ -139,7 +139,7 @@ def bring(who: Any, *, plan: bool) -> None:
         body.is_valid(raise_exception=True)
         set_flag_safeguard(place, body.validated_data, caller=caller)
     url = "/api/admin/projects/open/features/brought/changeProject"
-    refused = who.post(url, {"newProjectId": "shop"}, format="json")
+    refused = who.post(url, {"newProjectId": "shop"})
     assert "brings a release plan or safeguards" in refused.json()["message"]
     assert Flag.objects.get(name="brought").project_id == "open"
 
@@ -152,7 +152,7 @@ def save_in_steps(browser: Any, **more: str) -> None:
 
 
 def guard_flag(who: Any) -> None:
-    who.put(f"{PLACE}/safeguards", ALERT, format="json")
+    who.put(f"{PLACE}/safeguards", ALERT)
     fire()
 
 
@@ -169,14 +169,14 @@ def revert_turning_on(who: Any) -> None:
         disable_flag(*CART, caller=caller)
         enable_flag(*CART, caller=caller)
     event = AuditEvent.objects.filter(type="feature-environment-enabled").latest("pk")
-    who.post(f"/api/admin/events/{event.pk}/revert", {}, format="json")
-    who.post(f"/api/admin/events/{event.pk}/revert", {"feature": "cart"}, format="json")
+    who.post(f"/api/admin/events/{event.pk}/revert", {})
+    who.post(f"/api/admin/events/{event.pk}/revert", {"feature": "cart"})
 
 
 def as_code(who: Any, **more: Any) -> None:
     entry = {"name": "cart", "environments": {"production": {"enabled": False, "strategies": []}}}
     body = {"flags": [{"project": "shop", "flag": entry}], **more}
-    who.post("/api/admin/flags-as-code/apply", body, format="json")
+    who.post("/api/admin/flags-as-code/apply", body)
 
 
 def signal(who: Any) -> None:

@@ -52,9 +52,7 @@ def test_an_answer_of_the_advanced_playground_has_a_size(api, shop, monkeypatch)
         "projects": ["shop"],
         "context": {"userId": ",".join("a" * 5_000)},
     }
-    record = refused(
-        api["viewer"].post("/api/admin/playground/advanced", body, format="json"), 400, "ValidationError"
-    )
+    record = refused(api["viewer"].post("/api/admin/playground/advanced", body), 400, "ValidationError")
     assert "more than 1 MB" in record["message"]
     assert "Reduce the environments, the flags or" in record["message"]
 
@@ -62,7 +60,7 @@ def test_an_answer_of_the_advanced_playground_has_a_size(api, shop, monkeypatch)
 def test_a_report_of_many_unknown_flags_looks_few_up(shop, monkeypatch):
     monkeypatch.setattr(store_report, "MAX_AT_ONCE", 3)
     sent = client(make_token("frontend", environment="production")).post(
-        "/api/frontend/client/metrics", metrics("web", [f"f{number}" for number in range(10)]), format="json"
+        "/api/frontend/client/metrics", metrics("web", [f"f{number}" for number in range(10)])
     )
     assert sent.status_code == 200
     assert sorted(UnknownFlag.objects.values_list("name", flat=True)) == ["f0", "f1", "f2"]
@@ -75,7 +73,7 @@ def test_a_report_stores_so_many_impact_series(shop, monkeypatch):
     metric = {"name": "m", "type": "counter", "help": "", "samples": samples}
     sent: Any = {"appName": "web", "impactMetrics": [metric]}
     backend = client(make_token("backend", environment="production"))
-    assert backend.post("/api/client/metrics", sent, format="json").status_code == 202
+    assert backend.post("/api/client/metrics", sent).status_code == 202
     assert ImpactSeries.objects.count() == 3
     assert IgnoredReport.objects.get(kind="impact metric").number == 7
 
@@ -90,6 +88,6 @@ def test_stale_flags_are_proved_for_one_agent_after_the_other(people, monkeypatc
         "params": {"name": "find_stale_flags", "arguments": {}},
     }
     with stale_tool._one_at_a_time:
-        answer = agent.post("/mcp", call, format="json")
+        answer = agent.post("/mcp", call)
         assert "Other calls of find_stale_flags are running" in answer.content.decode()
-    assert "Other calls" not in agent.post("/mcp", call, format="json").content.decode()
+    assert "Other calls" not in agent.post("/mcp", call).content.decode()

@@ -37,9 +37,7 @@ def test_sources_of_signals_are_as_if_they_did_not_exist(api, shop, method, path
     answers = []
     for key in (source.pk, source.pk + 1_000):
         call = getattr(api["viewer"], method)
-        record = refused(
-            call(f"{SIGNALS}/{key}{path.format(rule=rule)}", {}, format="json"), 404, "NotFoundError"
-        )
+        record = refused(call(f"{SIGNALS}/{key}{path.format(rule=rule)}", {}), 404, "NotFoundError")
         answers.append((record["name"], record["message"]))
     assert answers[0] == answers[1]
 
@@ -71,7 +69,7 @@ def test_no_error_page_is_kept_by_a_cache(browse, client, shop, path, who):
 def test_a_project_made_anew_shows_no_event_of_the_former(api, browse, callers, people):
     admin, member = api["admin"], api["member"]
     for name in ("Former name", "Present name"):
-        made = admin.post("/api/admin/projects", {"id": "anew", "name": name}, format="json")
+        made = admin.post("/api/admin/projects", {"id": "anew", "name": name})
         assert made.status_code == 201
         if name == "Former name":
             delete_project("anew", caller=callers("admin"))
@@ -101,7 +99,7 @@ def test_a_token_pushes_no_relay_of_another_out(shop, monkeypatch):
         }
         relay |= {"tokens": 1, "clients": 1, "streams": 1}
         sent = [relay | {"id": name} for name in names]
-        assert api.post("/api/client/relays", {"relays": sent}, format="json").status_code == 202
+        assert api.post("/api/client/relays", {"relays": sent}).status_code == 202
 
     say(real, "real-relay-1", "real-relay-2")
     say(other, *(f"made-up-relay-{number}" for number in range(20)))
@@ -127,6 +125,6 @@ def test_a_setting_leaves_tokens_of_production_to_owners(api, shop, settings, gu
     settings.GUARD_PRODUCTION_TOKENS = guarded
     body = {"tokenName": "web", "type": "client", "environment": "production", "projects": ["shop"]}
     for who, expected in (("member", status), ("owner", 200)):
-        made = api["owner"].post("/api/admin/projects/shop/api-tokens", body, format="json").json()
+        made = api["owner"].post("/api/admin/projects/shop/api-tokens", body).json()
         path = f"/api/admin/projects/shop/api-tokens/{made['secret']}"
         assert api[who].delete(path).status_code == expected

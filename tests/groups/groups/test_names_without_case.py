@@ -21,9 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_name_in_another_case_is_taken(api):
     make_group("Gx")
-    record = refused(
-        api["admin"].post("/api/admin/groups", {"name": "gX"}, format="json"), 409, "NameExistsError"
-    )
+    record = refused(api["admin"].post("/api/admin/groups", {"name": "gX"}), 409, "NameExistsError")
     assert record["message"] == "A group named Gx already exists."
     Provider().send("post", GROUPS, {"schemas": [GROUP], "displayName": "GX"}, status=409)
 
@@ -31,8 +29,8 @@ def test_a_name_in_another_case_is_taken(api):
 def test_a_group_may_change_the_case_of_its_name_but_not_to_that_of_another(api):
     one, other = make_group("Gx"), make_group("other")
     path = "/api/admin/groups/{}"
-    assert api["admin"].put(path.format(one.pk), {"name": "GX"}, format="json").status_code == 200
-    refused(api["admin"].put(path.format(other.pk), {"name": "gx"}, format="json"), 409, "NameExistsError")
+    assert api["admin"].put(path.format(one.pk), {"name": "GX"}).status_code == 200
+    refused(api["admin"].put(path.format(other.pk), {"name": "gx"}), 409, "NameExistsError")
 
 
 def test_existing_pairs_are_named_at_the_upgrade_and_can_still_be_edited(api, caplog):
@@ -42,7 +40,7 @@ def test_existing_pairs_are_named_at_the_upgrade_and_can_still_be_edited(api, ca
     )
     assert "differ by case only: Gx, gX." in caplog.text
     body = {"name": "Gx", "description": "ours"}
-    assert api["admin"].put(f"/api/admin/groups/{one.pk}", body, format="json").status_code == 200
+    assert api["admin"].put(f"/api/admin/groups/{one.pk}", body).status_code == 200
 
 
 @pytest.mark.django_db(transaction=True)

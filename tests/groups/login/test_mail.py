@@ -144,19 +144,15 @@ def test_new_people_are_invited_by_mail(server, browse, api):
     assert "was sent to ken@example.org" in created.content.decode()
     assert "/login/link/" not in created.content.decode()
     assert Client().post(link_in(mail.outbox[0]), follow=True).status_code == 200
-    made = (
-        api["admin"]
-        .post("/api/admin/user-admin", {"email": "a@example.org", "rootRole": 3}, format="json")
-        .json()
-    )
+    made = api["admin"].post("/api/admin/user-admin", {"email": "a@example.org", "rootRole": 3}).json()
     assert (made["emailSent"], len(mail.outbox)) == (True, 2)
     silent = {"email": "b@example.org", "rootRole": 3, "sendEmail": False}
-    assert api["admin"].post("/api/admin/user-admin", silent, format="json").json()["emailSent"] is False
+    assert api["admin"].post("/api/admin/user-admin", silent).json()["emailSent"] is False
 
 
 def test_project_owners_invite_by_mail(server, api, browse):
     body = {"who": "new@example.org", "role": BuiltIn.MEMBER.value}
-    invited = api["owner"].post("/api/admin/projects/shop/access/invite", body, format="json").json()
+    invited = api["owner"].post("/api/admin/projects/shop/access/invite", body).json()
     assert invited["emailSent"]
     assert "owner created a flagadmin account for you (Shop)" in mail.outbox[0].body
     page = browse("owner").post(

@@ -24,7 +24,7 @@ def test_its_requests_set_up_provision_and_deactivate(api: Any) -> None:
                 body = body.replace(f'"{number}"', f'"{row.pk}"').replace(
                     f'\\"{number}\\"', f'\\"{row.pk}\\"'
                 )
-        answer = getattr(sender, method.lower())(path, json.loads(body) if body else None, format="json")
+        answer = getattr(sender, method.lower())(path, json.loads(body) if body else None)
         assert answer.status_code in (200, 201, 204), answer.content
         if "token" in path:
             sender = client(f"Bearer {answer.json()['token']}")

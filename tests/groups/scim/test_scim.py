@@ -35,7 +35,7 @@ def test_settings_are_the_admins(api):
         "assumeControlOfExisting": False,
         "hasToken": False,
     }
-    assert api["admin"].post(SETTINGS, {"enabled": True}, format="json").json()["enabled"]
+    assert api["admin"].post(SETTINGS, {"enabled": True}).json()["enabled"]
     secret = api["admin"].post(f"{SETTINGS}/generate-new-token").json()["token"]
     assert client(f"Bearer {secret}").get(USERS).status_code == 200
     assert ScimSettings.objects.get().seen_at
@@ -70,7 +70,7 @@ def test_whoever_is_deactivated_loses_session_and_token_at_once_and_keeps_the_hi
     user = make_user("aisha", password="correct horse battery", root_role=BuiltIn.EDITOR)
     browser, secret = Client(), make_api_token("personal", user=user)
     browser.force_login(user)
-    created = client(secret).post("/api/admin/projects/default/features", {"name": "mine"}, format="json")
+    created = client(secret).post("/api/admin/projects/default/features", {"name": "mine"})
     assert created.status_code == 201
     assert browser.get("/account/").status_code == 200
     provider.patch(f"{USERS}/{user.pk}", {"op": "Replace", "path": "active", "value": False})
@@ -124,15 +124,12 @@ def test_a_group_that_the_provider_has_changed_is_its_own(api, provider, people)
         status=204,
     )
     assert Group.objects.get(pk=group.pk).scim_id == str(group.pk)
-    refused = api["admin"].put(f"/api/admin/groups/{group.pk}", {"users": []}, format="json")
+    refused = api["admin"].put(f"/api/admin/groups/{group.pk}", {"users": []})
     assert (
         refused.json()["details"][0]["message"]
         == "The members of a SCIM group come from the identity provider."
     )
-    assert (
-        api["admin"].put(f"/api/admin/groups/{group.pk}", {"description": "Ours"}, format="json").status_code
-        == 200
-    )
+    assert api["admin"].put(f"/api/admin/groups/{group.pk}", {"description": "Ours"}).status_code == 200
     [event] = AuditEvent.objects.filter(type="group-updated", actor_name="SCIM").order_by("-id")[:1]
     assert (event.before["users"], event.after["users"]) == ([], [people["reader"].pk])
     assert GroupMembership.objects.filter(group=group).count() == 2

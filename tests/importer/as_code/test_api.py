@@ -23,7 +23,7 @@ def directory(**more: Any) -> dict[str, Any]:
 
 
 def post(api: Any, what: str, body: Any, who: str = "admin", **headers: str) -> Any:
-    return api[who].post(f"{URL}/{what}", body, format="json", headers=headers)
+    return api[who].post(f"{URL}/{what}", body, headers=headers)
 
 
 def test_what_is_applied_is_read_again_the_same(api: Any) -> None:

@@ -51,7 +51,7 @@ def folder(tmp_path: Path, live_server: Any) -> Path:
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(stat.S_IRWXU)
     body = {"flags": [{"project": "shop", "flag": FLAG}], "segments": [SEGMENT], "contextFields": [FIELD]}
-    assert client(make_token("admin")).post(f"{URL}/apply", body, format="json").status_code == 200
+    assert client(make_token("admin")).post(f"{URL}/apply", body).status_code == 200
     (tmp_path / "work").mkdir()
     variables = {
         "FLAGADMIN_URL": live_server.url,

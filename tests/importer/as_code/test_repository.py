@@ -45,9 +45,7 @@ def repository(run: Run, tmp_path: Path) -> Path:
     """A repository with what was pulled from a server that has a flag."""
     api = api_client(make_token("admin"))
     flags = [{"project": "shop", "flag": FLAG}, {"project": "shop", "flag": {"name": "other"}}]
-    made = api.post(
-        f"{URL}/apply", {"flags": flags, "segments": [SEGMENT], "contextFields": [FIELD]}, format="json"
-    )
+    made = api.post(f"{URL}/apply", {"flags": flags, "segments": [SEGMENT], "contextFields": [FIELD]})
     assert made.status_code == 200, made.content
     status, said = run("pull", tmp_path / "config", "--project", "shop")
     assert status == 0, said

@@ -45,7 +45,7 @@ def test_a_flag_type_that_does_not_exist_is_refused(api: Any, shop: Any) -> None
         "segments": [{"name": "beta-users", "constraints": []}],
     }
     for path in (f"{URL}/plan", f"{URL}/apply"):
-        answer = api["admin"].post(path, body, format="json")
+        answer = api["admin"].post(path, body)
         assert answer.status_code == 400, path
         assert "flags[0].flag.type" in answer.text
         assert "Available: " in answer.text
@@ -55,7 +55,7 @@ def test_a_flag_type_that_does_not_exist_is_refused(api: Any, shop: Any) -> None
         sent: Any = {"name": "guide" if method == "post" else "cart", "type": "relase"}
         if method == "patch":
             sent = [{"op": "replace", "path": "/type", "value": "relase"}]
-        answer = getattr(api["admin"], method)(f"/api/admin/projects/shop/{path}", sent, format="json")
+        answer = getattr(api["admin"], method)(f"/api/admin/projects/shop/{path}", sent)
         assert answer.status_code == 400, (method, answer.text)
 
 
@@ -65,4 +65,4 @@ def test_a_flag_keeps_a_type_that_it_has_already(api: Any, shop: Any) -> None:
     read = api["admin"].get(URL, {"project": "shop"}).json()
     [entry] = read["flags"]
     changed = {"flags": [{**entry, "flag": entry["flag"] | {"description": "New"}}]}
-    assert api["admin"].post(f"{URL}/apply", changed, format="json").status_code == 200
+    assert api["admin"].post(f"{URL}/apply", changed).status_code == 200

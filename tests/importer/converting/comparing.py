@@ -80,3 +80,14 @@ def differences(conversion: Conversion, users: Sequence[User], evaluator: Evalua
             if there != results[flag.name] or type(there) is not type(results[flag.name]):
                 found.append((flag.name, user, there, results[flag.name]))
     return found
+
+
+def check_all_are_exact(conversion: Conversion, users: Sequence[User], evaluator: Evaluator) -> None:
+    """No flag of the document needs a note, and each gives every user what the product gives."""
+    inexact = {
+        name: notes_of(conversion, name)
+        for name, exactness in exactness_of(conversion).items()
+        if exactness != "exact"
+    }
+    assert inexact == {}
+    assert differences(conversion, users, evaluator) == []

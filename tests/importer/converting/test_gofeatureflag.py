@@ -9,7 +9,13 @@ import pytest
 from flagadmin.core.errors import ValidationError
 from importer.converting.flags import Result
 from importer.converting.strategies import pick_all
-from tests.importer.converting.comparing import convert, differences, exactness_of, make_users, notes_of
+from tests.importer.converting.comparing import (
+    check_all_are_exact,
+    convert,
+    exactness_of,
+    make_users,
+    notes_of,
+)
 from tests.importer.converting.gofeatureflag_flags import DOCUMENT, FIELDS, SPLITS, flag, rule
 
 RESULTS = json.loads(Path(__file__).with_name("gofeatureflag_results.json").read_text())
@@ -21,18 +27,10 @@ def evaluated_there(name: str, number: int) -> Any:
 
 
 def test_exact_flags_give_what_go_feature_flag_gives():
-    conversion = convert(DOCUMENT)
-    inexact = {
-        n: notes_of(conversion, n)
-        for n, exactness in exactness_of(conversion).items()
-        if exactness != "exact"
-    }
-    assert inexact == {}
     users = make_users(FIELDS)
     numbers = {user["userId"]: number for number, user in enumerate(users)}
-    assert (
-        differences(conversion, users, lambda name, user: evaluated_there(name, numbers[user["userId"]]))
-        == []
+    check_all_are_exact(
+        convert(DOCUMENT), users, lambda name, user: evaluated_there(name, numbers[user["userId"]])
     )
 
 

@@ -9,7 +9,13 @@ from growthbook import GrowthBook
 from flagadmin.core.errors import ValidationError
 from importer.converting.flags import Result
 from importer.converting.strategies import pick_all
-from tests.importer.converting.comparing import convert, differences, exactness_of, make_users, notes_of
+from tests.importer.converting.comparing import (
+    check_all_are_exact,
+    convert,
+    exactness_of,
+    make_users,
+    notes_of,
+)
 from tests.importer.converting.growthbook_features import DOCUMENT, FIELDS, feature, gate, when
 
 
@@ -31,14 +37,7 @@ def evaluate_there(document: Any = DOCUMENT) -> Any:
 
 
 def test_exact_features_give_what_growthbook_gives():
-    conversion = convert(DOCUMENT)
-    inexact = {
-        name: notes_of(conversion, name)
-        for name, exactness in exactness_of(conversion).items()
-        if exactness != "exact"
-    }
-    assert inexact == {}
-    assert differences(conversion, make_users(FIELDS), evaluate_there()) == []
+    check_all_are_exact(convert(DOCUMENT), make_users(FIELDS), evaluate_there())
 
 
 EXPERIMENT = {

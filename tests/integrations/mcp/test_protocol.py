@@ -19,9 +19,7 @@ def post(who: Any, method: str, params: Any = None, *, request_id: Any = 7, **he
     body = {"jsonrpc": "2.0", "id": request_id, "method": method} | (
         {} if params is None else {"params": params}
     )
-    return who.post(
-        "/mcp", body, format="json", headers={name.replace("_", "-"): v for name, v in headers.items()}
-    )
+    return who.post("/mcp", body, headers={name.replace("_", "-"): v for name, v in headers.items()})
 
 
 def modern(who: Any, method: str, params: Any = None, **headers: str) -> Any:
@@ -73,7 +71,7 @@ def test_a_client_of_another_version_is_offered_the_latest_with_sessions(api, wa
 
 def test_notifications_are_accepted_and_streams_are_not_offered(api):
     body = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert api["viewer"].post("/mcp", body, format="json").status_code == 202
+    assert api["viewer"].post("/mcp", body).status_code == 202
     for method in ("get", "delete", "put"):
         answer = getattr(api["viewer"], method)("/mcp")
         assert answer.status_code == 405
@@ -129,7 +127,7 @@ def test_a_request_of_2026_says_what_it_is(api, missing):
     ],
 )
 def test_what_is_no_single_request_is_refused(api, body):
-    answer = api["viewer"].post("/mcp", body, format="json")
+    answer = api["viewer"].post("/mcp", body)
     assert answer.status_code == 400
     assert answer.json()["jsonrpc"] == "2.0"
     assert answer.json()["error"]["code"] < -32_000
@@ -170,4 +168,4 @@ def test_pages_of_other_sites_cannot_call(api):
 
 def test_a_session_of_the_console_is_no_token(browse):
     assert browse("admin").post("/mcp", "{}", content_type="application/json").status_code == 401
-    assert client("user:nonsense").post("/mcp", {}, format="json").status_code == 401
+    assert client("user:nonsense").post("/mcp", {}).status_code == 401

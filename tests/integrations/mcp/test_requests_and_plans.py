@@ -152,7 +152,7 @@ def test_a_viewer_steps_no_plan(api, plan, name):
 
 
 def test_a_client_without_a_token_learns_that_it_takes_bearer_tokens(shop):
-    refused = client(None).post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, format="json")
+    refused = client(None).post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert refused.status_code == 401
     address = "http://testserver/.well-known/oauth-protected-resource/mcp"
     assert refused["WWW-Authenticate"] == f'Bearer resource_metadata="{address}"'

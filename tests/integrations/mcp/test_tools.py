@@ -127,7 +127,7 @@ def test_a_proposal_does_not_touch_ones_own_draft(api, cart):
     ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=0)
     [change] = EXAMPLES["propose_change"]["changes"]
     url = "/api/admin/projects/shop/environments/production/change-requests"
-    assert api["owner"].post(url, change, format="json").status_code == 200
+    assert api["owner"].post(url, change).status_code == 200
     mine = call(api["owner"], "propose_change", error=True, **EXAMPLES["propose_change"])
     assert "is your draft for production, with 1 change" in mine["message"]
 
@@ -314,7 +314,7 @@ def test_only_tokens_of_people_and_service_accounts_are_accepted(api, shop, kind
     environment = "development" if kind in ("backend", "frontend") else None
     secret = None if kind == "nobody" else make_token(kind, environment=environment)
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    answer = client(secret).post("/mcp", body, format="json")
+    answer = client(secret).post("/mcp", body)
     assert answer.status_code == (401 if secret is None else 403)
     assert answer.json()["error"]["data"]["name"] in ("AuthenticationRequired", "NoAccessError")
 

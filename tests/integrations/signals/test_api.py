@@ -29,7 +29,7 @@ def cart(shop, callers):
 
 
 def call(client, method, path, body=None, status=200):
-    answer = getattr(client, method)(f"{SIGNALS}{path}", body, format="json")
+    answer = getattr(client, method)(f"{SIGNALS}{path}", body)
     assert answer.status_code == status, answer.content
     return answer.json() if answer.content else None
 

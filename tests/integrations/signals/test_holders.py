@@ -29,15 +29,13 @@ def safeguard(shop: Any) -> Safeguard:
 
 def make_source(by: Any) -> str:
     body = {"name": "monitoring", "kind": "alertmanager"}
-    token: str = by.post(SIGNALS, body, format="json").json()["token"]
+    token: str = by.post(SIGNALS, body).json()["token"]
     return token
 
 
 def is_told(token: str, status: str = "firing") -> bool:
     alert = {"status": status, "labels": {"alertname": "HighErrors"}, "fingerprint": "1"}
-    answer = APIClient().post(
-        "/api/signals/monitoring", {"alerts": [alert]}, format="json", HTTP_AUTHORIZATION=token
-    )
+    answer = APIClient().post("/api/signals/monitoring", {"alerts": [alert]}, HTTP_AUTHORIZATION=token)
     assert answer.status_code == 202, answer.content
     return (Safeguard.objects.get().firing_since is not None) == (status == "firing")
 
@@ -91,7 +89,7 @@ def test_the_upgrade_suspends_rules_that_a_replaced_token_could_fire(api, people
             api["editor"].post(f"{SIGNALS}/{source.pk}/token")
         body = {"name": name, "match": {"labels.alertname": "Kill"}, "then": "turnOff", "enabled": True}
         place = {"project": "shop", "flag": "cart", "environment": "production"}
-        answer = api["admin"].post(f"{SIGNALS}/{source.pk}/rules", body | place, format="json")
+        answer = api["admin"].post(f"{SIGNALS}/{source.pk}/rules", body | place)
         assert answer.status_code == 201, answer.content
     source.rules.filter(name="mine").update(author=people["editor"])
     source.rules.update(suspended_at=None, suspended_by="")

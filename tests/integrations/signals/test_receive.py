@@ -37,7 +37,7 @@ def source(db):
 
 
 def send(body, token=TOKEN, status=202, url=URL):
-    answer = client(token).post(url, body, format="json")
+    answer = client(token).post(url, body)
     assert answer.status_code == status, answer.content
     return answer.json()
 
@@ -185,7 +185,7 @@ def test_a_source_that_there_is_not(source):
 
 
 def test_no_token_of_the_api_works_and_the_source_s_works_nowhere_else(source, api):
-    assert api["admin"].post(URL, {}, format="json").status_code == 401
+    assert api["admin"].post(URL, {}).status_code == 401
     assert client(TOKEN).get("/api/admin/projects").status_code == 401
 
 
@@ -197,7 +197,7 @@ def test_bodies_that_are_refused(source, body):
 
 def test_many_within_a_minute(source):
     Signal.objects.bulk_create(Signal(source=source, body={}) for _ in range(MAX_SIGNALS))
-    refused = client(TOKEN).post(URL, make_body(), format="json")
+    refused = client(TOKEN).post(URL, make_body())
     assert (refused.status_code, refused["Retry-After"]) == (429, "60")
     Signal.objects.update(received_at=timezone.now() - timedelta(minutes=2))
     send(make_body())
@@ -222,9 +222,9 @@ def test_of_a_source_that_sends_much_the_last_ones_are_kept(source, people):
 
 def test_during_maintenance_it_is_to_be_sent_again(cart, source, people, api):
     make_rule(source, author=people["member"])
-    api["admin"].post("/api/admin/maintenance", {"enabled": True}, format="json")
+    api["admin"].post("/api/admin/maintenance", {"enabled": True})
     send(make_body(make_alert()), status=503)
-    api["admin"].post("/api/admin/maintenance", {"enabled": False}, format="json")
+    api["admin"].post("/api/admin/maintenance", {"enabled": False})
     assert results(make_body(make_alert())) == ["turnedOff"]
 
 

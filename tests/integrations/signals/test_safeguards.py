@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def send(status: str, **labels: str) -> None:
     alert = {"status": status, "labels": {"alertname": "HighErrors", **labels}, "fingerprint": "1"}
-    answer = client(TOKEN).post("/api/signals/monitoring", {"alerts": [alert]}, format="json")
+    answer = client(TOKEN).post("/api/signals/monitoring", {"alerts": [alert]})
     assert answer.status_code == 202, answer.content
 
 

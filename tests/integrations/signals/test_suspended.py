@@ -35,9 +35,7 @@ def replace(api: Any, source: SignalSource, who: str = "editor") -> dict[str, An
 
 
 def fire(token: str) -> dict[str, Any]:
-    answer = APIClient().post(
-        "/api/signals/monitoring", make_body(make_alert()), format="json", HTTP_AUTHORIZATION=token
-    )
+    answer = APIClient().post("/api/signals/monitoring", make_body(make_alert()), HTTP_AUTHORIZATION=token)
     assert answer.status_code == 202, answer.content
     [result] = answer.json()["results"]
     return dict(result)
@@ -50,7 +48,7 @@ def is_on() -> bool:
 def save(api: Any, source: SignalSource, who: str) -> None:
     [rule] = api[who].get(f"{SIGNALS}/{source.pk}").json()["rules"]
     body = {name: value for name, value in rule.items() if name not in ("id", "suspended")}
-    answer = api[who].put(f"{SIGNALS}/{source.pk}/rules/{rule['id']}", body, format="json")
+    answer = api[who].put(f"{SIGNALS}/{source.pk}/rules/{rule['id']}", body)
     assert answer.status_code == 200, answer.content
     assert answer.json()["suspended"] is None
 

@@ -34,7 +34,7 @@ def drafted(**draft: Any) -> dict[str, Any]:
 
 def ask(api: Any, to: Any, who: str = "viewer", **members: Any) -> Any:
     body = {"from": PRODUCTION, "to": to, "contexts": EXPLICIT} | members
-    return api[who].post(URL, body, format="json")
+    return api[who].post(URL, body)
 
 
 def answered(response: Any) -> Any:

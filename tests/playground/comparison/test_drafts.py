@@ -84,7 +84,7 @@ class Saving:
         self.api = api["admin"]
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
-        response = getattr(self.api, method)(path, body, format="json")
+        response = getattr(self.api, method)(path, body)
         assert response.status_code < 300, (path, body, response.content)
         return response.json() if response.content else None
 
@@ -151,7 +151,7 @@ def test_a_strategy_that_is_only_named_changes_nobody(api: Any, flag: Flag) -> N
         "contexts": {"synthetic": 200, "generated": True},
         "flag": "f",
     }
-    found = api["viewer"].post(COMPARE, body, format="json").json()
+    found = api["viewer"].post(COMPARE, body).json()
     assert found["counts"]["unchanged"] == found["contexts"]
 
 
@@ -296,7 +296,7 @@ def test_several_problems_are_all_named(api: Any, flag: Flag) -> None:
     } | archived_parent()
     body = {"from": {"environment": "production"}, "to": {"environment": "production", "draft": draft}}
     record = refused(
-        api["viewer"].post(COMPARE, body | {"contexts": {"synthetic": 5}}, format="json"),
+        api["viewer"].post(COMPARE, body | {"contexts": {"synthetic": 5}}),
         400,
         "ValidationError",
     )
@@ -314,7 +314,7 @@ def test_an_environment_that_the_project_does_not_use(api: Any, flag: Flag) -> N
     ):
         state = {"environment": "development", "draft": {"flag": "f"} | draft}
         body = {"from": {"environment": "development"}, "to": state, "contexts": {"synthetic": 5}}
-        response = api["viewer"].post(COMPARE, body, format="json")
+        response = api["viewer"].post(COMPARE, body)
         assert response.status_code == status, response.content
         if status == 400:
             [detail] = response.json()["details"]

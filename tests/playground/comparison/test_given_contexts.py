@@ -50,7 +50,7 @@ EITHER = pytest.mark.parametrize("by", [by_draft, by_import])
 
 
 def answered(api: Any, asked: tuple[str, Any]) -> Any:
-    response = api["viewer"].post(*asked, format="json")
+    response = api["viewer"].post(*asked)
     assert response.status_code == 200, response.content
     return response.json()
 
@@ -118,7 +118,7 @@ def test_explicit_and_saved_contexts(api, cart, by):
     ],
 )
 def test_what_is_refused(api, cart, by, contexts, path):
-    record = refused(api["viewer"].post(*by(contexts), format="json"), 400, "ValidationError")
+    record = refused(api["viewer"].post(*by(contexts)), 400, "ValidationError")
     assert path in [problem["path"] for problem in record["details"]], record
 
 
@@ -128,7 +128,7 @@ def test_contexts_of_an_import_are_named_once(api, cart):
     assert record["details"][0]["path"] == "synthetic"
     assert answered(api, (f"{url}?limit=0", sent))["examples"] == []
     for odd in (None, [], "all"):
-        refused(api["viewer"].post(url, sent | {"contexts": odd}, format="json"), 400, "ValidationError")
+        refused(api["viewer"].post(url, sent | {"contexts": odd}), 400, "ValidationError")
 
 
 def test_people_are_counted_once(api, cart):

@@ -52,7 +52,7 @@ def ask(api: Any, at: datetime, who: str = "viewer", place: Any = PRODUCTION, **
         "to": PRODUCTION,
         "contexts": {"explicit": [{"userId": "1"}]},
     }
-    return api[who].post(URL, body | members, format="json")
+    return api[who].post(URL, body | members)
 
 
 def problems(response: Any) -> list[tuple[str, str]]:

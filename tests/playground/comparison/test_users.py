@@ -37,7 +37,7 @@ def countries(*states: list[Any], of: str) -> list[str | None]:
 
 def share_of(api: Any, body: dict[str, Any], name: str) -> list[Any]:
     contexts = {"synthetic": 500}
-    answer = api["viewer"].post(COMPARE, body | {"contexts": contexts}, format="json").json()
+    answer = api["viewer"].post(COMPARE, body | {"contexts": contexts}).json()
     [found] = [flag for flag in answer["flags"] if flag["name"] == name]
     return [found["counts"], found["before"], found["after"]]
 
@@ -92,6 +92,6 @@ def test_users_of_every_other_kind_of_contexts_are_beside_them(api: Any, shop: A
     live_flag("f", strategies=[on_in("DE")])
     contexts = {"synthetic": 60, "explicit": [{"userId": "7", "properties": {"country": "DE"}}]}
     body = {"from": {"environment": "development"}, "to": PRODUCTION, "contexts": contexts}
-    answer = api["viewer"].post(COMPARE, body, format="json").json()
+    answer = api["viewer"].post(COMPARE, body).json()
     assert (answer["contexts"], answer["people"]) == (61, 21)
     assert answer["examples"][0]["context"] == {"userId": "7", "country": "DE"}

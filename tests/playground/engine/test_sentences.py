@@ -28,166 +28,121 @@ def reason(*flags: dict[str, Any], sent: dict[str, Any] | None = None) -> str:
 
 
 USER = {"userId": "42"}
+IN_NORWAY = USER | {"country": "NO"}
+AT_60 = "userId 42 is in bucket 60"
+# The strategies of a flag, the context, and the reason.
+REASONS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
+    "rollout after conditions": (
+        [rollout("50", NORWAY, group="g2")],
+        IN_NORWAY,
+        f"All conditions hold, but {AT_60} and the rollout stops at 50 %",
+    ),
+    "per cent signs": (
+        [strategy("default", needs("note", "STR_CONTAINS", "100 %s"), needs("sale", "IN", "5%"))],
+        {"note": "now 100 %s", "sale": "5%"},
+        "note is now 100 %s (containing 100 %s); sale is 5%",
+    ),
+    "rollout alone": ([rollout("50", group="g2")], USER, f"{AT_60} and the rollout stops at 50 %"),
+    "inside a rollout": ([rollout("60", group="g2")], USER, f"{AT_60}, 60 % rollout"),
+    "conditions and rollout hold": (
+        [rollout("60", needs("country", "NOT_IN", "US"), group="g2")],
+        IN_NORWAY,
+        f"country is NO (not US); {AT_60}, 60 % rollout",
+    ),
+    "nothing to stick to": (
+        [rollout("100")],
+        {},
+        "The rollout is by userId and the context has none, so it is off",
+    ),
+    "random": (
+        [rollout("30", stickiness="random")],
+        USER,
+        "Random on each call: about 30 % of calls are on",
+    ),
+    "default stickiness without anybody": (
+        [rollout("30", stickiness="default")],
+        {},
+        "Random on each call: about 30 % of calls are on",
+    ),
+    "random and off": (
+        [strategy("gradualRolloutRandom", percentage="0")],
+        {},
+        "Random on each call: about 0 % of calls are on",
+    ),
+    "constraints": (
+        [strategy("default", needs("appVersion", "SEMVER_GT", "5.0.0"), needs("country", "IN", "US", "DE"))],
+        {"appVersion": "4.5.1", "country": "NO"},
+        "appVersion is 4.5.1, needs a version above 5.0.0; country is NO, needs one of US, DE",
+    ),
+    "not given": (
+        [strategy("default", needs("country", "IN", "US", "DE"))],
+        {},
+        "country was not given, needs one of US, DE",
+    ),
+    "inverted": (
+        [strategy("default", needs("age", "NUM_GTE", "18", inverted=True))],
+        {"age": "40"},
+        "age is 40, needs anything but a number of at least 18",
+    ),
+    "in a segment": ([strategy("default", segments=[1])], USER, "In segment beta-testers"),
+    "not in a segment": (
+        [strategy("default", segments=[1])],
+        {"userId": "7"},
+        "Not in segment beta-testers: userId is 7, needs one of 42",
+    ),
+    "userIds": ([strategy("userWithId", userIds="1, 2")], USER, "userId is 42, needs one of 1, 2"),
+    "IPs": (
+        [strategy("remoteAddress", IPs="10.0.0.0/8")],
+        {"remoteAddress": "11.0.0.1"},
+        "remoteAddress is 11.0.0.1, needs an IP address in 10.0.0.0/8",
+    ),
+    "custom strategy": (
+        [strategy("hostGroup")],
+        {},
+        "Uses the custom strategy hostGroup; only your SDK can evaluate it",
+    ),
+    "host name": (
+        [strategy("applicationHostname")],
+        {},
+        "Depends on the host name of the application; only your SDK can evaluate it",
+    ),
+    "default strategy": ([strategy()], {}, "On for everyone"),
+    "no strategy": ([], {}, "It has no strategy, so it is on for everyone"),
+    "all disabled": ([strategy(disabled=True)], {}, "All its strategies are disabled"),
+    "no percentage": ([rollout("abc")], USER, 'The rollout "abc" is not a whole number, so it is off'),
+    "missing segment": (
+        [strategy(segments=[7]), strategy()],
+        {},
+        "SDKs cannot read this flag and keep it off: segment 7 does not exist",
+    ),
+    "two strategies": (
+        [rollout("50", group="g2"), strategy("default", NORWAY)],
+        USER,
+        f"Strategy 1: {AT_60} and the rollout stops at 50 %. "
+        "Strategy 2: country was not given, needs one of NO",
+    ),
+    "many strategies": (
+        [strategy("default", NORWAY)] * 4,
+        {"country": "SE"},
+        "Strategy 1: country is SE, needs one of NO. Strategy 2: country is SE, needs one of NO. "
+        "Strategy 3: country is SE, needs one of NO … (4 strategies in all)",
+    ),
+    "disabled strategies are not spoken of": (
+        [strategy("default", NORWAY, disabled=True), strategy("userWithId", userIds="1")],
+        USER,
+        "userId is 42, needs one of 1",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("flags", "sent", "expected"),
-    [
-        pytest.param(
-            [flag(rollout("50", NORWAY, group="g2"))],
-            {"userId": "42", "country": "NO"},
-            "All conditions hold, but userId 42 is in bucket 60 and the rollout stops at 50 %",
-            id="rollout after conditions",
-        ),
-        pytest.param(
-            [flag(strategy("default", needs("note", "STR_CONTAINS", "100 %s"), needs("sale", "IN", "5%")))],
-            {"note": "now 100 %s", "sale": "5%"},
-            "note is now 100 %s (containing 100 %s); sale is 5%",
-            id="per cent signs",
-        ),
-        pytest.param(
-            [flag(rollout("50", group="g2"))],
-            USER,
-            "userId 42 is in bucket 60 and the rollout stops at 50 %",
-            id="rollout alone",
-        ),
-        pytest.param(
-            [flag(rollout("60", group="g2"))],
-            USER,
-            "userId 42 is in bucket 60, 60 % rollout",
-            id="inside a rollout",
-        ),
-        pytest.param(
-            [flag(rollout("60", needs("country", "NOT_IN", "US"), group="g2"))],
-            {"userId": "42", "country": "NO"},
-            "country is NO (not US); userId 42 is in bucket 60, 60 % rollout",
-            id="conditions and rollout hold",
-        ),
-        pytest.param(
-            [flag(rollout("100"))],
-            {},
-            "The rollout is by userId and the context has none, so it is off",
-            id="nothing to stick to",
-        ),
-        pytest.param(
-            [flag(rollout("30", stickiness="random"))],
-            USER,
-            "Random on each call: about 30 % of calls are on",
-            id="random",
-        ),
-        pytest.param(
-            [flag(rollout("30", stickiness="default"))],
-            {},
-            "Random on each call: about 30 % of calls are on",
-            id="default stickiness without anybody",
-        ),
-        pytest.param(
-            [flag(strategy("gradualRolloutRandom", percentage="0"))],
-            {},
-            "Random on each call: about 0 % of calls are on",
-            id="random and off",
-        ),
-        pytest.param(
-            [
-                flag(
-                    strategy(
-                        "default",
-                        needs("appVersion", "SEMVER_GT", "5.0.0"),
-                        needs("country", "IN", "US", "DE"),
-                    )
-                )
-            ],
-            {"appVersion": "4.5.1", "country": "NO"},
-            "appVersion is 4.5.1, needs a version above 5.0.0; country is NO, needs one of US, DE",
-            id="constraints",
-        ),
-        pytest.param(
-            [flag(strategy("default", needs("country", "IN", "US", "DE")))],
-            {},
-            "country was not given, needs one of US, DE",
-            id="not given",
-        ),
-        pytest.param(
-            [flag(strategy("default", needs("age", "NUM_GTE", "18", inverted=True)))],
-            {"age": "40"},
-            "age is 40, needs anything but a number of at least 18",
-            id="inverted",
-        ),
-        pytest.param(
-            [flag(strategy("default", segments=[1]))], USER, "In segment beta-testers", id="in a segment"
-        ),
-        pytest.param(
-            [flag(strategy("default", segments=[1]))],
-            {"userId": "7"},
-            "Not in segment beta-testers: userId is 7, needs one of 42",
-            id="not in a segment",
-        ),
-        pytest.param(
-            [flag(strategy("userWithId", userIds="1, 2"))],
-            USER,
-            "userId is 42, needs one of 1, 2",
-            id="userIds",
-        ),
-        pytest.param(
-            [flag(strategy("remoteAddress", IPs="10.0.0.0/8"))],
-            {"remoteAddress": "11.0.0.1"},
-            "remoteAddress is 11.0.0.1, needs an IP address in 10.0.0.0/8",
-            id="IPs",
-        ),
-        pytest.param(
-            [flag(strategy("hostGroup"))],
-            {},
-            "Uses the custom strategy hostGroup; only your SDK can evaluate it",
-            id="custom strategy",
-        ),
-        pytest.param(
-            [flag(strategy("applicationHostname"))],
-            {},
-            "Depends on the host name of the application; only your SDK can evaluate it",
-            id="host name",
-        ),
-        pytest.param([flag(strategy(), enabled=False)], {}, "Switched off in production", id="environment"),
-        pytest.param([flag(strategy())], {}, "On for everyone", id="default strategy"),
-        pytest.param([flag()], {}, "It has no strategy, so it is on for everyone", id="no strategy"),
-        pytest.param(
-            [flag(strategy(disabled=True))], {}, "All its strategies are disabled", id="all disabled"
-        ),
-        pytest.param(
-            [flag(rollout("abc"))],
-            USER,
-            'The rollout "abc" is not a whole number, so it is off',
-            id="no percentage",
-        ),
-        pytest.param(
-            [flag(strategy(segments=[7]), strategy())],
-            {},
-            "SDKs cannot read this flag and keep it off: segment 7 does not exist",
-            id="missing segment",
-        ),
-        pytest.param(
-            [flag(rollout("50", group="g2"), strategy("default", NORWAY))],
-            USER,
-            "Strategy 1: userId 42 is in bucket 60 and the rollout stops at 50 %. "
-            "Strategy 2: country was not given, needs one of NO",
-            id="two strategies",
-        ),
-        pytest.param(
-            [flag(*[strategy("default", NORWAY)] * 4)],
-            {"country": "SE"},
-            "Strategy 1: country is SE, needs one of NO. Strategy 2: country is SE, needs one of NO. "
-            "Strategy 3: country is SE, needs one of NO … (4 strategies in all)",
-            id="many strategies",
-        ),
-        pytest.param(
-            [flag(strategy("default", NORWAY, disabled=True), strategy("userWithId", userIds="1"))],
-            USER,
-            "userId is 42, needs one of 1",
-            id="disabled strategies are not spoken of",
-        ),
-    ],
-)
-def test_reason(flags: list[dict[str, Any]], sent: dict[str, Any], expected: str) -> None:
-    assert reason(*flags, sent=sent) == expected
+@pytest.mark.parametrize("case", REASONS)
+def test_reason(case: str) -> None:
+    strategies, sent, expected = REASONS[case]
+    assert reason(flag(*strategies), sent=sent) == expected
+
+
+def test_reason_of_a_flag_that_is_off() -> None:
+    assert reason(flag(strategy(), enabled=False), sent={}) == "Switched off in production"
 
 
 def child(**dependency: Any) -> dict[str, Any]:

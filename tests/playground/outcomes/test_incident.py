@@ -113,7 +113,7 @@ def ask(api: Any, affected: Any, others: Any = None, who: str = "viewer", **more
     body["affected"] = "\n".join(["userId", *affected])
     if others is not None:
         body["others"] = "\n".join(["userId", *others])
-    response = api[who].post(URL, body, format="json")
+    response = api[who].post(URL, body)
     assert response.status_code == 202, response.content
     return response
 
@@ -233,7 +233,7 @@ def test_a_time_before_versions_is_refused(api: Any, day: set[str]) -> None:
     since = START + timedelta(minutes=62)
     VersionsSince.objects.create(since=since, kept_since=since)
     body = {"environment": "production", "affected": "userId\n1\n", "from": at(60), "to": at(100)}
-    response = api["viewer"].post(URL, body, format="json")
+    response = api["viewer"].post(URL, body)
     assert response.status_code == 409
     assert "backfill_versions" in response.json()["message"]
     assert find(api, sorted(day), **{"from": at(63)})["changes"][0]["at"] == at(70)
@@ -249,7 +249,7 @@ def test_refused(api: Any, shop: Any) -> None:
         ({"environment": "nosuch"}, "nosuch"),
         ({"affected": "," * 5_000}, "at most 1,000 columns"),
     ):
-        response = api["viewer"].post(URL, body | other, format="json")
+        response = api["viewer"].post(URL, body | other)
         assert response.status_code == 400, other
         assert message in response.json()["message"]
     assert not UserRun.objects.exists()

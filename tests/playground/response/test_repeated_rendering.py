@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playground.engine.context import Context
-from playground.engine.evaluator import Evaluation, evaluate
+from playground.engine.evaluator import evaluate
 from playground.engine.reasons import Reasons
-from playground.engine.snapshot import Snapshot
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
 from tests.support.engine import NOW
@@ -47,18 +46,3 @@ def test_a_flag_has_the_same_reason_alone_and_among_all(
     reasons = Reasons(evaluation)
 
     assert list(reasons.all()) == [reasons.flag(flag, outcome) for flag, outcome in evaluation.pairs()]
-
-
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
-@given(state=states(), context=contexts())
-def test_a_flag_has_the_same_outcome_alone_and_among_all(
-    state: dict[str, Any], context: dict[str, Any]
-) -> None:
-    snapshot = compiled(state).snapshot
-
-    def evaluated(flags: Snapshot) -> Evaluation:
-        return evaluate(flags, Context(context), now=NOW, random=lambda: 0.4)
-
-    together = evaluated(snapshot)
-    for name in snapshot.names:
-        assert evaluated(snapshot.only(name)).pair(name)[1] == together.pair(name)[1]

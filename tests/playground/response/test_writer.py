@@ -142,32 +142,19 @@ def test_flags_come_by_name_and_each_alone_is_the_same() -> None:
     assert [orjson.loads(each)["name"] for each in render_each(snapshot, evaluation)] == names
 
 
+NOTHING = OFF | {"feature_enabled": True, "featureEnabled": True}
+"""The variant of a flag that is on and has none."""
+RED = NOTHING | {"name": "red", "enabled": True, "payload": VARIANTS[0]["payload"]}
+
+
 @pytest.mark.parametrize(
     ("definition", "variant", "variants"),
     [
         (flag(strategy(), enabled=False, variants=VARIANTS), OFF, VARIANTS),
         (flag(strategy("default", NORWAY), variants=VARIANTS), OFF, VARIANTS),
-        (
-            flag(strategy()),
-            {"feature_enabled": True, "featureEnabled": True, "name": "disabled", "enabled": False},
-            [],
-        ),
-        (
-            flag(strategy(), variants=VARIANTS),
-            {
-                "name": "red",
-                "payload": VARIANTS[0]["payload"],
-                "enabled": True,
-                "feature_enabled": True,
-                "featureEnabled": True,
-            },
-            VARIANTS,
-        ),
-        (
-            flag(strategy(), variants=[VARIANTS[1]]),
-            {"feature_enabled": True, "featureEnabled": True, "name": "disabled", "enabled": False},
-            [VARIANTS[1]],
-        ),
+        (flag(strategy()), NOTHING, []),
+        (flag(strategy(), variants=VARIANTS), RED, VARIANTS),
+        (flag(strategy(), variants=[VARIANTS[1]]), NOTHING, [VARIANTS[1]]),
         (flag(strategy(variants=VARIANTS), enabled=False), OFF, VARIANTS),
     ],
 )
@@ -179,36 +166,27 @@ def test_forms_of_a_variant(definition: dict[str, Any], variant: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("definition", "result", "whole"),
+    ("definition", "enabled", "status", "whole"),
     [
-        (strategy(), {"enabled": True, "evaluationStatus": "complete"}, True),
-        (strategy("default", NORWAY), {"enabled": False, "evaluationStatus": "complete"}, False),
-        (strategy("hostGroup"), {"enabled": "unknown", "evaluationStatus": "incomplete"}, "unknown"),
-        (strategy("hostGroup", NORWAY), {"enabled": False, "evaluationStatus": "incomplete"}, False),
-        (
-            strategy("applicationHostname"),
-            {"enabled": "unknown", "evaluationStatus": "incomplete"},
-            "unknown",
-        ),
-        (strategy(disabled=True), {"enabled": "unknown", "evaluationStatus": "unevaluated"}, False),
-        (
-            strategy("default", NORWAY, disabled=True),
-            {"enabled": "unknown", "evaluationStatus": "unevaluated"},
-            False,
-        ),
-        (
-            strategy("hostGroup", disabled=True),
-            {"enabled": "unknown", "evaluationStatus": "incomplete"},
-            False,
-        ),
-        (strategy("userWithId", userIds="42"), {"enabled": True, "evaluationStatus": "complete"}, True),
+        (strategy(), True, "complete", True),
+        (strategy("default", NORWAY), False, "complete", False),
+        (strategy("hostGroup"), "unknown", "incomplete", "unknown"),
+        (strategy("hostGroup", NORWAY), False, "incomplete", False),
+        (strategy("applicationHostname"), "unknown", "incomplete", "unknown"),
+        (strategy(disabled=True), "unknown", "unevaluated", False),
+        (strategy("default", NORWAY, disabled=True), "unknown", "unevaluated", False),
+        (strategy("hostGroup", disabled=True), "unknown", "incomplete", False),
+        (strategy("userWithId", userIds="42"), True, "complete", True),
     ],
 )
-def test_result_of_a_strategy(definition: dict[str, Any], result: dict[str, Any], whole: object) -> None:
+def test_result_of_a_strategy(
+    definition: dict[str, Any], enabled: object, status: str, whole: object
+) -> None:
     found = one(flag(definition), sent={"userId": "42"})
 
-    assert found["strategies"]["data"][0]["result"] == result
-    assert found["strategies"]["data"][0]["disabled"] is bool(definition.get("disabled"))
+    [evaluated] = found["strategies"]["data"]
+    assert evaluated["result"] == {"enabled": enabled, "evaluationStatus": status}
+    assert evaluated["disabled"] is bool(definition.get("disabled"))
     assert found["strategies"]["result"] == whole
     assert found["isEnabled"] is (whole is True)
 

@@ -23,11 +23,11 @@ def test_sdks_are_answered(shop, kind, path):
 def test_reports_and_admin_calls_are_answered(api, shop):
     backend = client(make_token("backend", environment="production"))
     report = {"appName": "web", "interval": 10, "strategies": [], "started": "2026-11-26T00:00:00Z"}
-    assert backend.post("/api//client/register", report, format="json").status_code == 202
-    assert backend.post("/edge//validate/", {"tokens": []}, format="json").status_code == 200
+    assert backend.post("/api//client/register", report).status_code == 202
+    assert backend.post("/edge//validate/", {"tokens": []}).status_code == 200
     assert api["viewer"].get("/api//admin/projects//shop/applications/").status_code == 200
     assert api["outsider"].get("/api//admin/projects//shop/applications/").status_code == 404
-    refused = api["viewer"].post("/api/admin//tag-types", {"name": "team"}, format="json")
+    refused = api["viewer"].post("/api/admin//tag-types", {"name": "team"})
     assert (refused.status_code, refused.json()["name"]) == (403, "NoAccessError")
 
 
