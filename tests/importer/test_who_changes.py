@@ -15,7 +15,7 @@ from importer.plan.build import plan_import
 from playground.comparison.compare import Change, Comparison
 from playground.comparison.who_changes import MAX_USERS
 from playground.snapshot_cache import load_snapshot
-from projects.models import Dependency, Flag, Segment
+from projects.models import Dependency, Flag
 from tests.support.cast import make_project
 from tests.support.flags import depend, make_flag
 from tests.support.import_bodies import body, strategy, switch
@@ -60,21 +60,6 @@ def test_users_are_the_same_for_one_flag_as_for_all(callers: Any, shop: Any) -> 
     all_flags = changed(callers, "checkout", "search").flags
     [one_flag] = changed(callers, "checkout", "search", flag="checkout").flags
     assert {flag.name: flag.counts for flag in all_flags}["checkout"] == one_flag.counts
-
-
-def test_new_flags_and_their_segments(callers: Any, shop: Any) -> None:
-    segments = [
-        {
-            "id": 5,
-            "name": "vip",
-            "constraints": [{"contextName": "plan", "operator": "IN", "values": ["pro"]}],
-        }
-    ]
-    comparison = changed(callers, "new", featureStrategies=[strategy("new", segments=[5])], segments=segments)
-    [flag] = comparison.flags
-    assert 0 < flag.counts[Change.OFF_TO_ON] < comparison.users
-    assert flag.on_before == 0
-    assert not Segment.objects.exists()
 
 
 def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:

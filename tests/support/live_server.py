@@ -48,18 +48,6 @@ def data_directory() -> Iterator[str]:
             server.release(Path(folder))
 
 
-def allow_skipping_triggers() -> None:
-    """Lets the application's role set `session_replication_role`, in a benchmark's data directory."""
-    import psycopg
-    from django.db import connection
-
-    from flagadmin.core.db.bundled.programs import APPLICATION, SUPERUSER
-
-    parameters = connection.get_connection_params()
-    with psycopg.connect(host=parameters["host"], user=SUPERUSER, dbname=parameters["dbname"]) as superuser:
-        superuser.execute(f"GRANT SET ON PARAMETER session_replication_role TO {APPLICATION}")
-
-
 @contextmanager
 def reserved_port() -> Iterator[int]:
     """Reserves a port of 127.0.0.1 for a server that has not started yet.

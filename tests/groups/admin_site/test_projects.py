@@ -73,20 +73,6 @@ def test_environments_and_roles_of_a_project_are_changed(site, shop, people):
     assert len(events("default-strategy-updated", "project-environment-removed", "project-access-added")) == 3
 
 
-def test_a_default_strategy_is_checked(site, shop):
-    for strategy, message in (
-        ({"name": "nosuch"}, "strategy type nosuch not found"),
-        ({"name": "default", "constraints": ["text"]}, "default_strategy.constraints[0]"),
-        ("text", "default_strategy"),
-    ):
-        response = send(
-            site,
-            f"{PROJECTS}shop/change/",
-            **{"environment_links-0-default_strategy": json.dumps(strategy)},
-        )
-        assert any(message in text for text in errors_of(response)), message
-
-
 # Deleting -------------------------------------------------------------------------------------------------
 
 

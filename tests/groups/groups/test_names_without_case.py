@@ -1,18 +1,12 @@
 """Group names are unique without case, as user names are."""
 
-from functools import partial
 from importlib import import_module
 
 import pytest
 from django.apps import apps
 from django.db import connection
 
-from flagadmin.core.errors import NameExists
-from groups.access import Caller
-from groups.groups.actions import NewGroup, create_group
-from groups.models import Group
 from tests.support.cast import make_group
-from tests.support.racing import together
 from tests.support.records import refused
 from tests.support.scim import GROUP, GROUPS, Provider
 
@@ -41,10 +35,3 @@ def test_existing_pairs_are_named_at_the_upgrade_and_can_still_be_edited(api, ca
     assert "differ by case only: Gx, gX." in caplog.text
     body = {"name": "Gx", "description": "ours"}
     assert api["admin"].put(f"/api/admin/groups/{one.pk}", body).status_code == 200
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_two_made_at_the_same_time_one_is_refused():
-    make = [partial(create_group, NewGroup(name=name), caller=Caller.system()) for name in ("Gx", "gX", "GX")]
-    assert sum(isinstance(each, NameExists) for each in together(*make)) == 2
-    assert Group.objects.count() == 1

@@ -150,15 +150,15 @@ def test_refuses_a_file_without_flags(tmp_path):
 # Choices ---------------------------------------------------------------------------------------------------
 
 
-def of_choice(choice: Choice):
-    users = read_users(CSV.encode())
+def of_choice(choice: Choice, table: str = CSV):
+    users = read_users(table.encode())
     content = json.dumps(ROLLOUT).encode()
     conversion = convert_file(content, options=Options(choice), identifiers=users.identifiers)
-    return conversion, count_changes(conversion, users), users
+    return conversion, count_changes(conversion, users)
 
 
 def test_anew_says_how_many_users_change():
-    _, changes, _ = of_choice(Choice.NEW)
+    _, changes = of_choice(Choice.NEW)
     rollout, colors = changes["rollout"], changes["colors"]
     assert rollout.users == colors.users == 1000
     assert 250 < rollout.changed < 390  # 2p(1 - p) is 320
@@ -168,7 +168,7 @@ def test_anew_says_how_many_users_change():
 
 
 def test_keeping_changes_nobody():
-    conversion, changes, _ = of_choice(Choice.KEEP)
+    conversion, changes = of_choice(Choice.KEEP)
     assert {name: change.changed for name, change in changes.items()} == {"rollout": 0, "colors": 0}
     strategies = {flag.name: flag.strategies for flag in conversion.flags}
     assert [each["parameters"]["rollout"] for each in strategies["rollout"]] == ["100", "0"]
@@ -176,7 +176,7 @@ def test_keeping_changes_nobody():
 
 
 def test_both_takes_nothing_from_anybody_and_says_the_share():
-    _, changes, _ = of_choice(Choice.BOTH)
+    _, changes = of_choice(Choice.BOTH)
     assert changes["colors"].changed == 0
     assert abs(changes["rollout"].after - 0.36) < 0.05  # p(2 - p)
     assert changes["rollout"].changed == round(1000 * (changes["rollout"].after - changes["rollout"].before))
@@ -184,17 +184,15 @@ def test_both_takes_nothing_from_anybody_and_says_the_share():
 
 @pytest.mark.parametrize("choice", [Choice.KEEP, Choice.BOTH])
 def test_nobody_is_kept_without_the_field_that_is_hashed_and_that_is_said(choice):
-    users = read_users(b"email,plan\nada@example.org,pro\n")
-    content = json.dumps(ROLLOUT).encode()
-    conversion = convert_file(content, options=Options(choice), identifiers=users.identifiers)
+    conversion, changes = of_choice(choice, "email,plan\nada@example.org,pro\n")
     assert exactness_of(conversion)["rollout"] == "imported off"
     sentence = "The file of users has no userId, which its percentages depend on."
     assert [note.sentence for note in conversion.flags[0].notes] == [sentence]
-    assert count_changes(conversion, users) == {}
+    assert changes == {}
 
 
 def test_unfinished_rollouts_are_left_out():
-    conversion, _, _ = of_choice(Choice.FINISH)
+    conversion, _ = of_choice(Choice.FINISH)
     assert exactness_of(conversion) == {
         "rollout": "left out",
         "colors": "left out",
@@ -204,9 +202,7 @@ def test_unfinished_rollouts_are_left_out():
 
 
 def test_more_users_than_a_segment_takes_are_kept_in_several():
-    users = read_users(("userId\n" + "".join(f"u{n}\n" for n in range(30_000))).encode())
-    content = json.dumps(ROLLOUT).encode()
-    conversion = convert_file(content, options=Options(Choice.KEEP), identifiers=users.identifiers)
+    conversion, _ = of_choice(Choice.KEEP, "userId\n" + "".join(f"u{n}\n" for n in range(30_000)))
     assert 5 <= sum(name.startswith("rollout") for name in conversion.segments) <= 7
     assert all(len(constraints[0]["values"]) <= 1000 for _, constraints in conversion.segments.values())
     assert (

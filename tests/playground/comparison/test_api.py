@@ -15,6 +15,7 @@ from tests.support.records import refused
 
 URL = "/api/admin/playground/compare"
 PRODUCTION = {"environment": "production"}
+UNCHANGED = dict.fromkeys(("offToOn", "onToOff", "variant", "payload", "share", "unknown", "unchanged"), 0)
 EXPLICIT = {"explicit": [{"userId": "42"}, {"userId": "7"}]}
 
 
@@ -44,15 +45,7 @@ def answered(response: Any) -> Any:
 
 def test_the_answer(api, dark):
     to = drafted(flag="dark-theme", strategies=[rollout(75)])
-    counts = {
-        "offToOn": 1,
-        "onToOff": 0,
-        "variant": 0,
-        "payload": 0,
-        "share": 0,
-        "unknown": 0,
-        "unchanged": 1,
-    }
+    counts = UNCHANGED | {"offToOn": 1, "unchanged": 1}
     assert answered(ask(api, to, flag="dark-theme")) == {
         "contexts": 2,
         "people": 1,
@@ -105,9 +98,7 @@ def test_all_flags_of_a_project_and_only_those_that_change(api, dark):
     live_flag("gift-cards")
     found = answered(ask(api, drafted(flag="dark-theme", enabled=False), projects=["shop"]))
     assert [flag["name"] for flag in found["flags"]] == ["dark-theme"]
-    assert found["counts"] == {
-        "offToOn": 0, "onToOff": 1, "variant": 0, "payload": 0, "share": 0, "unknown": 0, "unchanged": 3,
-    }  # fmt: skip
+    assert found["counts"] == UNCHANGED | {"onToOff": 1, "unchanged": 3}
 
 
 def test_children_change_with_their_parent(api, dark):
@@ -196,20 +187,6 @@ def test_parents_that_saving_would_refuse(api, dark):
         (
             {"to": drafted(flag="dark-theme", strategies=[{"name": "default", "constraints": [users("a") | {"operator": "X"}]}])},
             "to.draft.strategies[0].constraints[0].operator",
-        ),
-        (
-            {"to": drafted(flag="dark-theme", strategies=[{"name": "default", "segments": [404]}])},
-            "to.draft.strategies[0].segments[0]",
-        ),
-        ({"to": drafted(flag="dark-theme", strategies=[{"parameters": {}}])}, "to.draft.strategies[0].name"),
-        (
-            {
-                "to": drafted(
-                    flag="dark-theme",
-                    strategies=[{"name": "default", "id": "00000000-0000-0000-0000-000000000000"}],
-                )
-            },
-            "to.draft.strategies[0].id",
         ),
         ({"to": drafted(flag="dark-theme", variants=[{"name": "a", "weight": 5000}])}, "to.draft.variants[0].weight"),
         ({"to": drafted(flag="dark-theme", dependencies=[{"feature": "nowhere"}])}, "to.draft.dependencies[0]"),

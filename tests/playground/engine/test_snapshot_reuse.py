@@ -128,29 +128,6 @@ def test_what_is_as_it_was_is_not_compiled_again() -> None:
     assert (before.snapshot.flags[0].enabled, after.snapshot.flags[0].enabled) == (True, False)
 
 
-def test_a_switch_leaves_the_strategies_and_what_is_made_of_them() -> None:
-    segments = {1: {"id": 1, "name": "north", "constraints": [NORWAY]}}
-    flags = [
-        flag(rollout(str(n), NORWAY), strategy() | {"segments": [1]}, name=f"f{n}") | {"project": f"p{n % 2}"}
-        for n in range(6)
-    ]
-    before = compile_playground(flags, segments, environment="production")
-    rendered(before, {"userId": "1"})
-    switched = [flags[2] | {"enabled": False, "variants": [{"name": "a", "weight": 1}]}, flags[0], flags[4]]
-
-    after = compile_playground(switched, segments, environment="production", earlier=before, unchanged={"p1"})
-
-    same = [old is new for old, new in zip(before.snapshot.flags, after.snapshot.flags, strict=True)]
-    assert same == [True, True, False, True, True, True]
-    assert after.snapshot.batch is before.snapshot.batch
-    assert after.layout.starts is before.layout.starts
-    rest = [flag for flag in flags if flag["name"] != "f2"]
-    fresh = compile_playground([switched[0], *rest], segments, environment="production")
-    for user in ("1", "2", "3"):
-        context = {"userId": user, "properties": {"country": "NO"}}
-        assert rendered(after, context) == rendered(fresh, context) != rendered(before, context)
-
-
 def test_strategies_of_a_replaced_flag_that_are_as_they_were_are_taken_over() -> None:
     segments = {1: {"id": 1, "name": "north", "constraints": [NORWAY]}}
     strategies = [
@@ -184,50 +161,6 @@ def test_strategies_of_a_replaced_flag_that_are_as_they_were_are_taken_over() ->
             assert rendered(snapshot, context) == rendered(fresh, context)
     third = after(changed, other).snapshot.flags[0].strategies[0]
     assert third not in old or third is not old[2]  # its segment is another one
-
-
-def test_another_percentage_leaves_all_other_parts_of_a_strategy() -> None:
-    variants = [[{"name": name, "weight": 1}] for name in ("red", "blue")]
-    strategies = [
-        rollout("10", NORWAY) | {"id": "a", "variants": variants[0]},
-        rollout("20", NORWAY) | {"id": "b", "variants": variants[1]},
-        rollout("30", NORWAY) | {"id": "c", "disabled": True},
-        rollout("40", NORWAY) | {"id": "d"},
-        rollout("50") | {"id": "e"},
-    ]
-    document = flag(*strategies) | {"project": "p0", "variants": [{"name": "own", "weight": 1}]}
-    before = compile_playground([document], {}, environment="production")
-    changed = repercented(document)
-
-    after = compile_playground([changed], {}, environment="production", earlier=before)
-
-    old, new = before.snapshot.flags[0], after.snapshot.flags[0]
-    assert [
-        one.conditions is two.conditions for one, two in zip(old.strategies, new.strategies, strict=True)
-    ] == [
-        True,
-        False,  # 101 % is nothing that SDKs can read
-        False,  # disabled
-        True,
-        True,
-    ]
-    assert new.variants is old.variants
-    fresh = compile_playground([changed], {}, environment="production")
-    for user in "1234567":
-        context = {"userId": user, "properties": {"country": "NO"}}
-        assert rendered(after, context) == rendered(fresh, context) != rendered(before, context)
-
-
-def test_other_strategies_are_laid_out_again() -> None:
-    flags = [flag(rollout("50"), name=f"f{n}") | {"project": "p0"} for n in range(3)]
-    before = compile_playground(flags, {}, environment="production")
-    rendered(before, {"userId": "1"})
-    for changed in ([flag(name="f1"), *flags[::2]], flags[:2], [*flags, flag(name="g")]):
-        changed = [document | {"project": "p0"} for document in changed]
-        after = compile_playground(changed, {}, environment="production", earlier=before, unchanged=())
-        fresh = compile_playground(changed, {}, environment="production")
-        assert after.snapshot.batch is not before.snapshot.batch
-        assert rendered(after, {"userId": "1"}) == rendered(fresh, {"userId": "1"})
 
 
 def test_the_size_does_not_grow_with_the_changes() -> None:

@@ -1,5 +1,7 @@
 """The OpenAPI document matches real responses and its examples are valid, for the six main operations."""
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -39,63 +41,44 @@ def description() -> Description:
     return described_api()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [ASKED, ASKED | {"context": {}}, ASKED | {"environment": "nosuch"}, {}, []],
-    ids=["a user", "nobody", "unknown", "empty", "a list"],
-)
-def test_the_playground_answers_as_described(body: Any, api: Any, description: Description) -> None:
-    check(description, "post", PLAYGROUND, api["admin"].post(PLAYGROUND, body))
-    if isinstance(body, dict) and "environment" in body:
-        several = {key: body[key] for key in ("projects", "context")} | {
-            "environments": [body["environment"]]
-        }
-        answer = api["admin"].post(PLAYGROUND + "/advanced", several)
-        check(description, "post", PLAYGROUND + "/advanced", answer)
+SEVERAL = {"environments": ["production"], "projects": None, "context": {"userId": "42"}}
+THREE = ("admin", "viewer", "nobody")
+Asked = tuple[str, str, str, str, Any]
 
 
-@pytest.mark.parametrize("query", ["", "?limit=0&sortBy=odd"])
-@pytest.mark.parametrize("project", ["checkout", "nosuch"])
-def test_applications_answers_as_described(
-    project: str, query: str, api: Any, description: Description
-) -> None:
-    answer = api["admin"].get(APPLICATIONS.format(projectId=project) + query)
-    check(description, "get", APPLICATIONS, answer)
+def asked() -> Iterator[Asked]:
+    """Who asks which operation: its method, its path, this address, and this body."""
+    for body in (ASKED, ASKED | {"context": {}}, ASKED | {"environment": "nosuch"}, {}, []):
+        yield "admin", "post", PLAYGROUND, PLAYGROUND, body
+    for body in (SEVERAL, SEVERAL | {"context": {}}, SEVERAL | {"environments": ["nosuch"]}):
+        yield "admin", "post", PLAYGROUND + "/advanced", PLAYGROUND + "/advanced", body
+    for project, query in product(("checkout", "nosuch"), ("", "?limit=0&sortBy=odd")):
+        yield "admin", "get", APPLICATIONS, APPLICATIONS.format(projectId=project) + query, None
+    for who, role in product(THREE, (BuiltIn.OWNER.value, 999, "odd")):
+        yield who, "get", ROLE, ROLE.format(roleId=role), None
+    for who, project in product(THREE, ("checkout", "empty", "default", "nosuch")):
+        yield who, "delete", PROJECT, PROJECT.format(projectId=project), None
+    for who, group in product(THREE, ("there", 0, "odd")):
+        yield who, "delete", GROUP, GROUP.format(groupId=group), None
+    for who, operation, data in product(
+        THREE, ("import", "validate"), (EMPTY, EMPTY | {"features": [{"name": "a b"}]}, {"features": 5})
+    ):
+        sent = {"project": "shop", "environment": "production", "data": data}
+        yield who, "post", BATCH + operation, BATCH + operation, sent
 
 
-@pytest.mark.parametrize("role", [BuiltIn.OWNER, 999, "odd"])
-@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_role_usage_answers_as_described(who: str, role: Any, api: Any, description: Description) -> None:
-    check(description, "get", ROLE, api[who].get(ROLE.format(roleId=role)))
+def name_call(call: Asked) -> str:
+    who, method, _, address, body = call
+    return f"{who} {method} {address} {'' if body is None else body}"
 
 
-@pytest.mark.parametrize("project", ["checkout", "empty", "default", "nosuch"])
-@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_project_deletion_answers_as_described(
-    who: str, project: str, api: Any, description: Description
-) -> None:
+@pytest.mark.parametrize("call", asked(), ids=name_call)
+def test_answers_are_as_described(call: Asked, api: Any, description: Description) -> None:
+    who, method, path, address, body = call
     make_project("empty")
-    check(description, "delete", PROJECT, api[who].delete(PROJECT.format(projectId=project)))
-
-
-@pytest.mark.parametrize("group", ["there", 0, "odd"])
-@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_group_deletion_answers_as_described(
-    who: str, group: Any, api: Any, description: Description
-) -> None:
     there = Group.objects.create(name="there")
-    answer = api[who].delete(GROUP.format(groupId=there.pk if group == "there" else group))
-    check(description, "delete", GROUP, answer)
-
-
-@pytest.mark.parametrize("data", [EMPTY, EMPTY | {"features": [{"name": "a b"}]}, {"features": 5}], ids=str)
-@pytest.mark.parametrize("operation", ["import", "validate"])
-@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_import_answers_as_described(
-    who: str, operation: str, data: Any, api: Any, description: Description
-) -> None:
-    sent = {"project": "shop", "environment": "production", "data": data}
-    check(description, "post", BATCH + operation, api[who].post(BATCH + operation, sent))
+    address = address.replace("/there", f"/{there.pk}")
+    check(description, method, path, getattr(api[who], method)(address, body))
 
 
 @pytest.mark.parametrize(
