@@ -12,6 +12,7 @@ from django.urls import get_resolver
 from flagadmin.core.edit_conflicts.etags import ETagMixin, read_expected_versions
 from flagadmin.core.errors import ValidationError
 from groups.models import Group, Role, User
+from playground.models import SavedContext
 from projects.models import (
     ContextField,
     Environment,
@@ -125,6 +126,10 @@ def _field() -> str:
     return f"{ADMIN}/context/tier"
 
 
+def _saved_context() -> str:
+    return f"{ADMIN}/playground/contexts/{SavedContext.objects.create(name='Ada').pk}"
+
+
 def _strategy_type() -> str:
     StrategyType.objects.create(name="hostGroup", built_in=False)
     return f"{ADMIN}/strategies/hostGroup"
@@ -157,6 +162,7 @@ KINDS = {
     "project": Kind(lambda: SHOP, Project, {"pk": "shop"}),
     "project overview": Kind(lambda: f"{SHOP}/overview", Project, {"pk": "shop"}, put=SHOP),
     "release template": Kind(_release_template, ReleaseTemplate, {"name": "Careful"}),
+    "saved context": Kind(_saved_context, SavedContext, {"name": "Ada"}, "note", deleted=204),
     "service account": Kind(_account, User, {"username": "bot"}, "name"),
 }
 

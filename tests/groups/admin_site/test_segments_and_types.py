@@ -35,19 +35,6 @@ def test_a_segment_is_created_changed_and_deleted(site):
     assert [event.type for event in events(*kinds)] == kinds
 
 
-def test_the_delete_page_says_what_blocks_it(site):
-    eu = Segment.objects.create(name="eu", constraints=[CONSTRAINT])
-    url = f"/admin/projects/segment/{eu.pk}/delete/"
-    assert "Delete segment eu" in site.get(url).text
-
-    StrategySegment.objects.create(strategy=add_strategy(make_flag("live", "default")), segment=eu)
-    shown = site.get(url).text
-    assert "Cannot delete segment eu" in shown
-    assert "in use on 1 flag: live" in shown
-    assert Segment.objects.filter(pk=eu.pk).exists()
-    assert not events("segment-deleted")
-
-
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [

@@ -78,17 +78,6 @@ def test_a_large_table_becomes_a_run(api: Any, lounge: str, monkeypatch: pytest.
     assert [row["lounge.result"] for row in found] == ["off"] * 3
 
 
-def test_a_run_that_was_killed_starts_again(api: Any, lounge: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "AT_ONCE", 0)
-    address = post(api, f"userId,time\n1,{BEFORE}\n")["Location"].replace("users", RUNS)
-    run = UserRun.objects.get()
-    UserRun.objects.update(state="running", rows_done=7, attempts=1, size=9)
-    UserRunPart.objects.create(run=run, data=b"half")
-    worker.work()
-    assert len(read_rows(api["viewer"].get(f"{address}/result"))) == 1
-    assert api["viewer"].get(address).json()["usersDone"] == 1
-
-
 def test_a_run_names_the_rows_that_it_refuses(api: Any, browse: Any, lounge: str) -> None:
     body = gzip.compress(b"userId,time\n1,soon\n2,later\n")
     assert upload(browse, body).status_code == 302

@@ -80,10 +80,6 @@ def test_linking_asks_for_a_confirmation_first(oidc, provider, bertha):
     assert visitor.get(address)["Location"].startswith(provider.issuer)
 
 
-def test_linking_needs_a_session(oidc, client):
-    assert client.get("/account/sign-on/link/?check=x")["Location"].startswith("/login/?next=")
-
-
 def test_another_session_in_between_is_not_linked(oidc, provider, visitor):
     provider.know("anna", **ANNA)
     address = re.search(r"/account/sign-on/link/[^\"]*", visitor.get("/account/").text)[0]
