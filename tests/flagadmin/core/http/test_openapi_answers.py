@@ -72,7 +72,7 @@ def name_call(call: Asked) -> str:
     return f"{who} {method} {address} {'' if body is None else body}"
 
 
-@pytest.mark.parametrize("call", asked(), ids=name_call)
+@pytest.mark.parametrize("call", list(asked()), ids=name_call)
 def test_answers_are_as_described(call: Asked, api: Any, description: Description) -> None:
     who, method, path, address, body = call
     make_project("empty")
