@@ -47,7 +47,7 @@ from tests.support.demo import made_once
 from tests.support.moving import run_step
 from tests.support.paths import ROOT
 from tests.support.recorded_database import loaded
-from tests.support.recorded_unleash import replayed
+from tests.support.recorded_unleash import ADMIN, replayed
 
 pytestmark = pytest.mark.django_db
 RECORDING = json.loads(gzip.decompress((ROOT / "tests" / "vectors" / "moving.json.gz").read_bytes()))
