@@ -10,8 +10,8 @@ from projects.fingerprint import list_evaluated
 from projects.limits import Limits
 from projects.states import Change, Part, change_parents, changes_there, match
 
-NOT_ANSWERED = ("stale", "impression_data", "project", "archived")
-"""Members of a flag that do not affect its result."""
+NOT_ANSWERED = ("stale", "project", "archived")
+"""Members of a flag that affect neither its result nor what SDKs report of it."""
 
 
 class ProposedChange(NamedTuple):
@@ -122,6 +122,9 @@ def _changes_of_flag(before: FlagDefinition, after: FlagDefinition) -> Iterator[
     name = after["name"]
     made = _list_changes(before, after)
     parents = change_parents(before["dependencies"], after["dependencies"])
+    impressions = [before["impression_data"], after["impression_data"]]
+    if impressions[0] != impressions[1]:
+        made.append(Change("updateImpressionData", Part("", "impressionData"), *impressions))
     for change in sorted([*made, *parents], key=lambda change: change.action == "updateEnabled"):
         yield ProposedChange(name, change.action, _make_payload(change))
 

@@ -103,8 +103,9 @@ class ProposedAction(Arguments):
     feature: str = Field("", description="The flag; not for segments.")
     action: str = Field(
         description="updateEnabled {enabled}, addStrategy {name, parameters, constraints, segments}, updateStrategy "
-        "{id, …}, deleteStrategy {id}, reorderStrategy [{id, sortOrder}], patchVariant {variants}, archiveFeature, "
-        "addDependency {feature}, deleteDependency {feature}, updateSegment {id, …}, deleteSegment {id}."
+        "{id, …}, deleteStrategy {id}, reorderStrategy [{id, sortOrder}], patchVariant {variants}, "
+        "updateImpressionData {impressionData}, archiveFeature, addDependency {feature}, deleteDependency {feature}, "
+        "updateSegment {id, …}, deleteSegment {id}."
     )
     payload: Any = Field(None, description="What the action takes, as the API takes it.")
 

@@ -10,6 +10,7 @@ from flagadmin.core.http.fields import Body, ListOf
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Scope
+from projects.flags.actions import update_flag
 from projects.flags.archive.actions import archive_flags
 from projects.flags.dependencies.actions import (
     add_dependency,
@@ -63,6 +64,10 @@ class StrategyId(Body):
 
 class VariantsPayload(Body):
     variants = VariantBody(many=True)
+
+
+class ImpressionsPayload(Body):
+    impressionData = serializers.BooleanField()
 
 
 class ParentPayload(Body):
@@ -232,6 +237,27 @@ class SetVariants(Kind):
 
     def read(self, target: Target, payload: Payload) -> Sequence[Any]:
         return target.definition["variants"]
+
+
+@register("updateImpressionData")
+class SetImpressions(Kind):
+    payload = ImpressionsPayload
+    subject = "impressions"
+    scope = Scope.PROJECT
+
+    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
+        changes = {"impression_data": payload["impressionData"]}
+        update_flag(target.project, target.feature, changes, caller=caller)
+
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+        before, after = state.flag(name)["impression_data"], payload["impressionData"]
+        return [Change("updateDetails", Part("", "impression_data"), before, after)]
+
+    def read(self, target: Target, payload: Payload) -> bool:
+        return target.definition["impression_data"]
+
+    def say(self, target: Target, payload: Payload, then: Any) -> str:
+        return f"Turn impression data of {target.feature} {'on' if payload['impressionData'] else 'off'}"
 
 
 @register("archiveFeature")

@@ -133,7 +133,7 @@ def evaluated(read: Definitions) -> Any:
     """What the flags that are on give, whatever ids their strategies have."""
     return {
         flag["name"]: {
-            **{key: flag[key] for key in ("variants", "dependencies")},
+            **{key: flag[key] for key in ("variants", "dependencies", "impression_data")},
             "strategies": [
                 {key: value for key, value in strategy.items() if key not in ("id", "title", "sortOrder")}
                 for strategy in flag["strategies"]

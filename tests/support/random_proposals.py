@@ -105,6 +105,7 @@ class Proposals(RandomChanges):
                 {"id": key, "sortOrder": place} for place, key in enumerate(self.random.sample(ids, len(ids)))
             ],
             "patchVariant": lambda: {"variants": self.variants()},
+            "updateImpressionData": lambda: {"impressionData": self.random.random() < 0.5},
             "archiveFeature": lambda: None,
             "addDependency": lambda: {
                 "feature": self.random.choice(FLAGS),
@@ -151,7 +152,7 @@ def flags_of(read: Definitions) -> dict[str, Any]:
     """What evaluates of each flag, with the constraints of its segments, whatever ids its strategies have."""
     return {
         flag["name"]: {
-            **{key: flag[key] for key in ("enabled", "variants", "dependencies")},
+            **{key: flag[key] for key in ("enabled", "variants", "dependencies", "impression_data")},
             "strategies": [
                 {key: value for key, value in strategy.items() if key not in ("id", "title")}
                 | {"segments": [read.segments[key]["constraints"] for key in strategy["segments"]]}
