@@ -23,7 +23,7 @@ from projects.definitions import Definitions
 from projects.models import Project
 
 LEAST = 10
-"""Of 10,000 users, at least this many must meet and miss a condition for it to count as measured."""
+"""At least this many users must meet and miss a condition for it to count as measured."""
 EXACT = frozenset({"IN", "NOT_IN"})
 
 
@@ -58,12 +58,11 @@ def _list_untold(who: WhoChanges, name: str, before: Definitions, after: Definit
     rare = [
         each
         for each in chain.from_iterable(_list_conditions(*pair) for pair in deciding)
-        if _is_rare(met := _find_who_meets(who, name, each).bit_count(), who)
-        or _is_rare(who.users - met, who)
+        if min(met := _find_who_meets(who, name, each).bit_count(), who.users - met) < LEAST
     ]
     yield from (f"the condition {_say(each)}" for each in rare)
     together = () if rare else _find_who_meet_all(who, name, before, after)
-    if any(_is_rare(users.bit_count(), who) for users in together):
+    if any(users.bit_count() < LEAST for users in together):
         yield "conditions that hardly any user meets together"
     for strategy, _ in deciding:
         kind = STRATEGY_TYPES.get(to_text(strategy.get("name")))
@@ -87,10 +86,6 @@ def _is_partial(strategy: Document) -> bool:
     """Whether it is a rollout to only some of the values of its field."""
     kind, parameters = STRATEGY_TYPES.get(to_text(strategy.get("name"))), strategy.get("parameters")
     return kind is not None and 0 < kind.share(parameters_of(parameters)) < 100
-
-
-def _is_rare(number: int, who: WhoChanges) -> bool:
-    return number * 10_000 < LEAST * who.users
 
 
 def find_most_affected(who: WhoChanges, before: Definitions, after: Definitions) -> tuple[int, int]:

@@ -1,10 +1,12 @@
 """Determines the approvals that a request needs, from the first matching rule of its environment."""
 
 from collections.abc import Iterator, Mapping
+from math import sqrt
 from typing import Any, NamedTuple
 
 from flagadmin.core.lists.charts import format_percent
 from flagadmin.core.wording import pluralize
+from playground.comparison.who_changes import MAX_USERS
 from projects.models import FlagTag, ProjectEnvironment
 from projects.projects.approval_rules import (
     BREAKS_EXPECTATION,
@@ -43,17 +45,21 @@ class _Facts(NamedTuple):
     def changes_users(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
         generated, own = self.impact, self.impact.get("own")
         named = (generated.get("named") or {}).get("changed", 0)
-        percent, words = _share(generated["changed"], generated["users"]), _share_words(generated, named)
+        percent, words = _largest_share(generated), _share_words(generated, named)
         if named:
             words = " and ".join(
                 [pluralize(named, "named user"), *([words] if generated["changed"] > named else [])]
+            )
+        if (users := generated["users"]) < MAX_USERS:
+            words += (
+                f", and at most {format_percent(percent)}: so many values leave time for {users:,} users only"
             )
         most = _share_of_most(generated)
         if most > percent:
             percent = most
             words += f", and {format_percent(most)} of those who meet the conditions of a strategy"
         if breached := generated.get("ifBreached"):
-            worst = max(_share(breached["changed"], breached["users"]), _share_of_most(breached))
+            worst = max(_largest_share(breached), _share_of_most(breached))
             percent = max(percent, worst)
             words += f", and {format_percent(worst)} if a safeguard is breached"
         if own:
@@ -102,6 +108,18 @@ class _Facts(NamedTuple):
 
 def _share(changed: int, users: int) -> float:
     return 100 * float(changed) / max(1, users)
+
+
+def _largest_share(impact: Mapping[str, Any]) -> float:
+    """The share of the generated users who change or, of fewer than usual, the largest one that may hide behind it.
+
+    The author can add values to conditions until there is only time for 100 users, and try groups until 10 % of all
+    users are hardly any of these: so the bound is that of a chance of one in three million (Wilson's, five deviations).
+    """
+    changed, users = impact["changed"], impact["users"]
+    if users >= MAX_USERS:
+        return _share(changed, users)
+    return min(100.0, _share(changed + 12.5 + 5 * sqrt(changed + 6.25), users))
 
 
 def _share_of_most(impact: Mapping[str, Any]) -> float:

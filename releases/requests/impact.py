@@ -27,6 +27,7 @@ from playground.comparison.unmeasured import (
     may_be_on,
 )
 from playground.comparison.who_changes import (
+    MAX_USERS,
     Contexts,
     FlagChanges,
     WhoChanges,
@@ -86,6 +87,7 @@ class Measured(NamedTuple):
             for kind in ADDED
             if may_be_on(flag.name, flags)
         )
+        left = who.users < MAX_USERS and any(may_be_on(name, flags) for name in who.names)
         return {
             "users": who.users,
             "seed": SEED,
@@ -93,7 +95,9 @@ class Measured(NamedTuple):
             "counts": {kind.value: number for kind, number in who.people.items() if number},
             "savedContexts": [{"id": key, "name": name} for key, name in names],
             "brokenExpectations": len(effects.broken),
-            "onlyTurnsOff": not any(added) and not any(each.may_be_on for each in self.unmeasured),
+            "onlyTurnsOff": not left
+            and not any(added)
+            and not any(each.may_be_on for each in self.unmeasured),
             "unmeasured": [each.sentence for each in self.unmeasured],
             "named": {"users": self.named[0], "changed": self.named[1]},
             "mostAffected": {"users": self.most[0], "changed": self.most[1]},

@@ -223,3 +223,35 @@ def test_what_a_safeguard_may_do_is_said_apart(api, browse, shop):
 def test_without_a_safeguard_nothing_is_said_of_one(api, shop):
     flag(rollout=40)
     assert "ifBreached" not in sent(api["owner"], roll_out(43))["impact"]
+
+
+def pad() -> dict[str, Any]:
+    """A change of a flag with so many values that there is time for 100 users only."""
+    values = [f"{number}" for number in range(60_000)]
+    everybody = {"name": "default", "constraints": [constraint("IN", values=values)]}
+    live_flag("padded", enabled=False, strategies=[everybody])
+    return {"feature": "padded", "action": "patchVariant", "payload": {"variants": VARIANTS}}
+
+
+def test_few_users_count_with_the_largest_share_that_they_may_hide(api, browse, shop):
+    """The author chooses a group that has 7 % of all users, and fewer of these."""
+    flag()
+    parameters = {"rollout": "7", "stickiness": "userId", "groupId": "19"}
+    made = sent(api["owner"], pad(), add(parameters=parameters, variants=VARIANTS))
+    assert (made["impact"]["users"], made["impact"]["changed"]) == (100, 4)
+    assert made["minApprovals"] == 2
+    assert "so many values leave time for 100 users only" in page(browse, made)
+
+
+def test_few_users_do_not_tell_that_a_request_only_turns_off(api, shop):
+    """The child is turned on for 1 % of all users, and for none of these."""
+    parent = flag()
+    parameters = {"rollout": "1", "stickiness": "userId", "groupId": "23"}
+    child = live_flag("old-cart", strategies=[{"name": "flexibleRollout", "parameters": parameters}])
+    child.parents.create(parent=parent, enabled=False)
+    padding = pad() | {"action": "updateEnabled", "payload": {"enabled": False}}
+    Flag.objects.get(name="padded").environments.update(enabled=True)
+    made = sent(api["owner"], turn(False), padding)
+    assert "offToOn" not in made["impact"]["counts"]
+    assert (made["impact"]["users"], made["impact"]["onlyTurnsOff"]) == (100, False)
+    assert made["minApprovals"] == 2
