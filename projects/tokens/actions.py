@@ -117,6 +117,7 @@ def create_project_token(
 def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> ApiToken:
     """Changes when the token expires (None: never). Raises NotFound, NoAccess."""
     token = access_token_for_update(caller, key, "UPDATE")
+    _check_production(token, caller)
     if token.kind == Kind.ADMIN:
         check_expiry(caller, expires_at)
     projects = read_scope(token)
@@ -130,7 +131,9 @@ def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> Ap
 @transactional
 def delete_token(key: str, *, caller: Caller) -> None:
     """Revokes a token. Raises NotFound, NoAccess."""
-    _delete(access_token_for_update(caller, key, "DELETE"), caller=caller)
+    token = access_token_for_update(caller, key, "DELETE")
+    _check_production(token, caller)
+    _delete(token, caller=caller)
 
 
 @transactional
@@ -152,7 +155,7 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
 
 
 def _check_production(token: ApiToken, caller: Caller) -> None:
-    """Raises NoAccess if only owners may revoke production tokens, which stops the SDKs that use them."""
+    """Raises NoAccess if only owners may end production tokens, which stops the SDKs that use them."""
     is_production = token.environment is not None and token.environment.type == "production"
     if settings.GUARD_PRODUCTION_TOKENS and is_production:
         for project in read_scope(token):

@@ -1,15 +1,17 @@
 """What somebody may not see is answered as if it did not exist, and no answer is kept by a cache."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from groups.models import Grant, Group, GroupMembership
+from groups.models import Grant, Group, GroupMembership, Role, RolePermission
 from groups.permissions import BuiltIn
 from projects.deletion.execute import delete_project
 from projects.models import Relay
 from projects.relays import reports
-from tests.support.cast import client, make_token
+from tests.support.cast import client, make_token, make_user
 from tests.support.records import refused
 from tests.support.signals import make_rule, make_source
 
@@ -128,3 +130,18 @@ def test_a_setting_leaves_tokens_of_production_to_owners(api, shop, settings, gu
         made = api["owner"].post("/api/admin/projects/shop/api-tokens", body).json()
         path = f"/api/admin/projects/shop/api-tokens/{made['secret']}"
         assert api[who].delete(path).status_code == expected
+
+
+def test_the_setting_holds_for_permissions_about_all_tokens_too(api, people, shop, settings):
+    settings.GUARD_PRODUCTION_TOKENS = True
+    verbs = "UPDATE_CLIENT_API_TOKEN", "DELETE_CLIENT_API_TOKEN"
+    role = Role.objects.create(name="Tokens", type="root-custom")
+    RolePermission.objects.bulk_create(RolePermission(role=role, permission=verb) for verb in verbs)
+    robert = client(make_token("personal", user=make_user("robert", root_role=role.pk)))
+    body = {"tokenName": "web", "type": "client", "environment": "production", "projects": ["shop"]}
+    made = api["owner"].post("/api/admin/projects/shop/api-tokens", body, format="json").json()
+    path = f"/api/admin/api-tokens/{made['secret']}"
+    soon = {"expiresAt": (timezone.now() + timedelta(seconds=1)).isoformat()}
+    assert robert.put(path, soon, format="json").status_code == 403
+    assert robert.delete(path).status_code == 403
+    assert api["admin"].put(path, soon, format="json").status_code == 200
