@@ -27,7 +27,6 @@ from projects.flags.links import actions as links
 from projects.flags.serializers import VariantBody
 from projects.flags.tags import actions as tags
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
-from projects.segments.admin import CONSTRAINTS
 from projects.strategies import actions as strategies
 from projects.strategies.check import check_strategy
 from projects.strategies.fields import COLUMNS, make_strategy_document
@@ -35,6 +34,9 @@ from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems
 
 VARIANTS = '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]'
+CONSTRAINTS = (
+    '[{"contextName": …, "operator": …, "values": […] (or "value"), optional "inverted", "caseInsensitive"}]'
+)
 
 
 class OfFlag(ActionInline):

@@ -115,7 +115,7 @@ def test_many_projects_are_deleted_all_or_none(site, shop):
 
 def test_a_change_between_the_page_and_its_confirmation_is_respected(site, shop, monkeypatch):
     """A flag that became active after the page was looked at is found by the deletion itself."""
-    from projects.projects.admin import ProjectAdmin
+    from projects.admin import ProjectAdmin
 
     make_flag("menu")
     monkeypatch.setattr(ProjectAdmin, "deletion_blockers", lambda *args: [])
