@@ -44,8 +44,7 @@ Breadcrumbs = Sequence[tuple[str, str | Promise]]
 class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     """A page that requires login. Other visitors are redirected to /login/ and back afterwards.
 
-    ``title`` and ``api_call`` may name parameters of the page's URL and attributes of the page: "Edit {name}",
-    "GET {page.api}/{user_id}".
+    ``title`` and ``api_call`` may name parameters of its URL and its attributes: "Edit {name}", "GET {page.api}/{id}".
     """
 
     title = ""
@@ -80,7 +79,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         return self.render_to_response(self.get_context_data(**kwargs))
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Handles HEAD. Otherwise Django would set it to the bound method `get`: a reference cycle in every request."""
+        # Otherwise Django would set it to the bound method `get`: a reference cycle in every request.
         return self.get(request, *args, **kwargs)
 
     def find(self) -> None:
@@ -123,10 +122,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
 
 def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
     """Usually, a user reloaded the URL of a form; the error page has links to other pages."""
-    return MethodNotAllowed(
-        "This URL only accepts form submissions.",
-        headers={"Allow": ", ".join(methods)},
-    )
+    return MethodNotAllowed("This URL only accepts form submissions.", headers={"Allow": ", ".join(methods)})
 
 
 class ListPage(ConsolePage):
@@ -194,10 +190,8 @@ class FormPage(FormMixin, ConsolePage):
         return drop_maxlength(super().get_form(form_class))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Adds a link back to the parent page if there is a ``button``."""
         context = super().get_context_data(**kwargs)
-        defaults = {"button": self.button, "cancel": context["breadcrumbs"][-1][1]} if self.button else {}
-        return defaults | context
+        return add_button(context, self.button) if self.button else context
 
     def submit(self, form: Any) -> str:
         """Calls the action with the form's values. Returns the URL to redirect to."""
@@ -262,8 +256,6 @@ def drop_maxlength(form: BaseForm) -> BaseForm:
 
 def check_form_text(request: HttpRequest) -> None:
     """Raises ValidationError for a NUL character, which PostgreSQL cannot store and browsers do not send."""
-    if request.method != "POST":
-        return
     for name, values in request.POST.lists():
         if any("\0" in text for text in (name, *values)):
             raise ValidationError("The form must not contain a NUL character.")
@@ -345,16 +337,18 @@ class ConfirmPage(SubmitPage):
     def plan(self) -> dict[str, Any]:
         """The template variables. Raises NoAccess, NotFound.
 
-        ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button``: its label, with verb
-        and object. ``cancel``: the target of the cancel link. ``blocked``: the reason, if the action is currently
-        impossible. ``hidden``: (name, value) pairs to submit with the button. ``keeps_no_comment``: whether the
-        action's event has no comment, so that the page asks for none.
+        ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button`` and ``cancel``: see
+        ``add_button``. ``blocked``: the reason, if the action is currently impossible. ``hidden``: (name, value) pairs
+        to submit. ``keeps_no_comment``: whether the action's event has no comment, so that the page asks for none.
         """
         raise NotImplementedError
 
     def act(self) -> tuple[str, str]:
         """Performs the action. Returns a sentence about the result, and the URL to redirect to."""
         raise NotImplementedError
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return add_button(super().get_context_data(**kwargs))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return self.render_to_response(self.get_context_data(**self.plan()))
@@ -365,6 +359,12 @@ class ConfirmPage(SubmitPage):
 
     def submit(self) -> str:
         return self.done(*self.act())
+
+
+def add_button(context: dict[str, Any], label: str = "") -> dict[str, Any]:
+    """Adds the button, labelled like the page by default, and a link back to the page above, unless they are given."""
+    above = context["breadcrumbs"][-1:]
+    return {"button": label or context["title"], "cancel": above[0][1] if above else ""} | context
 
 
 def read_next_page(request: HttpRequest) -> str:

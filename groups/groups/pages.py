@@ -215,8 +215,6 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
             + [f"its place among the approvers of {describe_places([place])}" for place in plan.approvals]
             + ([f"the root role {plan.group.root_role}, held through it"] if plan.group.root_role else []),
             "kept": "People, projects and roles stay.",
-            "button": f"Delete group {name}",
-            "cancel": group_url(self.group_id),
             "blocked": " ".join(error.message for error in plan.blockers),
         }
 

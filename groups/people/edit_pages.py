@@ -107,7 +107,6 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         lead = (by_mail if is_mail_on() else by_hand) if settings.PASSWORD_LOGIN else ""
         defaults = {
             "button": f"Create {self.singular}" if self.is_service else "Add user",
-            "cancel": self.home,
             "lead": "" if self.is_service else lead,
         }
         return super().get_context_data(**{**defaults, **kwargs})
@@ -163,7 +162,7 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
         return self.done(f"Changed {user}.", self.url)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        defaults = {"button": f"Save {self.singular}", "cancel": self.url, "lead": ""}
+        defaults = {"button": f"Save {self.singular}", "lead": ""}
         return super().get_context_data(**{**defaults, **kwargs})
 
     def get_api_body(self) -> Any:
@@ -205,7 +204,6 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
             else "You get a link to pass on. It works once and lets them choose a new password.",
             "removed_items": [*removed, "all their sessions and older links", "their personal tokens"],
             "button": "Reset password" if has_password else "Create link",
-            "cancel": self.url,
             "blocked": off or oneself or disabled,
         }
 
@@ -233,8 +231,6 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
             "removed_items": list_removed(user, self.singular),
             "kept": "Past changes stay in the activity log. To keep the account for later, "
             "disable it instead.",
-            "button": f"Delete {self.singular} {user.display_name}",
-            "cancel": self.url,
             "blocked": " ".join(error.message for error in actions.find_account_blockers(user, self.caller)),
         }
 

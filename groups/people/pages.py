@@ -191,8 +191,6 @@ class RevokeServiceToken(OneAccount, ConfirmPage):
             "title": f"Revoke token {token.name}",
             "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
             "removed_items": [f"the token {token.name} ({token.prefix}…) of {self.account()}"],
-            "button": f"Revoke token {token.name}",
-            "cancel": self.url,
         }
 
     def act(self) -> tuple[str, str]:

@@ -252,8 +252,6 @@ class DeleteRolePage(ConfirmPage):
             "title": f"Delete role {role.name}",
             "lead": measure_reach(role).sentence,
             "removed_items": [f"the role {role.name} with its {pluralize(number, 'permission')}"],
-            "button": f"Delete role {role.name}",
-            "cancel": role_url(role.pk),
             "blocked": describe_blockers(role),
         }
 

@@ -20,13 +20,11 @@ class ProvisioningPage(ShowsSecretOnce, FormPage):
     title = "Provisioning"
     api_call = "GET /api/admin/scim-settings"
     form_class = forms.Form
+    permission = Permission.ADMIN
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         """Returns the breadcrumbs of the page that shows a new token."""
         return (("Provisioning", reverse("scim")),) if CREATED in self.request.GET else ()
-
-    def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
 
     def submit(self, form: Any) -> str:
         secret = actions.make_token(caller=self.caller)

@@ -124,7 +124,6 @@ class RecoveryCodesPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, ConfirmP
             "lead": "You get ten codes. Each works once, in place of your second factor.",
             "removed_items": [f"your recovery codes, of which {left} are left"] if left else [],
             "button": "Create recovery codes",
-            "cancel": reverse("two-step"),
         }
 
     def act(self) -> tuple[str, str]:
@@ -146,7 +145,6 @@ class RemoveFactorPage(NeedsConfirmation, TwoStepPage, ConfirmPage):
             "removed_items": [name, *(["your recovery codes"] if is_last else [])],
             "kept": consequence if is_last else "",
             "button": "Remove",
-            "cancel": reverse("two-step"),
         }
 
     def act(self) -> tuple[str, str]:
@@ -271,7 +269,6 @@ class RemoveFactorsOf(OneAccount, ConfirmPage):
             "removed_items": names,
             "kept": "Their sessions and tokens keep working.",
             "button": "Remove second factors",
-            "cancel": self.url,
             "blocked": refusal or ("" if names else f"{user.display_name} has no second factor."),
         }
 

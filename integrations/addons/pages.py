@@ -96,6 +96,7 @@ class NewIntegration(FormPage):
         for parameter in provider.parameters
     }
     provider: Provider
+    button = "Create integration"
     api_call = f"POST {API}"
 
     def find(self) -> None:
@@ -114,8 +115,7 @@ class NewIntegration(FormPage):
         return reverse("integration", args=[created.pk])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        extra = {"button": "Create integration", "cancel": INTEGRATIONS[1], "provider": self.provider}
-        context = super().get_context_data(**kwargs | extra)
+        context = super().get_context_data(**kwargs | {"provider": self.provider})
         return context | {"field_groups": context["form"].groups()}
 
     def get_api_body(self) -> Any:
@@ -129,6 +129,7 @@ class NewIntegration(FormPage):
 
 class EditIntegration(EditPage, NewIntegration):
     integration: Integration
+    button = "Save integration"
     api_call = f"PUT {API}/{{integration_id}}"
 
     def find(self) -> None:
@@ -161,7 +162,7 @@ class EditIntegration(EditPage, NewIntegration):
             "may_see_deliveries": self.caller.can(Permission.ADMIN),
             "created_again": list_created_again(self.integration),
         }
-        return context | shown | {"button": "Save integration", "integration": self.integration}
+        return context | shown | {"integration": self.integration}
 
     def get_api_body(self) -> Any:
         return self.get_current_document()
@@ -198,6 +199,7 @@ class SendAllAgain(SendAgain):
 class NewSigningKey(ShowsSecretOnce, FormPage):
     template_name = "integrations/signing_key.html"
     title = "New signing key"
+    button = "Create signing key"
     form_class = forms.Form
     api_call = f"POST {API}/{{integration_id}}/signing-key"
 
@@ -219,9 +221,6 @@ class NewSigningKey(ShowsSecretOnce, FormPage):
             (name_of(find_integration(self.caller, self.kwargs["integration_id"])), self.url()),
         )
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button="Create signing key", cancel=self.url(), **kwargs)
-
 
 class DeleteIntegration(ConfirmPage):
     parents = (INTEGRATIONS,)
@@ -236,7 +235,6 @@ class DeleteIntegration(ConfirmPage):
             "lead": integration.description or "",
             "removed_items": ["the integration with its secrets", "the list of what was sent"]
             + ([f"{waiting:,} deliveries that wait to be sent"] if waiting else []),
-            "button": f"Delete {name_of(integration)}",
             "cancel": reverse("integration", args=[integration.pk]),
         }
 

@@ -123,12 +123,11 @@ class NewSource(ShowsSecretOnce, FormPage):
     parents = (SIGNALS,)
     template_name = "signals/token.html"
     title = "New source of signals"
+    button = "Create source"
     form_class = SourceForm
+    permission = Permission.CREATE_ADDON
     api_call = f"POST {API}"
     api_example = {"name": "alertmanager", "kind": "alertmanager"}
-
-    def find(self) -> None:
-        self.caller.check(Permission.CREATE_ADDON)
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
@@ -139,9 +138,6 @@ class NewSource(ShowsSecretOnce, FormPage):
             "address": f"/api/signals/{source.name}",
         }
         return make_source_url(source)
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**{"button": "Create source", "cancel": SIGNALS[1], **kwargs})
 
 
 class SourcePage(ConsolePage):
@@ -170,6 +166,7 @@ class SourcePage(ConsolePage):
 class NewToken(ShowsSecretOnce, FormPage):
     template_name = "signals/token.html"
     title = "New token"
+    button = "Create token"
     form_class = forms.Form
     api_call = f"POST {API}/{{source_id}}/token"
 
@@ -192,9 +189,7 @@ class NewToken(ShowsSecretOnce, FormPage):
         if "secret" not in kwargs:
             kwargs["suspends"] = list_rules_to_suspend(self.source, self.caller)
             kwargs["deafens"] = sends_alerts(self.source) and not self.caller.is_admin
-        return super().get_context_data(
-            **{"button": "Create token", "cancel": self.url(), "replaces": True, **kwargs}
-        )
+        return super().get_context_data(replaces=True, **kwargs)
 
 
 class DeleteSource(ConfirmPage):
@@ -212,7 +207,6 @@ class DeleteSource(ConfirmPage):
                 pluralize(source.rules.count(), "rule"),
                 "the list of its signals",
             ],
-            "button": f"Delete source {source.name}",
             "cancel": make_source_url(source),
         }
 
@@ -262,6 +256,7 @@ class RulePage(FormPage):
 class NewRule(RulePage):
     title = "New rule for {page.source.name}"
     template_name = "signals/rule.html"
+    button = "Save rule"
     form_class: Any = RuleForm
     api_call = "POST {page.api_path}"
     api_example = EXAMPLE
@@ -275,8 +270,6 @@ class NewRule(RulePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         defaults = {
-            "button": "Save rule",
-            "cancel": make_source_url(self.source),
             "rule": self.rule,
             "source": self.source,
             "projects": Project.objects.active().readable_by(self.caller).order_by("pk")[:MAX_OFFERED],
@@ -317,6 +310,7 @@ class TryRule(RulePage):
     """Shows the outcome on the page itself, without changing anything."""
 
     template_name = "signals/trial.html"
+    button = "Try it"
     form_class = TrialForm
     api_call = "POST {page.api_path}/try"
     api_example = {"summary": "Checkout fails"}
@@ -340,8 +334,6 @@ class TryRule(RulePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         defaults = {
-            "button": "Try it",
-            "cancel": make_source_url(self.source),
             "rule": self.rule,
             "source": self.source,
         }
@@ -359,8 +351,6 @@ class DeleteRule(ConfirmPage):
             "title": f"Delete rule {rule.name}",
             "lead": "",
             "removed_items": [f"the rule {rule.name}"],
-            "button": f"Delete rule {rule.name}",
-            "cancel": make_source_url(self.source),
         }
 
     def get_breadcrumbs(self) -> Breadcrumbs:

@@ -219,8 +219,6 @@ class DeleteSavedContext(ConfirmPage):
         return {
             "title": f"Delete saved context {name}",
             "removed_items": [f"saved context {name}: {summarize_context(self.saved.context) or 'empty'}"],
-            "button": f"Delete saved context {name}",
-            "cancel": reverse("saved-context", args=[self.saved.pk]),
         }
 
     def act(self) -> tuple[str, str]:

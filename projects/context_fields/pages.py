@@ -244,8 +244,6 @@ class DeleteContextField(ConfirmPage):
             "consequences": list_consequences(name, uses),
             "uses": paginate_uses(self.request, uses),
             "removed_items": [f"context field {name} with its {pluralize(count, 'legal value')}"],
-            "button": f"Delete context field {name}",
-            "cancel": field_url(name),
         }
 
     def act(self) -> tuple[str, str]:

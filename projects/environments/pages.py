@@ -195,8 +195,6 @@ class DeleteEnvironment(ConfirmPage):
             "hidden": [
                 ("expected", FormVersion.of(make_environment_document(environment), self.get_events()))
             ],
-            "button": f"Delete environment {environment.name}",
-            "cancel": reverse("environment", args=[environment.name]),
         }
 
     def get_events(self) -> QuerySet[AuditEvent]:

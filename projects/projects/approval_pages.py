@@ -167,7 +167,6 @@ class ApprovalsPage(EditPage):
         return super().get_context_data(
             **make_project_head(self.project, "project-settings", caller=self.caller),
             is_off=self.link.required_approvals is None,
-            cancel=project_url(self.project.pk, "project-settings"),
             **kwargs,
         )
 

@@ -202,8 +202,6 @@ class DeleteSegment(ConfirmPage):
             "removed_items": [f"segment {segment.name} with its {pluralize(count, 'condition')}"],
             "blocked": " ".join(error.message for error in blockers),
             "uses": paginate_uses(self.request, list_segment_uses(segment.pk, self.caller)),
-            "button": f"Delete segment {segment.name}",
-            "cancel": reverse("segment", args=[segment.pk]),
         }
 
     def act(self) -> tuple[str, str]:

@@ -376,8 +376,6 @@ class RevokeTokenPage(ConfirmPage):
             "removed_items": [
                 f"the {token.kind} token {token.name} ({token.prefix}…): {describe_scope(token, self.caller)}"
             ],
-            "button": f"Revoke token {token.name}",
-            "cancel": TOKENS[1],
         }
 
     def act(self) -> tuple[str, str]:

@@ -147,7 +147,6 @@ class UnlinkIdentityOf(OneAccount, ConfirmPage):
             "removed_items": _list_removed(user) if identity else [],
             "kept": _describe_kept(user),
             "button": f"Unlink {name}",
-            "cancel": self.url,
             "blocked": refusal or ("" if identity else f"{user.display_name} is not linked."),
         }
 

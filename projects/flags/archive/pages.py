@@ -182,7 +182,6 @@ class DeletePage(SelectedFlags, ConfirmPage):
             " are deleted too."
             " The audit log is kept.",
             "hidden": [("name", name) for name in self.names],
-            "button": self.title,
             "cancel": f"{self.get_success_url()}?show=archived",
         }
 
