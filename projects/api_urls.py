@@ -30,8 +30,7 @@ from projects.flags.environments.api import (
 )
 from projects.flags.lifecycle.api import LifecycleViewSet, StageCountViewSet
 from projects.flags.links.api import LinkViewSet
-from projects.flags.lists.api import SearchViewSet
-from projects.flags.lists.creators_api import FlagCreatorViewSet, ProjectFlagCreatorViewSet
+from projects.flags.lists.api import FlagCreatorViewSet, ProjectFlagCreatorViewSet, SearchViewSet
 from projects.flags.tags.api import BulkTagViewSet, FlagTagViewSet, TagViewSet
 from projects.flags.types.api import FlagTypeViewSet
 from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet

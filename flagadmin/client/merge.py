@@ -7,9 +7,43 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+import yaml
+from yaml12 import format_yaml
 
 from flagadmin.client.files import Document, load_with_comments, make_round_trip_parser, read_text
-from flagadmin.client.quoting import format_document, quote_for_comments
+
+_MARK = f"#{uuid4().hex}:"
+"""Marks a text to be quoted. It begins like a comment, which forces the quotes."""
+
+
+def is_ambiguous(text: str) -> bool:
+    """Whether YAML 1.1 (https://yaml.org/type/) reads the plain text as a boolean, number, time, null or merge."""
+    resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(text[:1], ())
+    return any(pattern.match(text) for _, pattern in resolvers) or text in ("y", "Y", "n", "N")
+
+
+def format_document(document: Any) -> str:
+    return format_yaml(_convert(document, lambda text: _MARK + text)).replace(f'"{_MARK}', '"')
+
+
+def quote_for_comments(value: Any) -> Any:
+    """Quotes the texts for the parser that keeps comments."""
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # slow to import and rarely needed
+
+    return _convert(value, DoubleQuotedScalarString)
+
+
+def _convert(value: Any, quote: Any) -> Any:
+    if isinstance(value, str):
+        return quote(value) if is_ambiguous(value) else value
+    if isinstance(value, Mapping):
+        return {_convert(key, quote): _convert(member, quote) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_convert(item, quote) for item in value]
+    return value
+
 
 KEPT_IF_FALSE = ("enabled",)
 SCHEMAS = ".schemas"

@@ -18,15 +18,45 @@ from groups.people.serializers import RoleRecord, make_role_record
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import RoleChanges
-from groups.roles.permission_serializers import (
-    PermissionRecord,
-    RolePermissionRecord,
-    list_permission_records,
-    make_permission_record,
-)
 from groups.roles.queries import access_role
 from groups.roles.rules import check_role_name, read_environment_names
 from groups.viewsets import ApiRequest, ViewSet
+
+
+class PermissionRecord(serializers.Serializer):
+    id = serializers.IntegerField(
+        help_text="A number for clients that want one; a permission is named by name."
+    )
+    name = serializers.CharField()
+    displayName = serializers.CharField()
+    type = serializers.CharField(help_text="root, project or environment.")
+
+
+class RolePermissionRecord(PermissionRecord):
+    """A permission of a role. Without `environment`, it applies to all environments."""
+
+    environment = serializers.CharField(required=False)
+
+
+def make_permission_record(permission: Permission) -> dict[str, Any]:
+    return {
+        "id": permission.id,
+        "name": permission.value,
+        "displayName": permission.display,
+        "type": permission.scope.value,
+    }
+
+
+def list_permission_records(role: Role) -> list[dict[str, Any]]:
+    """The role's permissions, sorted by name and environment."""
+    rows = role.permissions.order_by("permission", "environment_id")
+    return [
+        make_permission_record(Permission[row.permission])
+        | ({"environment": row.environment_id} if row.environment_id else {})
+        for row in rows
+        if row.permission in Permission.__members__
+    ]
+
 
 EXAMPLE = OpenApiExample(
     "May switch flags in development",

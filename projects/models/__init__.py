@@ -16,11 +16,12 @@ from projects.models.applications import (  # isort: split
     UsageTotal,
 )
 
+from projects.models.applications import CountedReport, Relay, SdkVersion
 from projects.models.context_fields import ContextField
-from projects.models.counted_reports import CountedReport
 from projects.models.environments import Environment
-from projects.models.flag_types import FlagType
 from projects.models.flags import (
+    CodeReference,
+    CodeReport,
     Dependency,
     FavoriteFlag,
     FavoriteProject,
@@ -30,6 +31,7 @@ from projects.models.flags import (
     FlagLink,
     FlagQuerySet,
     FlagTag,
+    FlagType,
     LifecycleStage,
 )
 from projects.models.projects import (
@@ -39,9 +41,6 @@ from projects.models.projects import (
     ProjectEnvironment,
     ProjectRevision,
 )
-from projects.models.references import CodeReference, CodeReport
-from projects.models.relays import Relay
-from projects.models.sdk_versions import SdkVersion
 from projects.models.segments import Segment
 from projects.models.strategies import Strategy, StrategySegment, StrategyType
 from projects.models.tags import Tag, TagType

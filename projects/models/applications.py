@@ -1,12 +1,26 @@
-"""Applications that use flags, their instances, and the usage that SDKs report.
+"""Applications that use flags, their instances, the relays near them, and the usage that SDKs report.
 
 SDKs write these tables many times a second. They have no foreign keys in the database, so that a report never waits
 for the deletion of a flag. ``cleanup_usage`` deletes orphans left by such a race. When a flag is moved or deleted,
 triggers update its usage (``projects.applications.usage_triggers``).
 """
 
+from datetime import datetime, timedelta
+from typing import Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Now
+
+
+class CountedReport(models.Model):
+    """``digest`` is a hash of the token and of the id that the relay gave its report."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    counted_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    def __str__(self) -> str:
+        return self.digest[:8]
 
 
 class Application(models.Model):
@@ -284,3 +298,51 @@ class RefusedRequest(models.Model):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.address})"
+
+
+class SdkVersion(models.Model):
+    """The id of the flags visible to tokens of one scope, and the revisions of the projects at that id.
+
+    ``scope`` is a hash. Scopes never share ids, so that an id also identifies its scope. Written by
+    ``sdk/delta/version_ids.py`` only.
+    """
+
+    scope = models.CharField(max_length=64, primary_key=True)
+    version = models.BigIntegerField(unique=True)
+    revisions = models.JSONField()
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.scope[:8]} at {self.version}"
+
+
+class Relay(models.Model):
+    """``identifier`` is a relay's own, for its directory. ``interval`` and ``flags_age`` are in seconds. ``clients``
+    are the application instances that reported to it in its last interval, ``faults`` its own words. ``token_id``:
+    the token of its report, 0 for reports from before 1.3.
+    """
+
+    identifier = models.CharField(max_length=64, primary_key=True)
+    region = models.CharField(max_length=100, blank=True)
+    version = models.CharField(max_length=50, blank=True)
+    started_at = models.DateTimeField()
+    heard_at = models.DateTimeField(db_index=True)
+    interval = models.FloatField()
+    flags_age = models.FloatField()
+    tokens = models.PositiveIntegerField()
+    clients = models.PositiveIntegerField()
+    streams = models.PositiveIntegerField()
+    batches_waiting = models.PositiveIntegerField()
+    token_id = models.BigIntegerField(default=0, db_default=0)
+    faults: Any = ArrayField(models.CharField(max_length=300), default=list)
+
+    class Meta:
+        ordering = ["region", "identifier"]
+
+    def __str__(self) -> str:
+        return self.region or self.identifier[:8]
+
+    @property
+    def flags_read_at(self) -> datetime:
+        """When its oldest flags were last confirmed."""
+        return self.heard_at - timedelta(seconds=self.flags_age)

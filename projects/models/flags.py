@@ -1,18 +1,81 @@
-"""Models of flags and their parts: environments, tags, links, dependencies, lifecycle."""
+"""Models of flags and their parts: types, environments, tags, links, dependencies, lifecycle, references in code."""
 
 import uuid
-from typing import Self, TypedDict
+from typing import Any, Self, TypedDict
 
+import pgtrigger
 from django.db import models
 from django.db.models import F, Q
 
 from groups.access import Caller
 from projects.applications.usage_triggers import make_usage_triggers
-from projects.flags.lifecycle.triggers import make_lifecycle_triggers
 from projects.models.environments import Environment
 from projects.models.projects import Project
 from projects.models.querysets import ArchivableQuerySet
 from projects.revision import OF_FLAG, OF_PROJECT, make_revision_triggers
+
+
+class FlagType(models.Model):
+    """The purpose of a flag.
+
+    ``lifetime_days`` is the expected lifetime of such flags; null means unlimited.
+    """
+
+    id = models.CharField(max_length=100, primary_key=True)
+    name = models.CharField(max_length=255)
+    description = models.TextField()
+    lifetime_days = models.PositiveIntegerField(null=True, blank=True)
+    sort_order = models.IntegerField(default=0)
+
+    class Meta:
+        ordering = ["sort_order", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# SDKs report usage late, and their clocks may be wrong. So usage never adds a stage that precedes one the flag already
+# has, and no stage is dated before an earlier stage. Triggers need no further statement for each report.
+_ENTER_BY_USAGE = """
+    INSERT INTO projects_lifecyclestage (flag_id, stage, entered_at)
+    WITH used AS (
+        SELECT r.flag_id, e.type = 'production' AS live, min(r.seen_at) AS seen_at
+          FROM new_rows r JOIN projects_environment e ON e.name = r.environment GROUP BY 1, 2
+    ), reached AS (
+        SELECT flag_id, live, max(seen_at) OVER (PARTITION BY flag_id ORDER BY live) AS seen_at FROM used
+    )
+    SELECT r.flag_id, CASE WHEN r.live THEN 'live' ELSE 'pre-live' END, greatest(r.seen_at, (
+               SELECT max(s.entered_at) FROM projects_lifecyclestage s WHERE s.flag_id = r.flag_id))
+      FROM reached r
+     WHERE NOT EXISTS (
+           SELECT FROM projects_lifecyclestage s WHERE s.flag_id = r.flag_id
+              AND (s.stage IN ('live', 'completed', 'archived') OR (s.stage = 'pre-live' AND NOT r.live)))
+     ORDER BY 1, 2
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+"""
+
+
+def make_lifecycle_triggers() -> list[pgtrigger.Trigger]:
+    """Triggers on last-seen rows.
+
+    They fire on updates too, so that a flag goes live again after it is revived or no longer completed.
+    """
+    return [
+        _make_trigger("lifecycle_stage", pgtrigger.Insert),
+        _make_trigger("lifecycle_stage_again", pgtrigger.Update),
+    ]
+
+
+def _make_trigger(name: str, operation: pgtrigger.Operation) -> pgtrigger.Trigger:
+    return pgtrigger.Trigger(
+        name=name,
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=operation,
+        referencing=pgtrigger.Referencing(new="new_rows"),
+        func=_ENTER_BY_USAGE,
+    )
 
 
 class OwnerDocument(TypedDict):
@@ -137,7 +200,7 @@ class FlagLastSeen(models.Model):
     """When metrics last reported a flag in an environment.
 
     This is a separate table so that usage changes no revision. Usage advances the flag's lifecycle stage
-    (``projects.flags.lifecycle.triggers``).
+    (``projects.models.flags``).
     """
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="last_seen")
@@ -247,3 +310,35 @@ class FavoriteProject(models.Model):
 
     def __str__(self) -> str:
         return f"{self.project_id} of {self.user}"
+
+
+class CodeReport(models.Model):
+    """The last report about a repository. ``link`` is the URL of a place: ``{path}``, ``{line}`` and ``{revision}``."""
+
+    repository = models.CharField(max_length=200, unique=True)
+    revision = models.CharField(max_length=100, blank=True)
+    link = models.CharField(max_length=500, blank=True)
+    reported_at = models.DateTimeField()
+    reported_by = models.CharField(max_length=255)
+
+    class Meta:
+        ordering = ["repository"]
+
+    def __str__(self) -> str:
+        return self.repository
+
+
+class CodeReference(models.Model):
+    """A flag in a repository: the first ``places`` as ``[[path, line], …]``, and the total number."""
+
+    report = models.ForeignKey(CodeReport, on_delete=models.CASCADE, related_name="references")
+    flag = models.ForeignKey("projects.Flag", on_delete=models.CASCADE, related_name="references")
+    count = models.PositiveIntegerField()
+    places: Any = models.JSONField()
+
+    class Meta:
+        ordering = ["report", "flag"]
+        constraints = [models.UniqueConstraint(fields=["report", "flag"], name="code_reference_once")]
+
+    def __str__(self) -> str:
+        return f"{self.flag} in {self.report}"

@@ -24,7 +24,40 @@ from playground.engine.operators import OPERATORS
 from projects.models import ContextField
 from projects.strategies.constraint_rules import PARTIAL
 from projects.strategies.kept_values import LOST, by_reference, is_long, reference
-from projects.strategies.value_list import format_values, read_values
+
+_BLANK = r"[ \t\u00a0]*"
+_JSON_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
+_ITEM = re.compile(rf"{_BLANK}(?:({_JSON_STRING}){_BLANK}(?=[,\r\n]|\Z)|([^,\r\n]*))")
+
+
+def read_values(text: str) -> list[str]:
+    """The values of an entered list, in order. Strips surrounding spaces and ignores empty values."""
+    values = []
+    for match in _ITEM.finditer(text):
+        quoted, plain = match.groups()
+        if quoted is not None:
+            values.append(_read_string(quoted))
+        elif value := plain.rstrip(" \t\u00a0"):
+            values.append(value)
+    return values
+
+
+def _read_string(quoted: str) -> str:
+    """The text of a JSON string. If it cannot be stored (NUL or a lone surrogate), it counts as literal text."""
+    try:
+        return str(parse_json(quoted.encode()))
+    except ValidationError:
+        return quoted
+
+
+def format_values(values: Iterable[str]) -> str:
+    """One value per line, in a form that :func:`read_values` reads back unchanged."""
+    return "\n".join(_format_value(value) for value in values)
+
+
+def _format_value(value: str) -> str:
+    return value if read_values(value) == [value] else json.dumps(value, ensure_ascii=False)
+
 
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _BUTTON = re.compile(r"(remove-constraint|show-values)-(\d{1,4})")

@@ -1,5 +1,6 @@
 """Normalizes and validates the variants of strategies and flag environments."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,22 @@ from flagadmin.core.unreadable_values import UnreadableValue
 from flagadmin.core.wording import choices, clip
 from playground.engine.coercion import objects_of
 from playground.engine.definitions import VariantDefinition
-from projects.strategies.variant_order import make_variant_sort_key
+
+_BEFORE_LETTERS = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
+_RANKS = {ord(character): rank for rank, character in enumerate(_BEFORE_LETTERS)}
+
+
+def make_variant_sort_key(name: str) -> tuple[str, str, str, str]:
+    """A key that sorts names alphabetically: punctuation, digits, letters; ``alpha`` before ``Beta``.
+
+    Compares names without case and accents first. Among equal names, those without accents come first, then those in
+    lower case. Letters of other scripts and symbols follow ``z`` by code point.
+    """
+    decomposed = name if name.isascii() else unicodedata.normalize("NFD", name)
+    marks = "" if name.isascii() else "".join(filter(unicodedata.combining, decomposed))
+    base = "".join(c for c in decomposed if not unicodedata.combining(c)) if marks else decomposed
+    return base.lower().translate(_RANKS), marks, base.swapcase(), name
+
 
 TOTAL_WEIGHT = 1000
 WEIGHT_TYPES = ("variable", "fix")

@@ -1,4 +1,4 @@
-"""/api/admin/search/features: search flags across projects."""
+"""/api/admin/search/features: search flags across projects. /api/admin/flag-creators: who created flags."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -6,11 +6,14 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Texts
+from groups.people.serializers import AccountName
 from groups.viewsets import ApiRequest, ViewSet
+from projects.flags.lists.queries import MAX_CREATORS, list_flag_creators
 from projects.flags.lists.search import FlagFilter
 from projects.flags.queries import search_documents
 from projects.flags.serializers import EnvironmentSummary, FlagSummary, OwnerRecord, Person, StageRecord
 from projects.models import Flag
+from projects.viewsets import InProjectViewSet
 
 
 class FoundEnvironment(EnvironmentSummary):
@@ -55,3 +58,31 @@ class SearchViewSet(ViewSet):
         search = FlagFilter(request.query_params, Flag.objects.readable_by(self.caller))
         flags, total = search.page(self.caller.id)
         return Response({"features": search_documents(flags, caller=self.caller), "total": total})
+
+
+class CreatorsQuery(serializers.Serializer):
+    limit = serializers.IntegerField(min_value=1, max_value=MAX_CREATORS, default=MAX_CREATORS)
+
+
+class FlagCreatorViewSet(ViewSet):
+    tags = ("Features",)
+
+    @extend_schema(
+        operation_id="getFlagCreators", parameters=[CreatorsQuery], responses={200: AccountName(many=True)}
+    )
+    def list(self, request: ApiRequest) -> Response:
+        """List the accounts that created a flag that the caller can read, archived flags included."""
+        query = CreatorsQuery(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        creators = list_flag_creators(Flag.objects.readable_by(self.caller), **query.validated_data)
+        return Response(AccountName(creators, many=True).data)
+
+
+class ProjectFlagCreatorViewSet(InProjectViewSet):
+    tags = ("Projects",)
+
+    @extend_schema(operation_id="getProjectFlagCreators", responses={200: AccountName(many=True)})
+    def list(self, request: ApiRequest, project_id: str) -> Response:
+        """List the accounts that created a flag of the project, archived flags included."""
+        creators = list_flag_creators(Flag.objects.filter(project=self.project))
+        return Response(AccountName(creators, many=True).data)

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from projects.models import StrategyType
-from projects.strategies.value_list import format_values, read_values
+from projects.strategies.constraint_forms import format_values, read_values
 from tests.support.editor_form import Form
 from tests.support.flags import add_strategy, make_flag
 from tests.support.scenery import make_vocabulary
