@@ -59,7 +59,7 @@ def diff(before: Document, after: Document, segments: Mapping[int, str]) -> list
     ]
     changes += _list_strategy_changes(before["strategies"], after["strategies"], segments)
     for key, part, describe in _LISTS:
-        changes += _list_changes(part, before[key], after[key], describe)
+        changes += _list_changes(part, before.get(key, []), after.get(key, []), describe)
     return changes
 
 
@@ -122,7 +122,8 @@ _PARTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 _LISTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("tags", "tag", _format_tag),
-    ("parents", "depends on", _describe_parent),
+    ("parents", "depends on", _describe_parent),  # of imports
+    ("dependencies", "depends on", _describe_parent),
     ("links", "link", _link),
 )
 
@@ -277,12 +278,6 @@ def _describe_changed_condition(constraint: ConstraintDefinition, before: Constr
 
 
 DETAILS, DEPENDENCIES, ENVIRONMENT = "details", "dependencies", "environment"
-_EMPTY: Document = {
-    **dict.fromkeys(DETAIL_MEMBERS),
-    "archived": None,
-    "enabled": None,
-    **{key: [] for key in ("variants", "strategies", "tags", "parents", "links")},
-}
 
 
 class FlagPart(NamedTuple):
@@ -304,7 +299,7 @@ class FlagPart(NamedTuple):
 
     def changes(self, segments: Mapping[int, str]) -> list[Change]:
         """Lists the differences as text. ``segments`` are names by id."""
-        return diff(_EMPTY | _as_for_diff(self.before), _EMPTY | _as_for_diff(self.after), segments)
+        return diff(_drop_ids(self.before), _drop_ids(self.after), segments)
 
     def used_segments(self) -> set[int]:
         strategies = chain.from_iterable(side.get("strategies", ()) for side in (self.before, self.after))
@@ -327,18 +322,9 @@ def find_differing_parts(before: FlagState, after: FlagState) -> Iterator[FlagPa
 def _make_part(
     kind: str, environment: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[FlagPart]:
-    if _as_for_diff(before) != _as_for_diff(after):
+    if _drop_ids(before) != _drop_ids(after):
         yield FlagPart(kind, environment, before, after)
 
 
-def _as_for_diff(part: Mapping[str, Any]) -> Document:
-    """The form for ``diff``."""
-    document = dict(part)
-    if "dependencies" in document:
-        document["parents"] = document.pop("dependencies")
-    if "strategies" in document:
-        document["strategies"] = [
-            {key: value for key, value in strategy.items() if key != "id"}
-            for strategy in document["strategies"]
-        ]
-    return document
+def _drop_ids(part: Mapping[str, Any]) -> Document:
+    return {**part, "strategies": [{**each, "id": ""} for each in part.get("strategies", ())]}
