@@ -16,9 +16,7 @@ from flagadmin.core.errors import ValidationError, check_problems
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.parameters import has_keyword, read_boolean
 from flagadmin.core.http.request_bodies import StrictJSONParser
-from groups.access import Caller
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Caller, ViewSet
 from importer import openapi as schema
 from importer.apply.execute import import_body
 from importer.body.schemas import Body, parse_body, parse_bulk_json, read_body

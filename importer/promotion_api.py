@@ -10,9 +10,8 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, BoundedTexts, ListOf
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.authentication import ApiRequest
-from groups.permissions import Permission
 from importer.apply.execute import promote_flags
 from importer.bulk_work import run_isolated
 from importer.openapi import SECTIONS, ReportEntry

@@ -10,8 +10,7 @@ import orjson
 from flagadmin.core.db.statements import copy_rows
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Problem
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from importer.models import FlagReport, ImportRun
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.target import Issue, IssueKind, make_no_access

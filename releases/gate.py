@@ -10,9 +10,7 @@ A form that asks for a later time is refused in the same way, in any environment
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import read_transaction_time, record_all
+from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time, record_all
 from flagadmin.core.change_checks import Refusal, Watch
 from flagadmin.core.change_options import (
     find_applied_environment,

@@ -3,14 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event
+from flagadmin.core.audit.record import Event, EventType
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import NoAccess
 from flagadmin.core.wording import list_some
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from releases.derive import ProposedChange
 from releases.requests.propose import add_changes, send_changes
 

@@ -7,9 +7,7 @@ turning it on requires. So both need the permission to skip requests in its old 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import read_transaction_time
+from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time
 from flagadmin.core.db.transactions import make_at_end_of_action
 from flagadmin.core.wording import list_some
 from projects.models import ProjectEnvironment

@@ -11,9 +11,7 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, copy_all, read_transaction_time
+from flagadmin.core.audit.record import AuditEvent, Event, EventType, copy_all, read_transaction_time
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected

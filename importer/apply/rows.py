@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event
+from flagadmin.core.audit.record import Event, EventType
 from flagadmin.core.db.statements import allocate_ids, copy_rows, execute, fetch_rows
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict

@@ -6,17 +6,14 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, copy_all
+from flagadmin.core.audit.record import AuditEvent, Event, EventType, copy_all
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, transactional
 from flagadmin.core.errors import MAX_DETAILS, Conflict, NotFound, Problem
 from flagadmin.core.wording import choices
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import User
-from groups.permissions import Permission
 from importer.apply import rows
 from importer.apply.execute import find_last_change
 from importer.apply.rows import hash_document, undo_saved_contexts

@@ -18,9 +18,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.fields import Texts
 from flagadmin.core.wording import choices
-from groups.access import Caller
-from groups.authentication import ApiRequest
-from groups.viewsets import OpenView, ViewSet
+from groups.viewsets import ApiRequest, Caller, OpenView, ViewSet
 from importer.api import BytesParser
 from importer.as_code.actions import WrittenChanges, apply_directory, plan_directory
 from importer.as_code.documents import read_directory

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ListPage
+from groups.console import Column, Filter, ListPage
 from groups.models import User
 from importer.models import ImportRun
 from importer.pages.preview import ACTIONS

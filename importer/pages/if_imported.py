@@ -13,8 +13,7 @@ from django.utils import timezone
 
 from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import curl_for, make_csv_response
-from groups.access import Caller
-from groups.console import Breadcrumbs, ConsolePage
+from groups.console import Breadcrumbs, Caller, ConsolePage
 from importer.apply.execute import describe_change
 from importer.bulk_work import bulk_work, run_isolated
 from importer.effects import (

@@ -14,10 +14,8 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import Problem, ValidationError
-from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ConsolePage, FormPage, ListPage
+from groups.console import Column, ConsolePage, Filter, FormPage, ListPage, Permission
 from groups.login.links import make_absolute_url
-from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import run as background
 from importer.moving.leave_out import LISTS, read_choices

@@ -11,9 +11,8 @@ from django.urls import reverse
 
 from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.lists.pages import Column, Filter, Listing
 from flagadmin.core.wording import choices, pluralize
-from groups.console import Breadcrumbs
+from groups.console import Breadcrumbs, Column, Filter, Listing
 from importer.converting.changes import describe_change
 from importer.converting.convert import Exactness, Missing, Options
 from importer.converting.strategies import DESCRIPTIONS, Choice

@@ -23,9 +23,7 @@ from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from flagadmin.core.wording import choices, clip, pluralize
-from groups.access import Caller
-from groups.console import Breadcrumbs, ConfirmPage, ConsolePage
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, Caller, ConfirmPage, ConsolePage, Permission
 from importer.apply.undo import Undoing, check_may_undo, find_undoing, plan_undo, undo_import
 from importer.bulk_work import run_isolated
 from importer.converting.runs import change_conversion

@@ -11,9 +11,7 @@ from django.urls import reverse
 
 from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.lists.pages import curl_for
-from groups.access import Caller
-from groups.console import ConsolePage, FormPage
-from groups.permissions import Permission
+from groups.console import Caller, ConsolePage, FormPage, Permission
 from groups.roles.subjects import name_permission
 from importer.api import make_file_name
 from importer.bulk_work import run_isolated

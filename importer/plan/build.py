@@ -8,8 +8,7 @@ from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NoAccess, Problem
 from flagadmin.core.wording import list_some
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from importer.body.schemas import Body
 from importer.bulk_work import bulk_work
 from importer.plan.checks import (

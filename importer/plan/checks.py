@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from importer.plan.entries import Entries, Entry
 from importer.plan.import_plan import FlagPlan, Plan, StoredFlag, read_flags
 from importer.plan.references import References

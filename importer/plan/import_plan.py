@@ -16,8 +16,7 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event
+from flagadmin.core.audit.record import Event, EventType
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from groups.permissions import Permission

@@ -9,8 +9,7 @@ from flagadmin.core.change_options import get_change_options
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NoAccess, Problem
 from flagadmin.core.wording import choices
-from groups.access import Caller, describe_place
-from groups.permissions import Permission
+from groups.access import Caller, Permission, describe_place
 from groups.roles.subjects import name_permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import describe_unknown_environment, describe_unknown_project

@@ -12,8 +12,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import ContentTypeNotAccepted
 from flagadmin.core.http.fields import validate_body
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from playground.outcomes import serializers as schema
 from playground.outcomes.answer import SmallAnswer
 from playground.outcomes.runs import create_assignments, create_incident

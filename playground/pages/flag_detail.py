@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from flagadmin.core.lists.charts import RolloutBar, VariantBar, make_rollout_bar, make_variant_bar
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.engine.chance import ShareOfCalls, compute_drawn_share, find_state_over_calls
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.evaluator import Evaluation

@@ -12,10 +12,8 @@ from rest_framework.response import Response
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Problem, ValidationError
-from groups.access import Caller
-from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Caller, ViewSet
 from projects.access import describe_unknown_project
 from projects.history.changes import users_changed
 from projects.history.queries import (

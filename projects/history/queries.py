@@ -12,9 +12,8 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.hook import Hook
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import User
-from groups.permissions import Permission
 
 # Events about accounts and access: only for admins and readers of the login history.
 _ABOUT_ACCESS = ("user-", "service-account-", "group-", "role-", "api-token-", "pat-")

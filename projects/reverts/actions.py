@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from flagadmin.core.audit.events import EventType as E
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import AuditEvent, Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem, check_problems

@@ -17,8 +17,7 @@ from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.responses import iso
 from groups.access import missing
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from projects.access import access_environment, check_project
 from projects.flags.flag_document import read_flag_document
 from projects.flags.serializers import FlagRecord

@@ -14,8 +14,7 @@ from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, NotFound, Problem
-from groups.access import Caller, missing
-from groups.permissions import Permission
+from groups.access import Caller, Permission, missing
 from projects.history.changes import change_of
 from projects.history.definitions_at import find_versions_around, just_before
 from projects.history.diff import find_differing_parts

@@ -15,9 +15,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.logs import request_id
-from groups.access import Caller
-from groups.console import ActionPage
-from groups.permissions import Permission
+from groups.console import ActionPage, Caller, Permission
 from projects.history.changes import GroupedChange, change_of
 from projects.models import Flag
 from projects.reverts.change_plan import BESIDE, MAX_FLAGS, OF_FLAGS, OF_SUBJECTS, REVERTIBLE, may_change

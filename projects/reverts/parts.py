@@ -13,8 +13,7 @@ from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.actions import type_problems

@@ -36,7 +36,7 @@ PAYLOAD_TYPES = ("json", "csv", "string", "number")
 def make_variants(
     values: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
 ) -> list[VariantDefinition]:
-    """Variants as stored: sorted by name (see ``variant_order``), with weights that add up to 1000.
+    """Variants as stored: sorted by name (``make_variant_sort_key``), with weights that add up to 1000.
 
     ``fix`` variants keep their weight. ``variable`` ones share the rest evenly; if it does not divide, the
     first ones in the given order get one more each. A list that is sent back unchanged keeps its order and

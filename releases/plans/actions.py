@@ -9,8 +9,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_options import is_applied_to
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag
 from projects.flags.environments.actions import disable_flag
 from releases.models import Milestone, ReleasePlan

@@ -16,8 +16,7 @@ from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, ValidationError, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy

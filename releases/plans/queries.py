@@ -9,8 +9,7 @@ from django.urls import reverse
 
 from flagadmin.core.db.lookups import find_best_matches, get_or_404
 from flagadmin.core.errors import NotFound
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag_for_update
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag

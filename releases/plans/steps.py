@@ -14,8 +14,7 @@ from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import AppError, InvalidOperation, NotFound
 from flagadmin.core.unreadable_values import check_values

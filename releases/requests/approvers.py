@@ -4,10 +4,9 @@ from collections.abc import Collection
 
 from flagadmin.core.errors import NoAccess
 from flagadmin.core.wording import choices
-from groups.access import NOTHING, Caller, read_rights_of_users
+from groups.access import NOTHING, Caller, Permission, read_rights_of_users
 from groups.groups.approvals import Approvals, Place
 from groups.models import Grant, Group, GroupMembership, Role, User
-from groups.permissions import Permission
 from groups.roles.holders import find_holders
 from projects.models import ProjectEnvironment
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, read_transaction_time, record
+from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from releases.models import Change, ChangeRequest, Schedule

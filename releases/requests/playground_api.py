@@ -8,9 +8,7 @@ from rest_framework.response import Response
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.http.parameters import path_id
-from groups.access import Caller
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Caller, ViewSet
 from playground.advanced import Loaded, answer_advanced
 from playground.comparison.past import compile_changed
 from playground.openapi import AdvancedPlaygroundResponse, EvaluationContext

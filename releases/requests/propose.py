@@ -7,8 +7,7 @@ from typing import Any
 from django.db import transaction
 from rest_framework.utils.encoders import JSONEncoder
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import read_transaction_time, recording_together
+from flagadmin.core.audit.record import EventType, read_transaction_time, recording_together
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional

@@ -9,8 +9,7 @@ from django.db.models.functions import Cast, Coalesce
 from django.urls import reverse
 
 from flagadmin.core.db.lookups import find_best_matches
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.models import ProjectEnvironment
 from releases.models import Change, ChangeRequest, Review, Schedule
 from releases.requests.approvals import find_strictest

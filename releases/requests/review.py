@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import read_transaction_time
+from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.edit_conflicts import Expected, hash_document
 from flagadmin.core.errors import Conflict, EditConflict, ValidationError

@@ -11,8 +11,7 @@ from flagadmin.core.http.fields import Texts
 from flagadmin.core.http.parameters import is_id
 from flagadmin.core.lists.filters import MAX_LENGTH, MAX_OFFSET, ListFilter, WholeNumber
 from flagadmin.core.wording import choices
-from groups.authentication import ApiRequest
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, ViewSet
 from projects.flags.lists.conditions import IS, is_one_of
 from projects.flags.lists.search import OperatorFilter
 from releases.models import ChangeRequest

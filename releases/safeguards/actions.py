@@ -7,13 +7,11 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import ValidationError, check_problems
-from groups.access import Caller
-from groups.permissions import Permission
+from groups.access import Caller, Permission
 from projects.access import access_flag_for_update
 from projects.models import Flag
 from projects.projects.queries import needs_request

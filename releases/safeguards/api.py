@@ -5,9 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
-from groups.authentication import ApiRequest
-from groups.permissions import Permission
-from groups.viewsets import ViewSet
+from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.viewsets import OnFlagViewSet
 from releases.models import MetricChart
 from releases.plans.queries import OfFlagPath, find_plan

@@ -6,8 +6,7 @@ from django.contrib import messages
 from django.utils import timezone
 
 from flagadmin.core.lists.pages import curl_for
-from groups.console import Breadcrumbs, SubmitPage
-from groups.permissions import Permission
+from groups.console import Breadcrumbs, Permission, SubmitPage
 from projects.access import access_flag
 from projects.console import api_path, get_flag_breadcrumbs
 from projects.flags.environments.toggle import find_project_environment

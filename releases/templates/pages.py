@@ -15,8 +15,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from flagadmin.core.wording import pluralize
-from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, SubmitPage
-from groups.permissions import Permission
+from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, Permission, SubmitPage
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.access import list_projects_with
 from projects.models import Project, Segment

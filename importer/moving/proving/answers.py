@@ -14,9 +14,8 @@ from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body as RequestBody
 from flagadmin.core.wording import pluralize
-from groups.access import Caller
+from groups.access import Caller, Permission
 from groups.models import ApiToken
-from groups.permissions import Permission
 from importer.moving.reading.shapes import Constraint, Shape, Text, read_shape
 from importer.moving.reading.source import FOR_REQUESTS, Source
 from importer.moving.report import Report, name_some_flags

@@ -10,8 +10,7 @@ from uuid import uuid4
 
 from django.db import transaction
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import tidy_comment
 from flagadmin.core.change_options import changing

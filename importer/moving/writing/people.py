@@ -9,8 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, EventType, record
 from groups.groups.actions import NewGroup, change_members, create_group
 from groups.login.passwords import adopt_password
 from groups.models import ApiToken, Grant, Group, Role, StartUpKey, User
