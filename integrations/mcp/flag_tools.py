@@ -32,7 +32,7 @@ from projects.flags.actions import NewFlag, create_flag
 from projects.flags.environments.actions import disable_flag
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.flag_document import read_flag_document
-from projects.flags.insights.flag_users import list_using_applications
+from projects.flags.insights.queries import list_using_applications
 from projects.flags.lists.search import FlagFilter
 from projects.flags.queries import list_flag_summaries, make_metadata_answer
 from projects.history.queries import EventFilter, narrow_events, readable_events

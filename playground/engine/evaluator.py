@@ -6,18 +6,21 @@ and answers read everything from them; nothing is evaluated twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from playground.engine.context import Context, PointInTime, Values, find_sticky_field
-from playground.engine.dependencies import find_unmet_parents
-from playground.engine.flags import CompiledFlag
+from playground.engine.flags import CompiledFlag, Parent
 from playground.engine.hashing import Random
 from playground.engine.outcomes import (
     PICK,
     VERDICT,
     FlagOutcome,
+    ParentProblem,
     PlainOutcome,
+    State,
     StrategyOutcome,
+    Unmet,
+    find_state,
     find_variant_name,
 )
 from playground.engine.snapshot import Snapshot
@@ -146,3 +149,39 @@ def _make_outcome_without_pass(
         for strategy, outcome in zip(flag.strategies, strategies, strict=True)
     )
     return None if unknown else False, False, NONE, NONE, NONE, strategies, ()
+
+
+VariantOf = Callable[[int], str | None]
+"""The variant that the parent at a position gives its children."""
+
+
+def find_unmet_parents(
+    snapshot: Snapshot, outcomes: Sequence[PlainOutcome], position: int, variant_of: VariantOf
+) -> tuple[Unmet, ...]:
+    """The parents of the flag at a position that are not in the required state."""
+    unmet = []
+    for parent in snapshot.flags[position].parents:
+        problem = _find_problem(snapshot, outcomes, parent, variant_of)
+        if problem is not None:
+            unmet.append(Unmet(parent, problem))
+    return tuple(unmet)
+
+
+def _find_problem(
+    snapshot: Snapshot, outcomes: Sequence[PlainOutcome], parent: Parent, variant_of: VariantOf
+) -> ParentProblem | None:
+    position = snapshot.positions.get(parent.name)
+    if position is None:
+        return ParentProblem.MISSING
+    flag, outcome = snapshot.flags[position], outcomes[position]
+    if flag.parents:
+        return ParentProblem.CHAINED
+    state = find_state(flag, outcome)
+    if state is State.UNKNOWN:
+        return ParentProblem.UNKNOWN
+    if (state is State.ON) is not parent.enabled:
+        return ParentProblem.OFF if parent.enabled else ParentProblem.ON
+    # As in SDKs, a parent without a variant satisfies any.
+    if parent.variants and variant_of(position) not in (None, *parent.variants):
+        return ParentProblem.VARIANT
+    return None

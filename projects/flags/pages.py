@@ -20,7 +20,7 @@ from projects.flags.insights.evaluations import (
     read_evaluations_by_day,
     read_evaluations_by_hour,
 )
-from projects.flags.insights.flag_users import list_using_applications
+from projects.flags.insights.queries import list_using_applications
 from projects.flags.lifecycle.queries import read_current_stage
 from projects.flags.lists.recent import note_visit
 from projects.models import Dependency, Flag, FlagType, TagType

@@ -17,7 +17,12 @@ from projects.flags.queries import list_flag_summaries
 from projects.models import Flag, Project
 from projects.projects import actions
 from projects.projects.actions import set_flag_favorite, set_project_favorite
-from projects.projects.queries import list_project_summaries, make_settings_document, read_project_overview
+from projects.projects.queries import (
+    list_project_summaries,
+    make_settings_document,
+    make_status_document,
+    read_project_overview,
+)
 from projects.projects.serializers import (
     NewProject,
     ProjectChanges,
@@ -28,7 +33,6 @@ from projects.projects.serializers import (
     ProjectRecord,
     ProjectStatus,
 )
-from projects.projects.status import make_status_document
 from projects.viewsets import InProjectViewSet, OnFlagViewSet
 
 
