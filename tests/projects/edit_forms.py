@@ -264,27 +264,7 @@ class OfSavedContext(Row):
 
 
 FORMS = [
-    *(
-        Strategy,
-        Variants,
-        OfSegment,
-        Settings,
-        DefaultStrategy,
-        Approvals,
-        OfRole,
-        OfGroup,
-        Account,
-        ServiceAccount,
-    ),
-    *(
-        OfContextField,
-        OfStrategyType,
-        OfEnvironment,
-        OfTagType,
-        OfIntegration,
-        OfSignalRule,
-        Metadata,
-        OfLink,
-        OfSavedContext,
-    ),
-]
+    Strategy, Variants, OfSegment, Settings, DefaultStrategy, Approvals, OfRole, OfGroup, Account, ServiceAccount,
+    OfContextField, OfStrategyType, OfEnvironment, OfTagType, OfIntegration, OfSignalRule, Metadata, OfLink,
+    OfSavedContext,
+]  # fmt: skip

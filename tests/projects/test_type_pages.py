@@ -1,18 +1,13 @@
 """/tag-types/ and /strategy-types/: the lists, creating, changing, and what blocks deletion."""
 
-import csv
-import io
-
 import pytest
 
-from projects.models import FlagTag, StrategyType, TagType
+from projects.models import FlagTag, Segment, StrategyType, TagType
 from tests.support.flags import add_strategy, make_flag
+from tests.support.page_text import csv_rows, page_text
+from tests.support.scenery import make_vocabulary
 
 HOSTS = {"name": "hosts", "type": "list", "description": "the hosts", "required": True}
-
-
-def lines(response):
-    return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
 
 
 @pytest.fixture
@@ -23,7 +18,7 @@ def hosts(shop):
 def test_tag_types_are_listed_with_their_use(browse, shop):
     FlagTag.objects.create(flag=make_flag("cart"), tag_type_id="simple", value="shop")
 
-    assert lines(browse("reader").get("/tag-types/?format=csv"))[1][0::2] == ["simple", "1"]
+    assert csv_rows(browse("reader").get("/tag-types/?format=csv"))[1][0::2] == ["simple", "1"]
 
 
 def test_a_tag_type_is_created_changed_and_deleted(browse, shop):
@@ -60,7 +55,7 @@ def test_a_wrong_color_is_told_beside_it(browse, shop):
 def test_strategy_types_are_listed_with_what_they_take(browse, hosts):
     add_strategy(make_flag("cart"), name="hostGroup")
 
-    assert ["hostGroup", "", "hosts", "1"] in lines(browse("reader").get("/strategy-types/?format=csv"))
+    assert ["hostGroup", "", "hosts", "1"] in csv_rows(browse("reader").get("/strategy-types/?format=csv"))
 
 
 def test_only_types_that_sdks_alone_evaluate_are_custom(browse, hosts):
@@ -125,17 +120,26 @@ def test_built_in_types_stay_as_they_are(browse, shop):
     [
         "/tag-types/new", "/tag-types/simple/", "/tag-types/simple/delete", "/strategy-types/new",
         "/strategy-types/hostGroup/", "/strategy-types/hostGroup/deprecate", "/strategy-types/hostGroup/delete",
+        "/context-fields/new", "/context-fields/plan/", "/context-fields/plan/delete",
+        "/segments/new", "/segments/{segment}/", "/segments/{segment}/delete",
     ],
 )  # fmt: skip
-def test_who_may_not_is_told_why(browse, hosts, address):
-    refused = browse("reader").post(address, {"name": "x"})
+def test_who_may_not_is_told_why(browse, shop, address):
+    make_vocabulary()
+    address = address.format(segment=Segment.objects.get(name="vip-users").pk)
+    reader = browse("reader")
+
+    refused = reader.post(address, {"name": "x"})
 
     assert refused.status_code == 403
-    assert "You need the &quot;" in refused.text
+    assert 'You need the "' in page_text(refused)
+    if address.endswith(("new", "/")):
+        assert 'You need the "' in page_text(reader.get(address))
 
 
-def test_nothing_is_offered_to_those_who_may_not(browse, hosts):
-    for page in ("/tag-types/", "/strategy-types/"):
-        shown = browse("reader").get(page).text
-        assert f"{page}new" not in shown
-        assert "Delete<" not in shown
+@pytest.mark.parametrize("address", ["/tag-types/", "/strategy-types/", "/context-fields/", "/segments/"])
+def test_nothing_is_offered_to_those_who_may_not(browse, shop, address):
+    make_vocabulary()
+    shown = browse("reader").get(address).text
+    assert f"{address}new" not in shown
+    assert "Delete<" not in shown

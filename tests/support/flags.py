@@ -49,6 +49,10 @@ def make_flag(
     return flag
 
 
+def is_on(flag: str = "cart", environment: str = "production") -> bool:
+    return FlagEnvironment.objects.get(flag__name=flag, environment=environment).enabled
+
+
 def add_strategy(
     flag: Flag, environment: str = "development", name: str = "default", *, segments: Any = (), **fields: Any
 ) -> Strategy:

@@ -1,5 +1,7 @@
 """The text of an HTML page, and of a sentence about a change, without markup and links."""
 
+import csv
+import io
 import re
 from collections.abc import Sequence
 from html import unescape
@@ -15,3 +17,8 @@ def page_text(response: Any) -> str:
 
 def sentence_text(parts: Sequence[Part]) -> str:
     return "".join(part.text for part in parts)
+
+
+def csv_rows(response: Any) -> list[list[str]]:
+    """A download of comma-separated values; the first row is the header."""
+    return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))

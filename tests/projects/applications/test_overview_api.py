@@ -59,8 +59,7 @@ def test_reports_leave_the_notes_alone(api, web: None, sdk: Sdk) -> None:
     assert Application.objects.get(name="web").description == "The shop"
 
 
-def test_who_may_not_note(api, web: None) -> None:
-    refused(api["viewer"].post(WEB, {"icon": "web"}, format="json"), 403, "NoAccessError")
+def test_notes_that_are_refused(api, web: None) -> None:
     refused(api["outsider"].post(WEB, {"icon": "web"}, format="json"), 404, "NotFoundError")
     refused(api["admin"].post(f"{WEB}x", {"icon": "web"}, format="json"), 404, "NotFoundError")
     refused(api["admin"].post(WEB, {"icon": 5, "color": []}, format="json"), 400, "ValidationError")

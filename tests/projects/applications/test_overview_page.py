@@ -1,12 +1,9 @@
 """/applications/: the applications of all projects that the user may read."""
 
-import csv
-import io
-
 import pytest
 
 from tests.support.flags import make_flag
-from tests.support.page_text import page_text
+from tests.support.page_text import csv_rows, page_text
 from tests.support.sdk import make_sdk
 
 URL = "/applications/"
@@ -22,8 +19,7 @@ def used(shop):
 
 
 def names(browser, query=""):
-    response = browser.get(f"{URL}?format=csv&{query}")
-    lines = csv.reader(io.StringIO(b"".join(response.streaming_content).decode()))
+    lines = csv_rows(browser.get(f"{URL}?format=csv&{query}"))
     return [line[:2] for line in lines][1:]
 
 

@@ -1,7 +1,5 @@
 """/projects/ID/applications/ and /applications/NAME/: applications of a project, flags of an application."""
 
-import csv
-import io
 import re
 from html import unescape
 from urllib.parse import quote
@@ -9,18 +7,16 @@ from urllib.parse import quote
 import pytest
 from django.conf import settings
 
-from flagadmin.core.audit.models import AuditEvent
 from projects.models import Application
 from tests.support.flags import make_flag
-from tests.support.page_text import page_text
+from tests.support.page_text import csv_rows, page_text
 from tests.support.sdk import make_sdk
 
 URL = "/projects/shop/applications/"
 
 
 def listed(browser, query="", url=URL):
-    response = browser.get(f"{url}?format=csv&{query}")
-    return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))[1:]
+    return csv_rows(browser.get(f"{url}?format=csv&{query}"))[1:]
 
 
 def names(browser, query="", url=URL):
@@ -111,10 +107,6 @@ def test_a_project_nobody_uses(browse, shop):
     assert "No application has evaluated" in page_text(browse("reader").get(URL))
 
 
-def test_a_project_one_may_not_see_is_not_there(browse, used):
-    assert browse("outsider").get(URL).status_code == 404
-
-
 # One application ------------------------------------------------------------------------------------------
 
 
@@ -151,17 +143,6 @@ def test_a_name_with_a_slash_or_a_line_break_opens(browse, used, name):
     address = f"/applications/{quote(name, safe='')}/"
     assert browse("reader").get(address).status_code == 200
     assert f'href="{address}"' in browse("reader").get(URL).text
-
-
-def test_an_editor_deletes_it_and_is_told(browse, used):
-    page = browse("editor").get("/applications/cron/")
-    assert "Delete application cron" in page.text
-    answer = browse("editor").post("/applications/cron/", follow=True)
-
-    assert answer.redirect_chain[-1][0] == URL
-    assert "Deleted application cron." in page_text(answer)
-    assert not Application.objects.filter(name="cron").exists()
-    assert AuditEvent.objects.filter(type="application-deleted", subject="cron").exists()
 
 
 def test_a_reader_is_not_offered_that_and_is_refused_in_words(browse, used):

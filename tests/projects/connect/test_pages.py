@@ -33,6 +33,12 @@ def flag(shop):
     return make_flag("instant-refunds", shop)
 
 
+def register(environment, app="my-app", projects=None):
+    """An application that has a token of its own."""
+    other = client(make_token("backend", environment=environment, projects=projects))
+    other.post("/api/client/register", REGISTRATION | {"appName": app}, format="json")
+
+
 def create_token(browser, **values):
     return browser.post(PAGE, {"environment": "development"} | values, follow=True)
 
@@ -105,11 +111,6 @@ def test_somebody_without_the_permission_is_told_whom_to_ask(browse, people, fla
     assert not ApiToken.objects.filter(created_by="reader").exists()
 
 
-def test_who_cannot_read_the_project_finds_nothing(browse, people, flag):
-    assert browse("outsider").get(PAGE).status_code == 404
-    assert browse("outsider").get(f"{PAGE}live").status_code == 404
-
-
 def test_the_flag_of_the_address_is_checked(browse, people, shop, flag):
     make_flag("gift-cards", shop)
     text = page_text(browse("reader").get(f"{PAGE}?flag=instant-refunds"))
@@ -166,8 +167,7 @@ def test_the_application_that_registered_is_named(browse, people, flag):
 def test_an_application_with_another_token_is_not_taken_for_this_one(browse, people, flag):
     admin = browse("admin")
     answer = create_token(admin)
-    other = make_token("backend", environment="development")
-    client(other).post("/api/client/register", REGISTRATION | {"appName": "pod"}, format="json")
+    register("development", "pod")
     assert admin.get(live_url(answer)).status_code == 204
 
     client(secret_of(answer)).post("/api/client/register", REGISTRATION, format="json")
@@ -178,29 +178,23 @@ def test_an_application_with_another_token_is_not_taken_for_this_one(browse, peo
 
 def test_without_a_token_whoever_registers_is_named(browse, people, flag):
     answer = browse("admin").get(PAGE)
-    other = make_token("backend", environment="development")
-    client(other).post("/api/client/register", REGISTRATION, format="json")
+    register("development")
     assert "Connected: my-app" in page_text(browse("admin").get(live_url(answer)))
 
 
 def test_applications_of_other_projects_stay_unnamed(browse, people, flag):
     """A new application has reported no flag yet, so nobody knows whose it is."""
     answer = create_token(browse("owner"))
-    other = make_token("backend", projects=[make_project("secret").pk], environment="development")
-    client(other).post("/api/client/register", REGISTRATION | {"appName": "secret-app"}, format="json")
-
+    register("development", "secret-app", [make_project("secret").pk])
     assert browse("owner").get(live_url(answer)).status_code == 204
 
 
 def test_one_that_registers_in_another_environment_is_named(browse, people, flag):
     admin = browse("admin")
     answer = create_token(admin)
-    other = make_token("backend", environment="production")
-    client(other).post("/api/client/register", REGISTRATION, format="json")
-
-    assert "my-app registered in production just now, not in development" in page_text(
-        admin.get(live_url(answer))
-    )
+    register("production")
+    live = page_text(admin.get(live_url(answer)))
+    assert "my-app registered in production just now, not in development" in live
 
 
 def test_a_refused_request_is_shown_without_its_secret(browse, people, flag):

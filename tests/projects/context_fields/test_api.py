@@ -130,15 +130,6 @@ def test_an_unknown_field(api, method, path):
     refused(response, 404, "NotFoundError")
 
 
-@pytest.mark.parametrize("who", ["viewer", "owner", "outsider"])
-def test_global_fields_need_root_permissions(api, who):
-    record = refused(api[who].post(URL, {"name": "tier"}), 403, "NoAccessError")
-    assert record["permissions"] == ["CREATE_CONTEXT_FIELD"]
-    refused(api[who].put(f"{URL}/userId", {"stickiness": True}), 403, "NoAccessError")
-    refused(api[who].delete(f"{URL}/userId"), 403, "NoAccessError")
-    refused(api[who].post(f"{URL}/userId/legal-values", {"value": "a"}), 403, "NoAccessError")
-
-
 def test_an_owner_keeps_the_fields_of_the_project(api):
     url = "/api/admin/projects/shop/context"
     assert api["owner"].post(url, {"name": "basket"}).status_code == 201

@@ -16,7 +16,6 @@ from projects.deletion.execute import delete_project
 from projects.deletion.plan import find_blockers, plan_project_deletion
 from projects.models import (
     VERSIONS,
-    Application,
     ContextField,
     Dependency,
     FavoriteFlag,
@@ -24,7 +23,6 @@ from projects.models import (
     FlagLastSeen,
     FlagLink,
     FlagTag,
-    FlagUsage,
     LifecycleStage,
     ProjectRevision,
     Segment,
@@ -94,12 +92,6 @@ def legacy(people):
     return furnish("legacy", people)
 
 
-def test_the_id_and_the_names_are_free_again(api, legacy):
-    assert api["admin"].delete(f"{URL}/legacy").status_code == 200
-    assert api["admin"].post(URL, {"id": "legacy", "name": "Legacy"}).status_code == 201
-    make_flag("legacy-old-a", "legacy")
-
-
 def test_every_event_has_what_was_lost(api, legacy, people):
     make_token("frontend", projects=["legacy"], environment="development", name="web")
     make_token("backend", projects=["legacy", "shop"], environment="production", name="both")
@@ -137,12 +129,6 @@ def test_no_secret_is_in_the_events(api, legacy):
     told = json.dumps([event.before for event in events("api-token-deleted")])
     assert secret not in told
     assert hash_secret(secret) not in told
-
-
-def test_earlier_events_stay(api, legacy):
-    api["admin"].put(f"{URL}/legacy", {"description": "going soon"})
-    api["admin"].delete(f"{URL}/legacy")
-    assert len(events("project-updated")) == 1
 
 
 # Tokens ---------------------------------------------------------------------------------------------------
@@ -224,42 +210,6 @@ def test_an_unknown_project(api, legacy, project):
     refused(api["admin"].delete(f"{URL}/{project}"), 404, "NotFoundError")
 
 
-def test_a_second_time(api, legacy):
-    assert api["admin"].delete(f"{URL}/legacy").status_code == 200
-    refused(api["admin"].delete(f"{URL}/legacy"), 404, "NotFoundError")
-    assert len(events("project-deleted")) == 1
-
-
-def test_an_archived_project(api, legacy):
-    assert api["admin"].post(f"{URL}/archive/legacy", {}).status_code == 200
-    assert api["admin"].delete(f"{URL}/legacy").status_code == 200
-
-
-def test_an_empty_project(api):
-    make_project("empty")
-    assert api["admin"].delete(f"{URL}/empty").status_code == 200
-
-
-@pytest.mark.parametrize("who", ["editor", "viewer", "member", "reader", "service"])
-def test_it_needs_the_permission_in_this_project(api, who):
-    record = refused(api[who].delete(f"{URL}/shop"), 403, "NoAccessError")
-    assert record["permissions"] == ["DELETE_PROJECT"]
-    assert record["message"] == 'You need the "Archive and delete the project" permission in Shop.'
-
-
-def test_the_right_in_one_project_reaches_no_other(api, legacy):
-    refused(api["owner"].delete(f"{URL}/legacy"), 404, "NotFoundError")
-    refused(api["outsider"].delete(f"{URL}/legacy"), 404, "NotFoundError")
-    assert api["owner"].delete(f"{URL}/shop").status_code == 200
-
-
-def test_keys_of_sdks_delete_nothing(api, legacy):
-    for kind in ("backend", "frontend"):
-        key = make_token(kind, projects=["legacy"], environment="development")
-        refused(client(key).delete(f"{URL}/legacy"), 403, "NoAccessError")
-    refused(api["nobody"].delete(f"{URL}/legacy"), 401, "AuthenticationRequired")
-
-
 # Cost -----------------------------------------------------------------------------------------------------
 
 
@@ -281,23 +231,6 @@ def test_the_number_of_statements_does_not_grow(people, callers):
 
 
 # Plan -----------------------------------------------------------------------------------------------------
-
-
-def test_the_plan_names_what_blocks(legacy, callers):
-    menu = make_flag("menu", "legacy")
-    seen = timezone.now()
-    FlagLastSeen.objects.create(flag=menu, environment="production", seen_at=seen)
-    application = Application.objects.create(name="web", folded_name="web", created_at=seen)
-    FlagUsage.objects.create(
-        application_id=application.pk, flag_id=menu.pk, environment="production", last_used_at=seen
-    )
-    Dependency.objects.create(flag=make_flag("cart"), parent=legacy[0])
-    plan = plan_project_deletion("legacy", caller=callers("viewer"))
-    (active,) = plan.active
-    assert (active.name, active.seen_at) == ("menu", seen)
-    assert [(use.application, use.seen_at) for use in active.used_by] == [("web", seen)]
-    assert [(d.name, d.needs) for d in plan.dependants] == [("cart", "legacy-old-a")]
-    assert plan.blocked
 
 
 def test_the_plan_names_what_is_lost(legacy, callers, people):

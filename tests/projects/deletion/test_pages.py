@@ -23,8 +23,8 @@ def shown(browser):
     return re.search(r'name="expected" value="([^"]+)"', browser.get(URL).text)[1]
 
 
-def delete(browser, typed="legacy-portal", **more):
-    return browser.post(URL, {"confirm": typed, "expected": shown(browser)} | more)
+def delete(browser, typed="legacy-portal", **options):
+    return browser.post(URL, {"confirm": typed, "expected": shown(browser)}, **options)
 
 
 def archived():
@@ -122,14 +122,6 @@ def test_the_default_project_is_explained(browse, portal):
     assert "irreversible" not in page.text
 
 
-def test_the_default_project_stays(browse, portal):
-    token = browse("admin").get("/projects/default/delete/")
-    answer = browse("admin").post(token.request["PATH_INFO"], {"confirm": "default", "expected": "x.1"})
-
-    assert answer.status_code == 409
-    assert Project.objects.filter(pk="default").exists()
-
-
 @pytest.mark.parametrize("who", ["member", "reader", "viewer"])
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_who_may_not_is_told_so(browse, portal, who, method):
@@ -137,6 +129,7 @@ def test_who_may_not_is_told_so(browse, portal, who, method):
 
     assert answer.status_code == 403
     assert 'You need the "Archive and delete the project" permission in Legacy portal.' in page_text(answer)
+    assert "Delete project" not in page_text(browse(who).get("/projects/legacy-portal/"))
 
 
 def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
@@ -146,11 +139,6 @@ def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
 
     assert "in Legacy portal. Ask somebody who has it to archive them." in page_text(page)
     assert 'name="archive"' not in page.text
-
-
-def test_a_project_one_may_not_see_is_not_there(browse, portal):
-    assert browse("outsider").get(URL).status_code == 404
-    assert browse("outsider").get(f"{URL}backup").status_code == 404
 
 
 # Archiving ------------------------------------------------------------------------------------------------
@@ -163,14 +151,6 @@ def confirmed(page):
     """What the confirm page's form sends."""
     fields = dict(re.findall(r'type="hidden" name="(all|expected|next)" value="([^"]*)"', page.text))
     return {**fields, "known": "yes"}
-
-
-def test_the_page_sends_flags_to_the_confirm_page(browse, active):
-    page = browse("owner").get(URL).text
-
-    assert f'action="{ARCHIVE}"' in page
-    assert f'name="next" value="{URL}"' in page
-    assert 'name="all"' in page
 
 
 def test_all_are_archived_after_a_page_that_names_them(browse, active):
@@ -186,21 +166,6 @@ def test_all_are_archived_after_a_page_that_names_them(browse, active):
     assert "Archived 2 flags." in page_text(answer)
     assert archived() == ["portal-banner", "portal-export", "portal-login", "portal-read-only"]
     assert '<button class="irreversible">' in answer.text
-
-
-def test_all_are_confirmed_though_nobody_asks_for_them(browse, active):
-    browse("owner").post(ARCHIVE, {"all": "yes"})
-
-    assert archived() == ["portal-export", "portal-login"]
-
-
-def test_the_chosen_ones_are_archived(browse, active):
-    answer = browse("owner").post(
-        ARCHIVE, {"name": "portal-banner", "next": URL, "known": "yes"}, follow=True
-    )
-
-    assert "1 flag is still active. Archive it first;" in page_text(answer)
-    assert archived() == ["portal-banner", "portal-export", "portal-login"]
 
 
 def test_none_chosen_is_told_where_one_came_from(browse, active):
@@ -264,24 +229,17 @@ def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, djang
 # Deleting -------------------------------------------------------------------------------------------------
 
 
-def test_the_typed_id_deletes(browse, portal):
-    answer = delete(browse("owner"), " legacy-portal ")
-    assert answer["Location"] == "/projects/"
+def test_the_typed_id_deletes_and_only_who_did_it_is_told(browse, portal):
+    answer = delete(browse("owner"), " legacy-portal ", follow=True)
 
-    page = page_text(browse("admin").get("/projects/"))
-    assert not Project.objects.filter(pk="legacy-portal").exists()
-    assert list(ApiToken.objects.values_list("name", flat=True)) == ["both"]
-    assert "Deleted project" not in page  # it is said to who did it
-
-
-def test_what_was_removed_is_said(browse, portal):
-    browser = browse("owner")
-    answer = browser.post(URL, {"confirm": "legacy-portal", "expected": shown(browser)}, follow=True)
-
+    assert answer.redirect_chain == [("/projects/", 302)]
     assert (
         "Deleted project legacy-portal, its 2 archived flags, 2 API tokens, "
         "and the access of 1 group and 3 people."
     ) in page_text(answer)
+    assert "Deleted project" not in page_text(browse("admin").get("/projects/"))
+    assert not Project.objects.filter(pk="legacy-portal").exists()
+    assert list(ApiToken.objects.values_list("name", flat=True)) == ["both"]
 
 
 @pytest.mark.parametrize("typed", ["", "legacy", "Legacy-portal", "Legacy portal"])
@@ -290,16 +248,6 @@ def test_anything_else_typed_deletes_nothing(browse, portal, typed):
 
     assert answer.status_code == 400
     assert "Type legacy-portal to confirm" in re.search(r'id="confirm_error"><li>([^<]+)', answer.text)[1]
-    assert Project.objects.filter(pk="legacy-portal").exists()
-
-
-def test_active_flags_stand_against_it_though_the_button_was_bypassed(browse, active):
-    answer = delete(browse("owner"))
-
-    assert answer.status_code == 403
-    assert "2 flags are still active in project legacy-portal: portal-banner, portal-read-only." in page_text(
-        answer
-    )
     assert Project.objects.filter(pk="legacy-portal").exists()
 
 
@@ -337,13 +285,6 @@ def test_a_form_that_says_not_what_it_showed_deletes_nothing(browse, portal, sen
 
     assert answer.status_code == 409
     assert Project.objects.filter(pk="legacy-portal").exists()
-
-
-def test_deleted_twice_is_not_there(browse, portal):
-    before = shown(browse("admin"))
-    delete(browse("owner"))
-
-    assert browse("admin").post(URL, {"confirm": "legacy-portal", "expected": before}).status_code == 404
 
 
 # Backup ---------------------------------------------------------------------------------------------------

@@ -238,7 +238,3 @@ def test_compares_into_production_from_the_first_other_one(flags: Any, browse: A
     ProjectEnvironment.objects.create(project_id="shop", environment_id="acceptance")
     page = browse("viewer").get(URL).content.decode()
     assert page.index("<option selected>acceptance") < page.index("<option selected>production")
-
-
-def test_an_outsider_learns_of_no_project(flags: Any, browse: Any) -> None:
-    assert browse("outsider").get(URL).status_code == 404

@@ -147,11 +147,6 @@ def test_only_admins_change_environments(staging: Environment, browse: Any, path
     assert Environment.objects.get(name="staging").type == "test"
 
 
-@pytest.mark.parametrize("path", ["", "move", "delete"])
-def test_an_unknown_environment_is_not_found(shop: Project, browse: Any, path: str) -> None:
-    assert browse("admin").post(f"/environments/moon/{path}").status_code == 404
-
-
 def test_the_search_finds_the_page(shop: Project, browse: Any) -> None:
     assert 'href="/environments/"' in browse("viewer").get("/search/?q=environments").text
     assert "New environment" in page_text(browse("admin").get("/search/?q=new+environment"))

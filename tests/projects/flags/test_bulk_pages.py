@@ -78,7 +78,9 @@ def test_who_may_not_change_flags_is_told_which_permission_is_missing(browse, fl
     assert Flag.objects.filter(stale=True).count() == 1
 
 
-@pytest.mark.parametrize("address", ["switch?environment=production&enabled=on", "tags", "stale", "revive"])
+@pytest.mark.parametrize(
+    "address", ["switch?environment=production&enabled=on", "tags", "stale", "archive", "revive", "delete"]
+)
 def test_selecting_nothing_is_told(browse, flags, address):
     answer = browse("member").post(f"{BULK}/{address}", {}, follow=True)
     assert re.search("Select an (active|archived) flag of this project first.", page_text(answer))

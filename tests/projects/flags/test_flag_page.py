@@ -16,7 +16,7 @@ from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.flags.environments import actions as environments
 from projects.flags.history import SHOWN, drop_flag
-from projects.flags.lists.strategy_lines import calculate_share, move_strategy
+from projects.flags.lists.strategy_lines import move_strategy
 from projects.history.descriptions import Part
 from projects.models import Environment, Flag, FlagUsage, ProjectEnvironment, Strategy
 from projects.strategies.fields import make_strategy_document
@@ -325,19 +325,3 @@ def test_thirty_environments_with_thirty_strategies_of_250_constraints(browse, c
         assert "30 strategies" in page_text(page)
         place = page.text[page.text.index('aria-label="environment-25"') :].split("</section>")[0]
         assert place.count('class="strategy"') == shown
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "share"),
-    [
-        ("default", {}, 100),
-        ("flexibleRollout", {"rollout": "25"}, 25),
-        ("flexibleRollout", {"rollout": "2.5"}, 0),
-        ("flexibleRollout", {"rollout": "250"}, 0),
-        ("gradualRolloutRandom", {"percentage": "10"}, 10),
-        ("userWithId", {"userIds": "1"}, None),
-        ("hostGroup", {}, None),
-    ],
-)
-def test_share_of_a_strategy(name, parameters, share):
-    assert calculate_share(name, parameters) == share

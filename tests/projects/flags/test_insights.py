@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.charts import make_timeline
-from projects.applications.cleanup import clean_usage
 from projects.flags.insights.evaluations import Count
 from projects.flags.insights.queries import MAX_PARTS
 from projects.models import Application, UsageDay, UsageHour
@@ -66,13 +65,6 @@ def test_periods_reach_30_and_90_days_back(browse, cart):
     assert "4 evaluations in 24 hours" in totals["?"]
     text = browse("reader").get(f"{PAGE}?period=90d").text
     assert '<a href="?period=90d" aria-current="true">' in text
-
-
-def test_days_are_kept_for_90_days(cart):
-    on_day(cart, 90, yes=1)
-    on_day(cart, 93, yes=1)
-    clean_usage()
-    assert UsageDay.objects.count() == 1
 
 
 def test_applications_and_variants_split_the_evaluations(browse, cart):

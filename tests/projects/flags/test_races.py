@@ -34,31 +34,24 @@ def shop(transactional_db):
 SYSTEM = Caller.system
 
 
-def test_the_same_name_in_one_project(shop):
-    def create():
-        flags.create_flag("shop", flags.NewFlag(name="cart"), caller=SYSTEM())
-
-    assert told(create, create, create) == ["NameExistsError", "NameExistsError", "done"]
-    assert Flag.objects.count() == 1
-
-
-def test_the_same_name_in_two_projects(shop):
+@pytest.mark.parametrize(
+    ("created", "limit", "outcome"),
+    [
+        pytest.param(["shop/a"] * 3, 5, ["NameExistsError", "NameExistsError", "done"], id="one name"),
+        pytest.param(["shop/a", "other/a"], 5, ["NameExistsError", "done"], id="in two projects"),
+        pytest.param(["shop/a", "shop/b"], 1, ["InvalidOperationError", "done"], id="the last place"),
+    ],
+)
+def test_one_is_created(shop, created, limit, outcome):
     make_project("other")
-
-    def create(project):
-        return lambda: flags.create_flag(project, flags.NewFlag(name="cart"), caller=SYSTEM())
-
-    assert told(create("shop"), create("other")) == ["NameExistsError", "done"]
-
-
-def test_the_last_place_in_a_project(shop):
-    shop.flag_limit = 1
+    shop.flag_limit = limit
     shop.save()
 
-    def create(name):
-        return lambda: flags.create_flag("shop", flags.NewFlag(name=name), caller=SYSTEM())
+    def create(path):
+        project, name = path.split("/")
+        return lambda: flags.create_flag(project, flags.NewFlag(name=name), caller=SYSTEM())
 
-    assert told(create("a"), create("b")) == ["InvalidOperationError", "done"]
+    assert told(*map(create, created)) == outcome
     assert Flag.objects.count() == 1
 
 

@@ -75,6 +75,7 @@ def test_one_flag_with_everything(api, people):
     assert (development["name"], development["enabled"], development["sortOrder"]) == ("development", True, 2)
     assert (production["variants"], production["strategies"]) == ([VARIANT], [])
     assert production["lastSeenAt"]
+    assert api["reader"].get(f"{PATH}/parent").json()["children"] == ["cart"]
 
 
 def test_a_flag_in_one_environment(api, people):
@@ -82,11 +83,6 @@ def test_a_flag_in_one_environment(api, people):
     record = api["reader"].get(f"{PATH}/cart/environments/development").json()
     assert (record["name"], record["environment"], record["type"]) == ("cart", "development", "development")
     assert [strategy["featureName"] for strategy in record["strategies"]] == ["cart"]
-
-
-def test_children_are_named(api, people):
-    furnished(people)
-    assert api["reader"].get(f"{PATH}/parent").json()["children"] == ["cart"]
 
 
 def test_the_list_counts_and_has_tags_where_there_are_some(api, people):

@@ -4,25 +4,13 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.flags.environments import actions as environments
-from projects.models import Flag, Project
+from projects.models import Flag
 from projects.projects.environments import remove_environment
 from projects.strategies.actions import add_strategy
 
 pytestmark = pytest.mark.django_db
 URL = "/api/admin/projects/shop/features/cart/revert"
 SYSTEM = Caller.system()
-
-
-@pytest.fixture
-def created(shop: Project) -> int:
-    """The event after which the flag cart was off and had no description."""
-    create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
-    event = AuditEvent.objects.latest("id").pk
-    environments.enable_flag("shop", "cart", "production", caller=SYSTEM)
-    update_flag("shop", "cart", {"description": "New"}, caller=SYSTEM)
-    return event
 
 
 def test_preview_then_revert(api, created):

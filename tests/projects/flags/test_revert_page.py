@@ -10,24 +10,15 @@ from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.models import Flag, FlagEnvironment, Project
+from projects.models import Flag
 from projects.segments.actions import create_segment, delete_segment, update_segment
 from projects.strategies import actions as strategies
+from tests.support.flags import is_on
 from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
 FLAG = "/projects/shop/features/cart/"
 SYSTEM = Caller.system()
-
-
-@pytest.fixture
-def created(shop: Project) -> int:
-    """The event after which the flag cart was off and had no description."""
-    create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
-    event = AuditEvent.objects.latest("id").pk
-    environments.enable_flag("shop", "cart", "production", caller=SYSTEM)
-    update_flag("shop", "cart", {"description": "New"}, caller=SYSTEM)
-    return event
 
 
 def hidden(page):
@@ -36,10 +27,6 @@ def hidden(page):
 
 def ticked(page):
     return re.findall(r'name="part" value="([^"]+)" checked', page.text)
-
-
-def is_on():
-    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
 
 
 def test_the_page_lists_what_changes_and_reverts(browse, created):

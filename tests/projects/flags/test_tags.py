@@ -73,16 +73,7 @@ def test_archived_flags_keep_their_tags_in_sight(api, shop):
     refused(add(api["member"]), 404, "NotFoundError")
 
 
-@pytest.mark.parametrize(("kind", "value"), [("nope", "ab"), ("simple", "a"), ("simple", "x" * 51)])
-def test_tags_that_are_refused(api, cart, kind, value):
-    refused(add(api["member"], value, kind), 400, "ValidationError")
-    assert tags(cart) == []
-
-
-def test_who_may_not(api, cart):
-    for role in ("editor", "viewer", "reader"):
-        assert refused(add(api[role]), 403, "NoAccessError")["permissions"] == ["UPDATE_FEATURE"]
-    refused(add(api["outsider"]), 404, "NotFoundError")
+def test_unknown_flags(api, cart):
     refused(api["outsider"].get(PATH), 404, "NotFoundError")
     refused(add(api["member"], path="/api/admin/features/nope/tags"), 404, "NotFoundError")
 
@@ -104,7 +95,6 @@ def test_many_flags_at_once(api, cart, django_assert_max_num_queries):
         assert client.put("/api/admin/projects/shop/tags", body, format="json").status_code == 200
     assert (tags(cart), tags(other)) == ([("simple", "new")], [("simple", "new")])
     assert FlagTag.objects.count() == 22
-    refused(api["reader"].put("/api/admin/projects/shop/tags", body, format="json"), 403, "NoAccessError")
     body["tags"] = {"addedTags": [{"type": "nope", "value": "new"}]}
     record = refused(client.put("/api/admin/projects/shop/tags", body, format="json"), 400, "ValidationError")
     assert record["details"][0]["path"] == "tags.addedTags[0].type"

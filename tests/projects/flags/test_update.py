@@ -94,19 +94,13 @@ def test_a_refused_patch_names_the_operation(api, cart, operation, path, said):
     [
         {"op": "replace", "path": "/name", "value": "other"},
         {"op": "replace", "path": "/archived", "value": True},
-        {"op": "test", "path": "/description", "value": "not this"},
-        {"op": "remove", "path": "/nothing/there"},
-        {"op": "remove", "path": "no pointer"},
-        {"op": "explode", "path": "/stale"},
         {"op": "copy", "from": "/description", "path": "/type"},
         {"op": "replace", "path": "", "value": 5},
         {"op": "replace", "path": "", "value": []},
         {"op": "replace", "path": "", "value": {"description": "no name"}},
         {"op": "remove", "path": ""},
         {"op": "move", "path": "/type", "from": ""},
-        {"op": "replace", "path": "/stale"},
         {"op": "replace", "path": "/stale", "value": "maybe"},
-        {"op": "move", "path": "/stale"},
         "nonsense",
     ],
 )
@@ -130,14 +124,6 @@ def test_a_patch_is_a_list(api, cart):
     refused(api["member"].patch(PATH, {"op": "remove"}, format="json"), 400, "ValidationError")
 
 
-def test_who_may_not(api, cart):
-    for role in ("editor", "viewer", "reader"):
-        assert refused(put(api[role], description="x"), 403, "NoAccessError")["permissions"] == [
-            "UPDATE_FEATURE"
-        ]
-    refused(put(api["outsider"], description="x"), 404, "NotFoundError")
-
-
 def test_unknown_and_archived_flags(api, cart):
     refused(api["member"].put(PATH + "x", {}, format="json"), 404, "NotFoundError")
     Flag.objects.update(archived_at=cart.created_at)
@@ -151,5 +137,4 @@ def test_many_flags_become_stale(api, cart):
     assert api["member"].post(path, body, format="json").status_code == 202
     assert Flag.objects.filter(stale=True).count() == 2
     assert [event.feature for event in events("feature-stale-on")] == ["cart"]
-    refused(api["reader"].post(path, body, format="json"), 403, "NoAccessError")
     refused(api["member"].post(path, {"features": "cart"}, format="json"), 400, "ValidationError")

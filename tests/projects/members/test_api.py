@@ -5,7 +5,7 @@ import pytest
 from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
 from projects.models import Project
-from tests.support.cast import make_project, make_user
+from tests.support.cast import make_user
 from tests.support.records import events, refused
 
 SHOP = "/api/admin/projects/shop"
@@ -177,32 +177,6 @@ def test_unknown_holders(api):
 )
 def test_bodies_that_are_refused(api, body):
     refused(api["owner"].post(f"{SHOP}/access", body), 400, "ValidationError")
-
-
-def writes(client, project="shop"):
-    url = f"/api/admin/projects/{project}"
-    yield client.post(f"{url}/access", {})
-    yield client.post(f"{url}/role/5/access", {})
-    for kind in ("users", "groups"):
-        yield client.put(f"{url}/{kind}/1/roles", {})
-        yield client.delete(f"{url}/{kind}/1/roles")
-        yield client.post(f"{url}/{kind}/1/roles/5")
-        yield client.put(f"{url}/{kind}/1/roles/5")
-        yield client.delete(f"{url}/{kind}/1/roles/5")
-    yield client.put(f"{url}/access", {"roles": []})
-
-
-@pytest.mark.parametrize("who", ["viewer", "member", "reader", "editor"])
-def test_who_may_not(api, who):
-    for response in writes(api[who]):
-        record = refused(response, 403, "NoAccessError")
-        assert record["permissions"] == ["PROJECT_USER_ACCESS_WRITE", "UPDATE_PROJECT"]
-
-
-def test_the_right_in_one_project_reaches_no_other(api):
-    make_project("depot")
-    for response in writes(api["owner"], "depot"):
-        refused(response, 404, "NotFoundError")
 
 
 def test_not_in_an_archived_project(api, people):

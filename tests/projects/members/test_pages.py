@@ -9,10 +9,6 @@ from tests.support.page_text import page_text
 MEMBER = BuiltIn.MEMBER.value
 
 
-def roles_of(user):
-    return list(Grant.objects.filter(user=user, project="shop").values_list("role__name", flat=True))
-
-
 def test_holders_are_listed(browse, people, shop):
     Grant.objects.create(group=Group.objects.create(name="Team"), project=shop, role_id=MEMBER)
     lines = b"".join(browse("reader").get("/projects/shop/access/?format=csv").streaming_content).decode()
@@ -23,14 +19,6 @@ def test_holders_are_listed(browse, people, shop):
         ("reader", "person", "Reader"),
         ("Team", "group", "Member"),
     }
-
-
-def test_an_owner_takes_a_role_away(browse, people, shop):
-    grant = Grant.objects.get(user=people["member"])
-    answer = browse("owner").post("/projects/shop/access/take", {"grant": grant.pk}, follow=True)
-
-    assert "Revoked Member from member in shop." in page_text(answer)
-    assert roles_of(people["member"]) == []
 
 
 def test_a_grant_of_another_project_is_not_taken_here(browse, people, shop):
@@ -51,10 +39,6 @@ def test_others_look_and_are_told_what_they_need(browse, people, shop, who):
         "you need one of these permissions in Shop: Grant and revoke roles, Manage the project."
         in page_text(page)
     )
-
-
-def test_outsiders_see_no_project(browse, people, shop):
-    assert browse("outsider").get("/projects/shop/access/").status_code == 404
 
 
 def test_each_role_says_in_which_environments_it_applies(browse, people, shop):

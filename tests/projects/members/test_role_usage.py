@@ -5,7 +5,7 @@ import pytest
 from groups.models import Grant, Group, GroupMembership, Role, User
 from groups.permissions import BuiltIn
 from projects.models import Project
-from tests.support.cast import make_project, make_user
+from tests.support.cast import make_project
 from tests.support.records import refused
 
 
@@ -83,21 +83,6 @@ def test_an_unknown_role_is_held_nowhere(api, role):
 def test_an_id_that_is_no_number(api, role):
     record = refused(api["admin"].get(url(role)), 400, "ValidationError")
     assert record["details"][0]["path"] == "roleId"
-
-
-@pytest.mark.parametrize("who", ["viewer", "editor", "owner", "outsider", "service"])
-def test_it_needs_admin_or_read_role(api, who):
-    record = refused(api[who].get(url(5)), 403, "NoAccessError")
-    assert record["permissions"] == ["ADMIN", "READ_ROLE"]
-    refused(api["nobody"].get(url(5)), 401, "AuthenticationRequired")
-
-
-def test_read_role_is_enough(api, people):
-    auditor = Role.objects.create(name="Auditor", type=Role.Type.ROOT_CUSTOM)
-    auditor.permissions.create(permission="READ_ROLE")
-    people["auditor"] = make_user("auditor", root_role=auditor.pk)
-    assert api["auditor"].get(url(5)).status_code == 200
-    assert api["admin_token"].get(url(5)).status_code == 200
 
 
 def test_the_number_of_statements_does_not_grow(api, django_assert_max_num_queries, people):

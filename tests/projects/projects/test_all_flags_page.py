@@ -1,7 +1,5 @@
 """/flags/: the flags of all projects, their saved filters, and what is done with several of them at once."""
 
-import csv
-import io
 from datetime import timedelta
 
 import pytest
@@ -21,7 +19,7 @@ from projects.models import (
 )
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
-from tests.support.page_text import page_text
+from tests.support.page_text import csv_rows, page_text
 
 LONG_AGO = timezone.now() - timedelta(days=50)
 BOTH = {"name": ["cart", "guide"]}
@@ -40,8 +38,7 @@ def half(people, flags):
 
 
 def names(browser, query=""):
-    response = browser.get(f"/flags/?format=csv&{query}")
-    lines = csv.reader(io.StringIO(b"".join(response.streaming_content).decode()))
+    lines = csv_rows(browser.get(f"/flags/?format=csv&{query}"))
     return [line[0] for line in lines][1:]
 
 
@@ -119,110 +116,84 @@ def listed(browse, rollout):
     return names(browse("viewer"), f"rollout={rollout}")
 
 
-class TestFull:
-    """On for everyone in production, and unchanged there for 30 days."""
-
-    def test_without_strategies_or_with_one_for_everyone(self, browse, flags):
-        on(flags[0])
-        on(flags[1], name="flexibleRollout", parameters={"rollout": "100"})
-        assert listed(browse, "full") == ["cart", "guide"]
-
-    def test_not_with_conditions_a_share_or_disabled_strategies(self, browse, flags):
-        on(flags[0], name="flexibleRollout", parameters={"rollout": "99"})
-        on(flags[1], name="default", disabled=True)
-        assert listed(browse, "full") == []
-        on(flags[0], name="default", constraints=[{"contextName": "plan", "operator": "IN", "values": ["a"]}])
-        assert listed(browse, "full") == []
-
-    def test_not_only_in_development(self, browse, flags):
-        on(flags[0], "development")
-        assert listed(browse, "full") == []
-
-    @pytest.mark.parametrize(
-        ("event", "expected"),
-        [
-            ({"type": "feature-strategy-update", "environment": "production"}, []),
-            ({"type": "feature-reverted"}, []),
-            ({"type": "feature-strategy-update", "environment": "development"}, ["cart"]),
-            ({"type": "feature-tagged"}, ["cart"]),
-        ],
-    )
-    def test_not_if_it_changed_in_production_lately(self, browse, flags, event, expected):
-        on(flags[0])
-        AuditEvent.objects.create(feature="cart", project="shop", actor_name="ada", **event)
-        assert listed(browse, "full") == expected
-
-    def test_not_if_it_is_new(self, browse, flags):
-        on(make_flag("new"))
-        assert listed(browse, "full") == []
+def share(percentage):
+    return {"name": "flexibleRollout", "parameters": {"rollout": percentage}}
 
 
-class TestDiffers:
-    def test_on_in_one_environment_only(self, browse, flags):
-        on(flags[0])
-        assert listed(browse, "differs") == ["cart"]
+def only(field, *values):
+    return {"contextName": field, "operator": "IN", "values": list(values)}
 
-    def test_other_strategies(self, browse, flags):
-        for flag, share in ((flags[0], "10"), (flags[1], "20")):
-            on(flag, name="flexibleRollout", parameters={"rollout": "10"})
-            on(flag, "development", name="flexibleRollout", parameters={"rollout": share})
-        assert listed(browse, "differs") == ["guide"]
 
-    def test_titles_and_disabled_strategies_decide_nothing(self, browse, flags):
-        on(flags[0], name="default", title="Everyone")
-        on(flags[0], "development", name="default")
-        add_strategy(flags[0], "development", disabled=True, name="flexibleRollout")
-        assert listed(browse, "differs") == []
+@pytest.mark.parametrize(
+    ("environment", "strategy", "is_full"),
+    [
+        ("production", {}, True),
+        ("production", share("100"), True),
+        ("production", share("99"), False),
+        ("production", {"disabled": True}, False),
+        ("production", {"constraints": [only("plan", "a")]}, False),
+        ("development", {}, False),
+    ],
+)
+def test_full_is_on_for_everyone_in_production(browse, flags, environment, strategy, is_full):
+    on(flags[0], environment, **strategy)
+    on(make_flag("new"), environment, **strategy)  # not for 30 days
+    assert listed(browse, "full") == ["cart"] * is_full
 
-    def test_the_order_of_strategies_counts(self, browse, flags):
-        for environment, shares in (("development", ("10", "20")), ("production", ("20", "10"))):
-            for order, share in enumerate(shares):
-                on(
-                    flags[0],
-                    environment,
-                    name="flexibleRollout",
-                    parameters={"rollout": share},
-                    sort_order=order,
-                )
-        assert listed(browse, "differs") == ["cart"]
 
-    def test_a_strategy_that_is_there_twice_counts(self, browse, flags):
-        for environment, name in (("development", "default"), ("production", "userWithId")):
-            for order in range(2):
-                on(flags[0], environment, name=name, sort_order=order)
-        assert listed(browse, "differs") == ["cart"]
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"type": "feature-strategy-update", "environment": "production"}, []),
+        ({"type": "feature-reverted"}, []),
+        ({"type": "feature-strategy-update", "environment": "development"}, ["cart"]),
+        ({"type": "feature-tagged"}, ["cart"]),
+    ],
+)
+def test_full_has_not_changed_in_production_lately(browse, flags, event, expected):
+    on(flags[0])
+    AuditEvent.objects.create(feature="cart", project="shop", actor_name="ada", **event)
+    assert listed(browse, "full") == expected
 
-    def test_the_order_of_values_decides_nothing(self, browse, flags):
-        for environment, values in (("development", ["DE", "FR"]), ("production", ["FR", "DE"])):
-            condition = {"contextName": "country", "operator": "IN", "values": values}
-            on(
-                flags[0],
-                environment,
-                constraints=[condition, {**condition, "contextName": "region"}][
-                    :: 1 if values[0] == "DE" else -1
-                ],
-            )
-        on(flags[1], constraints=[{"contextName": "country", "operator": "IN", "values": ["DE"]}])
-        on(
-            flags[1],
-            "development",
-            constraints=[{"contextName": "country", "operator": "IN", "values": ["FR"]}],
-        )
-        assert listed(browse, "differs") == ["guide"]
 
-    def test_other_variants(self, browse, flags):
-        for environment in ("development", "production"):
-            on(flags[0], environment)
-        FlagEnvironment.objects.filter(flag=flags[0], environment="production").update(
-            variants=[{"name": "a"}]
-        )
-        assert listed(browse, "differs") == ["cart"]
+COUNTRIES, REGIONS = only("country", "DE", "FR"), only("region", "DE", "FR")
+REVERSED = [only("region", "FR", "DE"), only("country", "FR", "DE")]
 
-    def test_environments_that_the_project_does_not_use_do_not_count(self, browse, flags):
-        on(flags[0], "development")
-        ProjectEnvironment.objects.filter(project="shop", environment="production").delete()
-        assert listed(browse, "differs") == []
-        assert listed(browse, "off") == ["guide"]
+
+@pytest.mark.parametrize(
+    ("development", "production", "differs"),
+    [
+        pytest.param(None, [], True, id="on in one environment only"),
+        pytest.param([share("20")], [share("10")], True, id="other parameters"),
+        pytest.param([share("10")], [share("10")], False, id="the same"),
+        pytest.param([{}, share("5") | {"disabled": True}], [{"title": "All"}], False, id="disabled, title"),
+        pytest.param([share("10"), share("20")], [share("20"), share("10")], True, id="order of strategies"),
+        pytest.param([{"name": "default"}] * 2, [{"name": "userWithId"}] * 2, True, id="the same one twice"),
+        pytest.param([{"constraints": [COUNTRIES, REGIONS]}], [{"constraints": REVERSED}], False, id="order of values"),
+        pytest.param([{"constraints": [only("a", "1")]}], [{"constraints": [only("a", "2")]}], True, id="values"),
+    ],
+)  # fmt: skip
+def test_differing_environments(browse, flags, development, production, differs):
+    for environment, strategies in (("development", development), ("production", production)):
+        if strategies is not None:
+            switch_on(flags[0], environment)
+            for order, strategy in enumerate(strategies):
+                add_strategy(flags[0], environment, sort_order=order, **strategy)
+    assert listed(browse, "differs") == ["cart"] * differs
+
+
+def test_other_variants_differ(browse, flags):
+    for environment in ("development", "production"):
+        on(flags[0], environment)
+    FlagEnvironment.objects.filter(flag=flags[0], environment="production").update(variants=[{"name": "a"}])
+    assert listed(browse, "differs") == ["cart"]
+
+
+def test_environments_that_the_project_does_not_use_do_not_differ(browse, flags):
+    on(flags[0], "development")
+    ProjectEnvironment.objects.filter(project="shop", environment="production").delete()
+    assert listed(browse, "differs") == []
+    assert listed(browse, "off") == ["guide"]
 
 
 def test_flags_of_several_projects_are_archived_together_also_if_they_depend_on_each_other(browse, flags):

@@ -3,7 +3,6 @@
 import pytest
 
 from projects.models import ProjectEnvironment
-from tests.support.flags import make_flag
 from tests.support.page_text import page_text
 from tests.support.scenery import make_vocabulary
 
@@ -20,28 +19,21 @@ def place(shop):
     return ProjectEnvironment.objects.get(project=shop, environment="production")
 
 
-def test_it_is_saved_and_told_in_the_settings(browse, place):
+def test_it_is_saved_told_in_the_settings_and_removed(browse, place):
     browser = browse("owner")
 
     assert browser.post(PAGE, QUARTER)["Location"] == "/projects/shop/settings/"
 
     place.refresh_from_db()
     assert place.default_strategy["parameters"] == {"rollout": "25", "stickiness": "userId", "groupId": ""}
-    assert "Default strategy: On for 25 % of users, by userId." in page_text(
-        browser.get("/projects/shop/settings/")
-    )
+    told = "Default strategy: On for 25 % of users, by userId."
+    assert told in page_text(browser.get("/projects/shop/settings/"))
+    assert "Remove default strategy" in page_text(browser.get(PAGE))
 
+    browser.post(PAGE, {"do": "delete"})
 
-def test_a_flag_switched_on_without_a_strategy_gets_it(browse, place):
-    browse("owner").post(PAGE, QUARTER)
-    flag = make_flag("cart")
-    browse("owner").post(
-        "/projects/shop/features/cart/switch",
-        {"environment": "production", "enabled": "on", "confirmed": "yes"},
-    )
-
-    strategy = flag.strategies.get(environment="production")
-    assert strategy.parameters == {"rollout": "25", "stickiness": "userId", "groupId": "cart"}
+    place.refresh_from_db()
+    assert place.default_strategy is None
 
 
 def test_without_one_of_its_own_it_is_on_for_everyone_and_nothing_can_be_removed(browse, place):
@@ -49,17 +41,6 @@ def test_without_one_of_its_own_it_is_on_for_everyone_and_nothing_can_be_removed
 
     assert "On for everyone." in page_text(page)
     assert "Remove default strategy" not in page_text(page)
-
-
-def test_it_is_removed(browse, place):
-    browser = browse("owner")
-    browser.post(PAGE, QUARTER)
-    assert "Remove default strategy" in page_text(browser.get(PAGE))
-
-    browser.post(PAGE, {"do": "delete"})
-
-    place.refresh_from_db()
-    assert place.default_strategy is None
 
 
 def test_what_is_wrong_stands_on_the_page(browse, place):
@@ -90,4 +71,3 @@ def test_what_is_not_there(browse, place):
     browser = browse("owner")
     assert browser.get("/projects/shop/environments/nosuch/strategy").status_code == 404
     assert browser.get("/projects/nosuch/environments/production/strategy").status_code == 404
-    assert browse("outsider").get(PAGE).status_code == 404

@@ -1,9 +1,5 @@
 """/projects/ID/: the flags, their toggles, archiving and reviving from the list."""
 
-import csv
-import io
-import re
-
 import pytest
 from django.utils import timezone
 
@@ -14,17 +10,15 @@ from projects.models import (
     FlagLastSeen,
     FlagTag,
     FlagUsage,
-    Strategy,
     TagType,
 )
 from projects.projects.flag_list_page import count_flags_of_page
-from tests.support.flags import add_strategy, depend, make_flag, switch_on
-from tests.support.page_text import page_text
+from tests.support.flags import depend, make_flag, switch_on
+from tests.support.page_text import csv_rows, page_text
 
 
 def names(browser, query=""):
-    response = browser.get(f"/projects/shop/?format=csv&{query}")
-    return [line[0] for line in csv.reader(io.StringIO(b"".join(response.streaming_content).decode()))][1:]
+    return [line[0] for line in csv_rows(browser.get(f"/projects/shop/?format=csv&{query}"))][1:]
 
 
 def archived():
@@ -74,26 +68,9 @@ def test_archived_flags_say_by_whom_and_when_they_were_evaluated_last(browse, fl
 
     page = page_text(browse("reader").get("/projects/shop/?show=archived&sort=-seen"))
     assert "member just now" in page
-    response = browse("reader").get("/projects/shop/?show=archived&format=csv")
-    ((name, _, _, by, seen),) = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))[
-        1:
-    ]
+    _, (name, _, _, by, seen) = csv_rows(browse("reader").get("/projects/shop/?show=archived&format=csv"))
     assert (name, by) == ("cart", "member")
     assert seen
-
-
-def test_a_project_one_may_not_see_is_not_there(browse, flags):
-    assert browse("outsider").get("/projects/shop/").status_code == 404
-
-
-def test_switching_on_gives_a_strategy_and_comes_back(browse, flags):
-    form = {"environment": "production", "enabled": "on", "next": "/projects/shop/?type=release"}
-
-    answer = browse("member").post("/projects/shop/features/cart/switch", {**form, "confirmed": "yes"})
-
-    assert answer["Location"] == "/projects/shop/?type=release"
-    assert FlagEnvironment.objects.get(flag=flags[0], environment="production").enabled
-    assert Strategy.objects.filter(flag=flags[0], environment="production").count() == 1
 
 
 def test_production_is_switched_after_a_page_that_says_what_changes(browse, flags):
@@ -113,18 +90,6 @@ def test_production_is_switched_after_a_page_that_says_what_changes(browse, flag
     assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
 
 
-def test_what_was_switched_can_be_undone(browse, flags):
-    browser, switch = browse("member"), "/projects/shop/features/cart/switch"
-    page = browser.post(switch, {"environment": "development", "enabled": "on"}, follow=True)
-    assert "Turned on cart in development." in page_text(page)
-    undo = re.search(r'action="(/activity/\d+/revert)"', page.text)
-    assert undo
-    undone = browser.post(undo[1], {"do": "undo"}, follow=True)
-
-    assert "Undone: " in page_text(undone)
-    assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
-
-
 def test_what_somebody_else_switched_meanwhile_is_told_without_undo(browse, flags):
     switch_on(flags[0])
 
@@ -141,17 +106,6 @@ def test_what_somebody_else_switched_meanwhile_is_told_without_undo(browse, flag
 )
 def test_an_environment_that_is_not_there_is_not_switched(browse, flags, query, status):
     assert browse("member").get(f"/projects/shop/features/cart/switch{query}").status_code == status
-
-
-def test_a_flag_is_switched_off(browse, flags):
-    add_strategy(flags[0])
-    switch_on(flags[0])
-
-    browse("member").post(
-        "/projects/shop/features/cart/switch", {"environment": "development", "enabled": "off"}
-    )
-
-    assert not FlagEnvironment.objects.get(flag=flags[0], environment="development").enabled
 
 
 def test_who_may_not_switch_is_not_offered_it_and_is_told_why(browse, flags):
@@ -187,18 +141,6 @@ def test_flags_are_archived_after_a_page_that_says_who_uses_them(browse, flags):
     assert archived() == ["cart", "search"]
 
 
-def test_flags_that_are_asked_for_are_archived_once_that_is_known(browse, flags):
-    used(flags[0])
-
-    asked = browse("member").post("/projects/shop/features/archive", {"name": "cart"}, follow=True)
-
-    expected = 'cart was evaluated by portal-web just now. Once archived, applications get "off".'
-    assert expected in page_text(asked)
-    assert archived() == []
-    browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})
-    assert archived() == ["cart"]
-
-
 def test_a_parent_is_not_archived_from_under_its_child(browse, flags):
     depend(flags[1], flags[0])
 
@@ -207,14 +149,6 @@ def test_a_parent_is_not_archived_from_under_its_child(browse, flags):
 
     assert "search depends on cart." in page_text(page)
     assert "search would lose what it depends on" in page_text(refused)
-    assert archived() == []
-
-
-def test_reviving_flags(browse, flags):
-    make_flag("old", archived=True)
-
-    browse("member").post("/projects/shop/features/revive", {"name": "old"})
-
     assert archived() == []
 
 
@@ -241,13 +175,6 @@ def test_who_may_not_archive_or_delete_is_told_why(browse, flags, verb):
     given = {"name": ["cart", "old"], "known": "yes"}
     assert reader.post(f"/projects/shop/features/{verb}", given).status_code == 403
     assert archived() == ["old"]
-
-
-def test_choosing_nothing_is_told(browse, flags):
-    answer = browse("member").post("/projects/shop/features/archive", {}, follow=True)
-
-    assert answer.redirect_chain == [("/projects/shop/", 302)]
-    assert "Select an active flag of this project first." in page_text(answer)
 
 
 def test_a_project_is_exported_as_a_file(browse, flags):

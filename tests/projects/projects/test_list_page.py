@@ -1,7 +1,5 @@
 """/projects/: visible projects, their counts, and creating a project."""
 
-import csv
-import io
 from datetime import timedelta
 
 from django.utils import timezone
@@ -9,18 +7,14 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from projects.models import FavoriteProject, Project, UsageTotal
 from tests.support.flags import make_flag, switch_on
-from tests.support.page_text import page_text
-
-
-def lines(response):
-    return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
+from tests.support.page_text import csv_rows, page_text
 
 
 def test_projects_are_listed_with_their_counts(browse, shop):
     make_flag("cart", shop)
     make_flag("old-cart", shop, archived=True)
 
-    listed = lines(browse("viewer").get("/projects/?format=csv"))
+    listed = csv_rows(browse("viewer").get("/projects/?format=csv"))
 
     assert listed[0] == [
         "Project", "Active flags", "On in production", "Stale", "Archived flags", "Evaluations, 24 h", "Last change",
@@ -43,7 +37,7 @@ def test_projects_say_what_is_on_evaluated_and_changed_and_how_healthy_they_are(
     )
     AuditEvent.objects.create(type="user-created", project="shop", actor_name="ada")
 
-    listed = {line[0]: line for line in lines(browse("viewer").get("/projects/?format=csv"))}
+    listed = {line[0]: line for line in csv_rows(browse("viewer").get("/projects/?format=csv"))}
     assert listed["shop"][2] == "2"
     assert listed["shop"][5:8] == ["1500", changed.created_at.isoformat(timespec="seconds"), "67 %"]
     page = page_text(browse("viewer").get("/projects/"))
@@ -52,13 +46,13 @@ def test_projects_say_what_is_on_evaluated_and_changed_and_how_healthy_they_are(
 
 
 def test_only_readable_projects_are_listed(browse):
-    assert [line[0] for line in lines(browse("member").get("/projects/?format=csv"))[1:]] == ["shop"]
+    assert [line[0] for line in csv_rows(browse("member").get("/projects/?format=csv"))[1:]] == ["shop"]
     assert "You have no projects." in browse("outsider").get("/projects/").text
 
 
 def test_projects_are_searched_and_sorted(browse):
-    get_csv_lines = lines(browse("viewer").get("/projects/?format=csv&q=SHO"))
-    backwards = lines(browse("viewer").get("/projects/?format=csv&sort=-name"))
+    get_csv_lines = csv_rows(browse("viewer").get("/projects/?format=csv&q=SHO"))
+    backwards = csv_rows(browse("viewer").get("/projects/?format=csv&sort=-name"))
 
     assert [line[0] for line in get_csv_lines[1:]] == ["shop"]
     assert [line[0] for line in backwards[1:]] == ["shop", "default"]
@@ -78,7 +72,7 @@ def test_favorites_come_first(browse, people):
 
     assert answer["Location"] == "/projects/"
     assert FavoriteProject.objects.filter(user=people["viewer"], project="shop").exists()
-    assert [line[0] for line in lines(browser.get("/projects/?format=csv"))[1:]] == ["shop", "default"]
+    assert [line[0] for line in csv_rows(browser.get("/projects/?format=csv"))[1:]] == ["shop", "default"]
     browser.post("/projects/shop/favorite", {"favorite": "off"})
     assert not FavoriteProject.objects.exists()
 

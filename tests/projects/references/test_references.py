@@ -119,14 +119,6 @@ def test_what_is_wrong_is_named(api: Any, flag: Flag, more: Any, path: str) -> N
 
 
 @pytest.mark.django_db
-def test_who_may_update_no_flag_reports_nothing(api: Any, flag: Flag) -> None:
-    for who in ("viewer", "reader", "outsider"):
-        assert report(api, who).status_code == 403
-        assert api[who].get(URL).json() == {"flags": [], "repositories": []}
-    assert api["outsider"].get("/api/admin/projects/shop/features/cart-hint/references").status_code == 404
-
-
-@pytest.mark.django_db
 def test_the_stale_page_and_its_task_name_the_places(api: Any, browse: Any, flag: Flag) -> None:
     Flag.objects.update(stale=True)
     report(api)

@@ -6,7 +6,6 @@ import pytest
 
 from projects.models import Project, Segment, StrategySegment
 from projects.revision import read_revisions
-from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
 from tests.support.records import events, refused
 
@@ -81,7 +80,6 @@ def test_put_on_a_strategy(api, eu):
     refused(api["member"].post(url, body | {"segmentIds": [4711]}), 400, "ValidationError")
     refused(api["member"].post(url, body | {"strategyId": str(uuid.uuid4())}), 404, "NotFoundError")
     refused(api["member"].post(url, body | {"projectId": "default"}), 404, "NotFoundError")
-    refused(api["viewer"].post(url, body), 403, "NoAccessError")
 
 
 def test_a_change_reaches_the_evaluations(api, eu):
@@ -131,9 +129,6 @@ def test_an_id_that_is_no_number(api, identifier):
     ("constraint", "path"),
     [
         ({"contextName": "a", "operator": "NOPE", "values": ["x"]}, "constraints[0].operator"),
-        ({"contextName": "a", "operator": "NUM_EQ", "value": "abc"}, "constraints[0].value"),
-        ({"contextName": "a", "operator": "IN", "values": []}, "constraints[0].values"),
-        ({"operator": "IN", "values": ["x"]}, "constraints[0].contextName"),
         ({"contextName": "a", "operator": "IN", "values": "x"}, "constraints[0].values"),
     ],
 )
@@ -161,14 +156,6 @@ def test_a_taken_name(api, eu):
     )
 
 
-@pytest.mark.parametrize("who", ["viewer", "owner", "outsider"])
-def test_global_segments_need_root_permissions(api, eu, who):
-    record = refused(api[who].post(URL, {"name": "x", "constraints": []}), 403, "NoAccessError")
-    assert record["permissions"] == ["CREATE_SEGMENT"]
-    refused(api[who].put(f"{URL}/{eu['id']}", {"name": "x", "constraints": []}), 403, "NoAccessError")
-    refused(api[who].delete(f"{URL}/{eu['id']}"), 403, "NoAccessError")
-
-
 def test_a_segment_of_one_project(api):
     body = {"name": "baskets", "constraints": [CONSTRAINT], "project": "shop"}
     made = api["owner"].post(URL, body)
@@ -188,12 +175,6 @@ def test_moved_into_a_project_only_when_no_other_uses_it(api, eu):
     assert "default" in record["message"]
     StrategySegment.objects.all().delete()
     assert api["admin"].put(f"{URL}/{eu['id']}", change).status_code == 204
-
-
-def test_a_project_nobody_may_see(api):
-    make_project("depot")
-    body = {"name": "crates", "constraints": [], "project": "depot"}
-    refused(api["owner"].post(URL, body), 403, "NoAccessError")
 
 
 def test_not_in_an_archived_project(api, shop):

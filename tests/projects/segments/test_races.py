@@ -51,15 +51,12 @@ def is_sound(segment):
     return segment.project_id is None or used_in <= {segment.project_id}
 
 
-def test_the_strategy_comes_first(ask, segment):
-    assert race(ask["use"], ask["move"], stop=BEFORE_COMMIT) == (200, 400)
-    assert segment.strategies.count() == 1
-    assert is_sound(segment)
-
-
-def test_the_move_comes_first(ask, segment):
-    assert race(ask["move"], ask["use"], stop=BEFORE_COMMIT) == (204, 400)
-    assert segment.strategies.count() == 0
+@pytest.mark.parametrize(
+    ("first", "second", "answers", "uses"), [("use", "move", (200, 400), 1), ("move", "use", (204, 400), 0)]
+)
+def test_the_first_one_counts(ask, segment, first, second, answers, uses):
+    assert race(ask[first], ask[second], stop=BEFORE_COMMIT) == answers
+    assert segment.strategies.count() == uses
     assert is_sound(segment)
 
 

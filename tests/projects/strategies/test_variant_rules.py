@@ -17,16 +17,6 @@ def problems(*given):
     return [(problem.path, problem.message) for problem in variants_problems(given, "v")]
 
 
-def test_weights_add_up_to_1000():
-    variants = variant("red", 200), variant("green", 300, "fix"), variant("blue", 500)
-    assert weights(*variants) == [("blue", 350), ("green", 300), ("red", 350)]
-
-
-def test_a_fixed_weight_takes_no_part_of_the_remainder():
-    variants = variant("a", 1, "fix"), variant("b"), variant("c")
-    assert weights(*variants) == [("a", 1), ("b", 500), ("c", 499)]
-
-
 def test_fixed_weights_may_take_everything():
     assert weights(variant("a", 1000, "fix"), variant("b", 5)) == [("a", 1000), ("b", 0)]
 

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken
-from tests.support.cast import client, make_project
+from tests.support.cast import client
 
 URL = "/api/admin/api-tokens"
 BACKEND = {"tokenName": "checkout", "type": "backend", "environment": "production", "projects": ["shop"]}
@@ -137,16 +137,6 @@ def test_admin_token(api):
     assert client(token["secret"]).get(URL).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "name", ["editor", "viewer", "owner", "member", "reader", "outsider", "service", "nobody"]
-)
-def test_creating_without_the_permission_is_refused(api, name):
-    response = api[name].post(URL, BACKEND)
-    assert response.status_code == (401 if name == "nobody" else 403)
-    if name != "nobody":
-        assert "CREATE_CLIENT_API_TOKEN" in response.json()["permissions"]
-
-
 def test_who_may_make_one_kind_may_not_make_another(api, people):
     from groups.models import Role, RolePermission
 
@@ -176,8 +166,6 @@ def test_members_create_tokens_of_their_project(api):
         response = api[name].post(url, body)
         assert response.status_code == 201
         assert response.json()["projects"] == ["shop"]
-    for name, status in {"reader": 403, "viewer": 403, "editor": 403, "outsider": 404, "nobody": 401}.items():
-        assert api[name].post(url, body).status_code == status
 
 
 @pytest.mark.parametrize("projects", [["default"], ["shop", "default"], ["*"], []])
@@ -190,15 +178,3 @@ def test_project_token_for_more_than_the_project(api, projects):
 def test_project_token_of_kind_admin(api):
     response = api["admin"].post("/api/admin/projects/shop/api-tokens", {"tokenName": "x", "type": "admin"})
     check_problem(response, "type")
-
-
-def test_editor_makes_tokens_for_the_default_project(api):
-    body = {"tokenName": "mine", "type": "backend", "environment": "development"}
-    assert api["editor"].post("/api/admin/projects/default/api-tokens", body).status_code == 201
-
-
-def test_a_project_in_a_path_that_is_not_there(api):
-    make_project("other")
-    body = {"tokenName": "mine", "type": "backend", "environment": "development"}
-    assert api["admin"].post("/api/admin/projects/nosuch/api-tokens", body).status_code == 404
-    assert api["owner"].post("/api/admin/projects/other/api-tokens", body).status_code == 404

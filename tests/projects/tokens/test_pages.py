@@ -54,18 +54,6 @@ def test_a_new_token_comes_with_programs_for_openfeature(browse, people, shop, k
     ]
 
 
-def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
-    admin = browse("admin")
-    secret = secret_of(admin.post("/access/tokens/new/", NEW, follow=True))
-    address = f"/access/tokens/{ApiToken.objects.get().pk}/revoke/"
-
-    page = page_text(admin.get(address))
-    assert "checkout was never used. Clients still using it get 401 immediately" in page
-    assert client(secret).get("/api/client/features").status_code == 200
-    assert admin.post(address)["Location"] == "/access/tokens/"
-    assert client(secret).get("/api/client/features").status_code == 401
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -87,12 +75,6 @@ def test_what_a_key_reaches_is_said_never_assumed(browse, people, shop, changed,
     assert not ApiToken.objects.exists()
 
 
-def test_all_projects_is_a_choice_of_its_own(browse, people, shop):
-    browse("admin").post("/access/tokens/new/", NEW | {"projects": ["*"]})
-
-    assert ApiToken.objects.get().all_projects
-
-
 def test_a_member_makes_and_sees_the_tokens_of_the_project_alone(browse, people, shop):
     make_project("other")
     make_token("backend", name="elsewhere", projects=["other"], environment="production")
@@ -108,14 +90,6 @@ def test_a_member_makes_and_sees_the_tokens_of_the_project_alone(browse, people,
     assert member.post(f"/access/tokens/{token.pk}/revoke/").status_code == 403
     elsewhere = ApiToken.objects.get(name="elsewhere")
     assert member.get(f"/access/tokens/{elsewhere.pk}/revoke/").status_code == 404
-
-
-def test_a_member_revokes_a_token_of_the_project(browse, people, shop):
-    make_token("frontend", name="web", projects=["shop"], environment="production")
-
-    browse("member").post(f"/access/tokens/{ApiToken.objects.get().pk}/revoke/")
-
-    assert not ApiToken.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -66,27 +66,19 @@ def test_a_strategy_type_of_a_default_strategy_is_not_deleted(api, shop):
 
 
 @pytest.mark.parametrize(
-    "strategy",
+    ("field", "name", "strategy"),
     [
-        {"constraints": [CONSTRAINT]},
-        {"parameters": {"stickiness": "plan"}},
-        {"variants": [{"name": "a", "weight": 1000, "stickiness": "plan"}]},
+        ("plan", "flexibleRollout", {"constraints": [CONSTRAINT]}),
+        ("plan", "flexibleRollout", {"parameters": {"stickiness": "plan"}}),
+        ("plan", "flexibleRollout", {"variants": [{"name": "a", "weight": 1000, "stickiness": "plan"}]}),
+        ("userId", "userWithId", {}),
+        ("sessionId", "gradualRolloutSessionId", {}),
     ],
 )
-def test_a_strategy_that_reads_a_field(api, shop, strategy):
-    add_strategy(make_flag("cart"), name="flexibleRollout", **strategy)
-    uses = api["editor"].get("/api/admin/context/plan/strategies").json()
-    assert [use["featureName"] for use in uses["strategies"]] == ["cart"]
-    assert counted(api, "plan") == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "field"), [("userWithId", "userId"), ("gradualRolloutSessionId", "sessionId")]
-)
-def test_a_strategy_type_reads_a_field(api, shop, kind, field):
-    add_strategy(make_flag("cart"), name=kind)
-    uses = api["editor"].get(f"/api/admin/context/{field}/strategies").json()
-    assert [use["strategyName"] for use in uses["strategies"]] == [kind]
+def test_a_strategy_that_reads_a_field(api, shop, field, name, strategy):
+    add_strategy(make_flag("cart"), name=name, **strategy)
+    [use] = api["editor"].get(f"/api/admin/context/{field}/strategies").json()["strategies"]
+    assert (use["featureName"], use["strategyName"]) == ("cart", name)
     assert counted(api, field) == (1, 1)
 
 

@@ -1,0 +1,21 @@
+"""A flag with a version to revert to."""
+
+import pytest
+
+from flagadmin.core.audit.models import AuditEvent
+from groups.access import Caller
+from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.flags.environments import actions as environments
+from projects.models import Project
+
+SYSTEM = Caller.system()
+
+
+@pytest.fixture
+def created(shop: Project) -> int:
+    """The event after which the flag cart was off and had no description."""
+    create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
+    event = AuditEvent.objects.latest("id").pk
+    environments.enable_flag("shop", "cart", "production", caller=SYSTEM)
+    update_flag("shop", "cart", {"description": "New"}, caller=SYSTEM)
+    return event
