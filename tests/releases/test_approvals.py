@@ -7,15 +7,15 @@ import pytest
 from groups.models import User
 from groups.permissions import BuiltIn
 from playground.models import SavedContext
-from projects.models import Flag, FlagEnvironment, FlagTag, ProjectEnvironment, Strategy, TagType
+from projects.models import Flag, FlagTag, ProjectEnvironment, Strategy, TagType
 from releases.models import ChangeRequest
 from releases.requests.approvers import list_approvers
 from tests.support.cast import client, make_group, make_token, make_user
+from tests.support.change_requests import MAKE, SHOP, enter, sent, turn
+from tests.support.flags import is_on
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
-SHOP = "/api/admin/projects/shop"
-MAKE = f"{SHOP}/environments/production/change-requests"
 PAGE = "/projects/shop/environments/production/approvals"
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,23 +52,6 @@ def roll_out(percent: int) -> dict[str, Any]:
     parameters = {"rollout": f"{percent}", "stickiness": "userId"}
     payload = {"id": str(Strategy.objects.get().pk), "parameters": parameters}
     return {"feature": "cart", "action": "updateStrategy", "payload": payload}
-
-
-def turn(enabled: bool) -> dict[str, Any]:
-    return {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": enabled}}
-
-
-def sent(by: Any, *changes: Any) -> dict[str, Any]:
-    made = by.post(MAKE, list(changes), format="json").json()
-    return enter(by, made, "In review").json()
-
-
-def enter(by: Any, request: Any, state: str) -> Any:
-    return by.put(f"{SHOP}/change-requests/{request['id']}/state", {"state": state}, format="json")
-
-
-def is_on() -> bool:
-    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
 
 
 def test_the_first_rule_that_holds_counts(api, cart):

@@ -6,29 +6,26 @@ import pytest
 
 from groups.access import Caller
 from playground.models import SavedContext
-from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.segments.actions import update_segment
 from releases.models import ChangeRequest
 from releases.requests import impact
+from tests.support.change_requests import REQUESTS, guarded, sent, turn
+from tests.support.flags import is_on
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
-SHOP = "/api/admin/projects/shop"
-REQUESTS = f"{SHOP}/change-requests"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
 def approved(api: Any, shop: Any) -> str:
     """The URL of an approved request that turns a flag of a segment on."""
-    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=1)
+    guarded(1)
     segment = Segment.objects.create(name="nordic", constraints=[where("NO")])
     live_flag("cart", enabled=False, strategies=[{"name": "default", "segments": [segment]}])
     SavedContext.objects.create(name="Dane", context={"properties": {"country": "DK"}})
-    turn = {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": True}}
-    made = api["owner"].post(f"{SHOP}/environments/production/change-requests", turn, format="json").json()
-    url = f"{REQUESTS}/{made['id']}"
-    assert enter(api["owner"], url, "In review").status_code == 200
+    url = f"{REQUESTS}/{sent(api['owner'], turn(True))['id']}"
     assert enter(api["admin"], url, "Approved").status_code == 200
     return url
 
@@ -39,10 +36,6 @@ def where(*countries: str) -> dict[str, Any]:
 
 def enter(by: Any, url: str, state: str) -> Any:
     return by.put(f"{url}/state", {"state": state}, format="json")
-
-
-def is_on() -> bool:
-    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
 
 
 def add_denmark() -> None:

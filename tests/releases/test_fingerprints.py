@@ -62,37 +62,16 @@ def edit_payload_of_variant(api: Any, name: str) -> Any:
     return api["member"].patch(url, patch, format="json")
 
 
-def edit_variants_of_strategy(api: Any, name: str) -> Any:
-    return api["member"].patch(
-        strategy_url(name),
-        [{"op": "replace", "path": "/variants/0/payload/value", "value": "x"}],
-        format="json",
-    )
+def edit_strategy(path: str, value: Any) -> Edit:
+    def edit(api: Any, name: str) -> Any:
+        patch = [{"op": "replace", "path": path, "value": value}]
+        return api["member"].patch(strategy_url(name), patch, format="json")
+
+    edit.__name__ = f"{path} {value}"
+    return edit
 
 
-def edit_weights_of_strategy(api: Any, name: str) -> Any:
-    weights = [
-        variant | {"weight": weight, "weightType": "fix"}
-        for variant, weight in zip(VARIANTS, (100, 900), strict=True)
-    ]
-    weights[1]["weightType"] = "variable"
-    patch = [{"op": "replace", "path": "/variants", "value": weights}]
-    return api["member"].patch(strategy_url(name), patch, format="json")
-
-
-def name_one_user_more(api: Any, name: str) -> Any:
-    patch = [{"op": "replace", "path": "/constraints", "value": [on_ids([*SIXTY, "attacker"])]}]
-    return api["member"].patch(strategy_url(name), patch, format="json")
-
-
-def drop_the_constraint(api: Any, name: str) -> Any:
-    patch = [{"op": "replace", "path": "/constraints", "value": []}]
-    return api["member"].patch(strategy_url(name), patch, format="json")
-
-
-def change_the_stickiness(api: Any, name: str) -> Any:
-    patch = [{"op": "replace", "path": "/parameters/stickiness", "value": "random"}]
-    return api["member"].patch(strategy_url(name), patch, format="json")
+WEIGHTS = [VARIANTS[0] | {"weight": 100, "weightType": "fix"}, VARIANTS[1] | {"weight": 900}]
 
 
 def add_a_strategy(api: Any, name: str) -> Any:
@@ -143,12 +122,17 @@ def use_segment(name: str) -> dict[str, Any]:
 
 WAYS: list[tuple[Callable[[str], dict[str, Any]], Edit, str]] = [
     (turn_on, edit_payload_of_variant, "The variants of {} have changed."),
-    (turn_on, edit_variants_of_strategy, "The strategies of {} have changed."),
-    (turn_on, edit_weights_of_strategy, "The strategies of {} have changed."),
-    (turn_on, name_one_user_more, "The strategies of {} have changed."),
-    (turn_on, drop_the_constraint, "The strategies of {} have changed."),
-    (turn_on, change_the_stickiness, "The strategies of {} have changed."),
-    (turn_on, add_a_strategy, "The strategies of {} have changed."),
+    *(
+        (turn_on, edit, "The strategies of {} have changed.")
+        for edit in (
+            edit_strategy("/variants/0/payload/value", "x"),
+            edit_strategy("/variants", WEIGHTS),
+            edit_strategy("/constraints", [on_ids([*SIXTY, "attacker"])]),
+            edit_strategy("/constraints", []),
+            edit_strategy("/parameters/stickiness", "random"),
+            add_a_strategy,
+        )
+    ),
     (turn_child_on, require_another_variant, "The parents of {} have changed."),
     (turn_empty_on, edit_default_strategy, "The strategies of {} have changed."),
     (use_segment, edit_the_segment, "The constraints of segment of {} have changed."),

@@ -169,12 +169,6 @@ def test_a_long_file_name_fits_into_the_title(browse, run):
     assert f'value="{title}"' in browse("owner").get(f"/import/{run.id}/").text
 
 
-def test_without_a_policy_it_is_imported(browse, run):
-    ProjectEnvironment.objects.update(required_approvals=None)
-    assert "Send for review" not in browse("owner").get(f"/import/{run.id}/").text
-    assert Flag.objects.filter(name="cart").exists()
-
-
 IMPORT = "/api/admin/features-batch/import"
 VALIDATE = "/api/admin/features-batch/validate"
 

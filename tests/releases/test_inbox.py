@@ -17,7 +17,6 @@ from releases.requests.queries import visible_requests, waiting_for
 from releases.requests.states import set_state
 from releases.schedules.actions import schedule_request
 from tests.support.cast import make_project
-from tests.support.change_requests import reviewer
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, started
 from tests.support.plans import cart as plan_of
@@ -57,13 +56,6 @@ def test_what_waits_for_whom(cart, callers):
     set_state("shop", request.pk, "Approved", caller=callers["admin"])
     assert waiting(callers["admin"]) == [request.pk]  # to be applied
     set_state("shop", request.pk, "Applied", caller=callers["admin"])
-    assert waiting(callers["admin"]) == []
-
-
-def test_what_one_has_approved_waits_for_others(cart, callers):
-    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=2)
-    request = send_changes("shop", "production", [OFF], caller=callers["owner"])
-    set_state("shop", request.pk, "Approved", caller=callers["admin"])
     assert waiting(callers["admin"]) == []
 
 
@@ -164,14 +156,6 @@ def test_a_flag_that_was_moved_has_no_marks_of_what_was_proposed_before(browse, 
     assert "Turn cart off" in page_text(browse("admin").get(FLAG))
     Flag.objects.filter(name="cart").update(project=make_project("docs"))
     assert "Turn cart off" not in page_text(browse("admin").get(FLAG.replace("shop", "docs")))
-
-
-def test_a_reviewer_without_other_permissions_is_asked_too(api, cart, callers):
-    client = reviewer("rita", "APPROVE_CHANGE_REQUEST")
-    send_changes("shop", "production", [OFF], caller=callers["owner"])
-    path = "/api/admin/projects/shop/change-requests/actionable"
-    assert client.get(path).json() == {"total": 1}
-    assert api["owner"].get(path).json() == {"total": 0}
 
 
 def test_the_start_page_has_running_release_plans(browse, shop):

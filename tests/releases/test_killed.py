@@ -27,9 +27,8 @@ from releases.schedules.actions import schedule_request
 from releases.schedules.due import apply_due
 from tests.support.cast import make_user
 from tests.support.change_requests import guarded
-from tests.support.plans import Move, cart, pass_time, rollout_of, started, strategy_of
+from tests.support.plans import Move, cart, rollout_of, started, strategy_of
 
-__all__ = ["pass_time"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes, pytest.mark.exhaustive]
 WHO = Caller.system()
 WRITES = ("INSERT", "UPDATE", "DELETE")

@@ -5,23 +5,16 @@ from typing import Any
 import pytest
 
 from groups.models import Grant, User
-from projects.models import Flag, FlagEnvironment, ProjectEnvironment
+from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.models import ReleasePlan, Schedule
 from releases.plans.due import find_obstacle
 from releases.schedules.due import apply_scheduled
 from tests.support.cast import client, make_group, make_token
 from tests.support.change_requests import REQUESTS, enter, guarded, reviewer, sent, turn
 from tests.support.page_text import page_text
-from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SOON = "2099-01-01T00:00:00Z"
-
-
-@pytest.fixture
-def cart(shop: Any) -> Flag:
-    guarded(1)
-    return live_flag("cart", strategies=[{"name": "default"}])
 
 
 def approved(api: Any, *changes: Any) -> dict[str, Any]:

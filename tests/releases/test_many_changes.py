@@ -140,7 +140,9 @@ def test_the_one_that_cannot_be_made_is_named_and_nothing_is_made(api, shop, mon
     assert rollouts() == {"10"}
 
 
-def count_measurements(monkeypatch: Any) -> list[None]:
+@pytest.fixture
+def measured(monkeypatch: Any) -> list[None]:
+    """One for each measurement."""
     measured: list[None] = []
     real = impact.measure_difference
 
@@ -152,28 +154,29 @@ def count_measurements(monkeypatch: Any) -> list[None]:
     return measured
 
 
-def test_what_has_not_changed_is_measured_once(api, shop, monkeypatch):
-    make_flags(2)
-    measured = count_measurements(monkeypatch)
-    made = approved(api, 2)
-    assert enter(api["admin"], made, "Applied").status_code == 200
-    assert len(measured) == 1
-
-
-def test_another_saved_context_is_measured_again(api, shop, monkeypatch):
-    make_flags(2)
-    measured = count_measurements(monkeypatch)
-    made = approved(api, 2)
+def save_a_context() -> None:
     SavedContext.objects.create(name="Somebody", context={"userId": "7"})
-    assert enter(api["admin"], made, "Applied").status_code in (200, 409)
-    assert len(measured) == 2
 
 
-def test_what_depends_on_the_time_is_measured_again(api, shop, monkeypatch):
-    make_flags(1)
+def depend_on_the_time() -> None:
     since = {"contextName": "currentTime", "operator": "DATE_AFTER", "value": "2026-01-01T00:00:00Z"}
     Strategy.objects.update(constraints=[since])
-    measured = count_measurements(monkeypatch)
-    made = approved(api, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "times"),
+    [
+        pytest.param(None, None, 1, id="nothing has changed"),
+        pytest.param(None, save_a_context, 2, id="another saved context"),
+        pytest.param(depend_on_the_time, None, 3, id="a date"),
+    ],
+)
+def test_what_may_have_changed_is_measured_again(api, shop, measured, before, meanwhile, times):
+    make_flags(2)
+    if before:
+        before()
+    made = approved(api, 2)
+    if meanwhile:
+        meanwhile()
     assert enter(api["admin"], made, "Applied").status_code == 200
-    assert len(measured) == 3
+    assert len(measured) == times

@@ -8,7 +8,7 @@ import pytest
 
 from playground.models import OwnUsers
 from projects.models import Flag, Project, ProjectEnvironment, Strategy
-from tests.support.change_requests import enter, propose, turn
+from tests.support.change_requests import sent, turn
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -31,10 +31,6 @@ def flag(*constraints: Any, enabled: bool = True, rollout: int = 100, name: str 
     parameters = {"rollout": f"{rollout}", "stickiness": "userId", "groupId": "cart"}
     strategy = {"name": "flexibleRollout", "parameters": parameters, "constraints": list(constraints)}
     return live_flag(name, enabled=enabled, strategies=[strategy])
-
-
-def sent(by: Any, *changes: Any) -> dict[str, Any]:
-    return enter(by, propose(by, *changes), "In review").json()
 
 
 def roll_out(percent: int) -> dict[str, Any]:

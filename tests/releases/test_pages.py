@@ -9,9 +9,10 @@ from django.test.utils import CaptureQueriesContext
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import User
-from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from releases.models import Change, ChangeRequest
 from tests.support.change_requests import propose, sent, turn
+from tests.support.flags import is_on
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 from tests.support.racing import together
@@ -25,10 +26,6 @@ def cart(shop: Any) -> Flag:
     links = ProjectEnvironment.objects.filter(project="shop", environment="production")
     links.update(required_approvals=1)
     return live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": {"rollout": "10"}}])
-
-
-def is_on() -> bool:
-    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
 
 
 OFF = {"environment": "production", "enabled": "off", "confirmed": "yes"}

@@ -1,7 +1,6 @@
 """The life of a change request, by API: proposed, reviewed, applied."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -23,23 +22,12 @@ from tests.support.change_requests import (
     sent,
     turn,
 )
-from tests.support.flags import add_strategy
+from tests.support.flags import add_strategy, is_on
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
 rolled_back = pytest.mark.django_db(transaction=True)
 """A refused action is rolled back, which a test in one transaction would not see."""
-
-
-@pytest.fixture
-def cart(shop: Any) -> Flag:
-    """On in production, where changes need one approval."""
-    guarded(1)
-    return live_flag("cart", strategies=[{"name": "default"}])
-
-
-def is_on(flag: str = "cart") -> bool:
-    return FlagEnvironment.objects.get(flag__name=flag, environment="production").enabled
 
 
 @rolled_back
@@ -108,14 +96,6 @@ def test_a_request_is_proposed_approved_and_applied(api, cart):
         "change-request-applied",
     }
     assert set(events.values_list("actor_name", flat=True)) == {"admin"}
-
-
-def test_who_applies_needs_no_other_permission(api, cart):
-    made = sent(api["member"], turn(False))
-    both = reviewer("rita", "APPROVE_CHANGE_REQUEST", "APPLY_CHANGE_REQUEST")
-    assert enter(both, made, "Approved").status_code == 200
-    assert enter(both, made, "Applied").status_code == 200
-    assert not is_on()
 
 
 def test_a_draft_is_its_authors(api, cart):
@@ -219,13 +199,6 @@ def test_who_gets_another_user_name_keeps_their_draft_and_their_review(api, cart
         [],
         ["anna"],
     )
-
-
-def test_no_approval_where_none_is_asked_for(api, cart):
-    guarded(0)
-    made = propose(api["admin"], turn(False))
-    assert enter(api["admin"], made, "In review").json()["state"] == "Approved"
-    assert enter(api["admin"], made, "Applied").status_code == 200
 
 
 def test_an_edit_withdraws_approvals(api, cart):

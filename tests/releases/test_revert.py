@@ -145,8 +145,3 @@ def test_its_page_has_the_button(api, browse, cart):
     assert inverse is not None
     assert answer.url == f"/projects/shop/change-requests/{inverse.pk}/"
     assert inverse.state == "In review"
-
-
-def test_outsiders_find_nothing(api, cart):
-    made = applied(api, turn(False))
-    assert api["outsider"].post(f"{REQUESTS}/{made['id']}/revert").status_code == 404

@@ -4,32 +4,22 @@ from typing import Any
 
 import pytest
 
-from projects.models import ProjectEnvironment
+from tests.support.change_requests import REQUESTS, enter, guarded, propose, sent, turn
 from tests.support.playground import live_flag
 
 SEARCH = "/api/admin/search/change-requests"
-SHOP = "/api/admin/projects/shop"
 
 
 @pytest.fixture
 def requests(shop: Any, api: Any, people: Any) -> list[int]:
     """A cancelled request of the owner, who asked the admin, and a draft of the same."""
-    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=1)
+    guarded(1)
     live_flag("cart", strategies=[{"name": "default"}])
-    cancelled = _propose(api)
-    api["owner"].put(
-        f"{SHOP}/change-requests/{cancelled}/approvers", {"reviewers": [people["admin"].pk]}, format="json"
-    )
-    for state in ("In review", "Cancelled"):
-        api["owner"].put(f"{SHOP}/change-requests/{cancelled}/state", {"state": state}, format="json")
-    return [cancelled, _propose(api)]
-
-
-def _propose(api: Any) -> int:
-    change = {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": False}}
-    made = api["owner"].post(f"{SHOP}/environments/production/change-requests", change, format="json")
-    number: int = made.json()["id"]
-    return number
+    owner, asked = api["owner"], {"reviewers": [people["admin"].pk]}
+    cancelled = sent(owner, turn(False))
+    assert owner.put(f"{REQUESTS}/{cancelled['id']}/approvers", asked, format="json").status_code == 204
+    assert enter(owner, cancelled, "Cancelled").status_code == 200
+    return [cancelled["id"], propose(owner, turn(False))["id"]]
 
 
 def found(api: Any, who: str, query: str = "") -> list[int]:

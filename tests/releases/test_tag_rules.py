@@ -10,7 +10,7 @@ from groups.permissions import BuiltIn
 from projects.models import Flag, FlagEnvironment, FlagTag, ProjectEnvironment, TagType
 from releases.tag_watch import find_deciding
 from tests.support.cast import make_project
-from tests.support.change_requests import SHOP, reviewer
+from tests.support.change_requests import SHOP, reviewer, sent, turn
 from tests.support.flags import make_flag
 from tests.support.page_text import page_text
 
@@ -185,11 +185,6 @@ def test_children_of_what_is_changed_are_touched(api: Any, cart: Flag) -> None:
     middle = make_flag("middle")
     middle.parents.create(parent=parent)
     cart.parents.create(parent=middle)
-    off = {"feature": "parent", "action": "updateEnabled", "payload": {"enabled": False}}
     rules = [rule for rule in RULES if rule["condition"] == "touchesTag"]
     ProjectEnvironment.objects.filter(project="shop", environment="production").update(approval_rules=rules)
-    made = api["owner"].post(f"{SHOP}/environments/production/change-requests", off, format="json").json()
-    sent = api["owner"].put(
-        f"{SHOP}/change-requests/{made['id']}/state", {"state": "In review"}, format="json"
-    )
-    assert sent.json()["minApprovals"] == 3
+    assert sent(api["owner"], turn(False, "parent"))["minApprovals"] == 3

@@ -11,7 +11,7 @@ from projects.models import Environment, Flag, ProjectEnvironment
 from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safeguard, Schedule
 from releases.schedules.due import apply_due
 from tests.support.cast import make_project
-from tests.support.change_requests import REQUESTS, enter, guarded, sent
+from tests.support.change_requests import REQUESTS, enter, sent
 from tests.support.flags import make_flag
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -19,13 +19,9 @@ from tests.support.playground import live_flag
 pytestmark = pytest.mark.django_db(transaction=True)
 TEMPLATES = "/api/admin/release-plan-templates"
 ADD = {"feature": "cart", "action": "addStrategy", "payload": {"name": "default"}}
+MILESTONES = [{"name": "All", "strategies": [{"name": "default"}]}]
+CHANGED = "Release template Careful has changed since this was proposed."
 GONE = "Project shop has no environment production any more."
-
-
-@pytest.fixture
-def cart(shop: Any) -> Flag:
-    guarded(1)
-    return live_flag("cart", strategies=[{"name": "default"}])
 
 
 def remove_production() -> None:
@@ -68,66 +64,64 @@ def test_a_scheduled_request_that_has_lost_its_environment_is_suspended(api, sch
     assert (schedule.status, schedule.reason) == (Schedule.Status.SUSPENDED, GONE)
 
 
-def make_template(api: Any) -> str:
-    body = {"name": "Careful", "milestones": [{"name": "All", "strategies": [{"name": "default"}]}]}
+def add_plan(template: str) -> dict[str, Any]:
+    return {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": template}}
+
+
+@pytest.fixture
+def template(api: Any) -> str:
+    body = {"name": "Careful", "milestones": MILESTONES}
     return str(api["admin"].post(TEMPLATES, body, format="json").json()["id"])
 
 
-def test_a_plan_of_a_template_that_is_gone_is_a_conflict(api, cart):
-    key = make_template(api)
-    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
-    made = sent(api["owner"], change)
-    enter(api["admin"], made, "Approved")
-    assert api["admin"].post(f"{TEMPLATES}/archive/{key}").status_code == 200
-    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
-    assert shown["conflict"] == "Release template Careful is archived."
-    assert api["admin"].delete(f"{TEMPLATES}/{key}").status_code == 200
-    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
-    assert shown["conflict"] == f"Release template {key} not found."
-    assert enter(api["admin"], made, "Applied").status_code == 409
+@pytest.fixture
+def planned(api: Any, cart: Flag, template: str) -> dict[str, Any]:
+    """A request for a plan of the template."""
+    return sent(api["owner"], add_plan(template))
 
 
-def test_a_plan_of_a_template_that_has_changed_is_a_conflict(api, cart):
-    key = make_template(api)
-    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
-    made = sent(api["owner"], change)
-    enter(api["admin"], made, "Approved")
-    assert api["admin"].put(f"{TEMPLATES}/{key}", {"description": "Slow"}, format="json").status_code == 200
-    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
-    assert "conflict" not in shown
-    milestones = [{"name": "All", "strategies": [{"name": "default"}]}, {"name": "End"}]
-    assert (
-        api["admin"].put(f"{TEMPLATES}/{key}", {"milestones": milestones}, format="json").status_code == 200
-    )
-    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
-    assert shown["conflict"] == "Release template Careful has changed since this was proposed."
-    assert enter(api["admin"], made, "Applied").status_code == 409
-    edited = api["owner"].put(f"{REQUESTS}/{made['id']}/changes/{shown['id']}", change, format="json")
+def put(api: Any, template: str, **changes: Any) -> None:
+    assert api["admin"].put(f"{TEMPLATES}/{template}", changes, format="json").status_code == 200
+
+
+def list_changes(api: Any, made: dict[str, Any]) -> list[dict[str, Any]]:
+    return api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
+
+
+def conflict(api: Any, made: dict[str, Any]) -> str | None:
+    [shown] = list_changes(api, made)
+    return shown.get("conflict")
+
+
+def test_a_plan_of_a_template_that_is_gone_is_a_conflict(api, template, planned):
+    enter(api["admin"], planned, "Approved")
+    assert api["admin"].post(f"{TEMPLATES}/archive/{template}").status_code == 200
+    assert conflict(api, planned) == "Release template Careful is archived."
+    assert api["admin"].delete(f"{TEMPLATES}/{template}").status_code == 200
+    assert conflict(api, planned) == f"Release template {template} not found."
+    assert enter(api["admin"], planned, "Applied").status_code == 409
+
+
+def test_a_plan_of_a_template_that_has_changed_is_a_conflict(api, template, planned):
+    enter(api["admin"], planned, "Approved")
+    put(api, template, description="Slow", milestones=MILESTONES)
+    assert conflict(api, planned) is None
+    put(api, template, milestones=[*MILESTONES, {"name": "End"}])
+    assert conflict(api, planned) == CHANGED
+    assert enter(api["admin"], planned, "Applied").status_code == 409
+    [shown] = list_changes(api, planned)
+    where = f"{REQUESTS}/{planned['id']}/changes/{shown['id']}"
+    edited = api["owner"].put(where, add_plan(template), format="json")
     assert edited.json()["state"] == "In review"
-    enter(api["admin"], made, "Approved")
-    assert enter(api["admin"], made, "Applied").json()["state"] == "Applied"
+    enter(api["admin"], planned, "Approved")
+    assert enter(api["admin"], planned, "Applied").json()["state"] == "Applied"
 
 
-def test_a_plan_of_a_template_that_is_put_as_it_is_is_no_conflict(api, cart):
-    key = make_template(api)
-    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
-    made = sent(api["owner"], change)
-    enter(api["admin"], made, "Approved")
-    milestones = [{"name": "All", "strategies": [{"name": "default"}]}]
-    put = api["admin"].put(f"{TEMPLATES}/{key}", {"milestones": milestones}, format="json")
-    assert put.status_code == 200
-    assert enter(api["admin"], made, "Applied").json()["state"] == "Applied"
-
-
-def test_a_conflict_of_a_changed_template_does_not_name_who_changed_the_flag(api, cart):
-    key = make_template(api)
-    change = {"feature": "cart", "action": "addReleasePlan", "payload": {"templateId": key}}
-    made = sent(api["owner"], change)
-    api["admin"].put(f"{TEMPLATES}/{key}", {"milestones": [{"name": "Other"}]}, format="json")
+def test_a_conflict_of_a_changed_template_does_not_name_who_changed_the_flag(api, template, planned):
+    put(api, template, milestones=[{"name": "Other"}])
     cart_url = "/api/admin/projects/shop/features/cart"
     assert api["owner"].put(cart_url, {"description": "New"}, format="json").status_code == 200
-    [shown] = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"]
-    assert shown["conflict"] == "Release template Careful has changed since this was proposed."
+    assert conflict(api, planned) == CHANGED
 
 
 def proposed(project_id: str, environment: str, author: User, *states: str) -> None:

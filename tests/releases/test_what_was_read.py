@@ -15,12 +15,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ROLLOUT = {"feature": "cart", "action": "addStrategy", "payload": {"name": "default"}}
 
 
-@pytest.fixture
-def cart(shop: Any) -> Flag:
-    guarded(1)
-    return live_flag("cart", strategies=[{"name": "default"}])
-
-
 def read_etag(by: Any, request: Any) -> str:
     etag: str = by.get(f"{REQUESTS}/{request['id']}")["ETag"]
     return etag

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from groups.models import Grant, Role, RolePermission
+from groups.models import Grant, Role, RolePermission, User
 from projects.models import ProjectEnvironment
 from tests.support.cast import client, make_token, make_user
 
@@ -26,8 +26,8 @@ def guarded(approvals: int | None) -> None:
     links.update(required_approvals=approvals)
 
 
-def reviewer(name: str, *permissions: str, environment: str | None = "production") -> Any:
-    """A client of somebody with these permissions in an environment of the shop (None: all), who can read it."""
+def person(name: str, *permissions: str, environment: str | None = "production") -> User:
+    """Somebody with these permissions in an environment of the shop (None: all), who can read it."""
     user = make_user(name)
     role = Role.objects.create(name=f"role of {name}", type="custom")
     RolePermission.objects.bulk_create(
@@ -35,7 +35,12 @@ def reviewer(name: str, *permissions: str, environment: str | None = "production
         for permission in permissions
     )
     Grant.objects.create(role=role, project_id="shop", user=user)
-    return client(make_token("personal", user=user))
+    return user
+
+
+def reviewer(name: str, *permissions: str, environment: str | None = "production") -> Any:
+    """A client of such a person."""
+    return client(make_token("personal", user=person(name, *permissions, environment=environment)))
 
 
 def turn(enabled: bool, flag: str = "cart") -> dict[str, Any]:
@@ -54,6 +59,7 @@ def enter(by: Any, request: Any, state: str, headers: Any = None, **more: Any) -
 
 
 def sent(by: Any, *changes: Any) -> dict[str, Any]:
-    made = propose(by, *changes)
-    assert enter(by, made, "In review").status_code == 200
-    return made
+    """A request that is in review."""
+    answer = enter(by, propose(by, *changes), "In review")
+    assert answer.status_code == 200, answer.json()
+    return answer.json()

@@ -18,9 +18,8 @@ from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.safeguards.actions import note_alert, set_safeguard
 from releases.safeguards.serializers import SafeguardBody
-from tests.support.plans import DAY, PLACE, cart, pass_time, planned, reload, rollout_of
+from tests.support.plans import DAY, PLACE, cart, planned, reload, rollout_of
 
-__all__ = ["pass_time"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 

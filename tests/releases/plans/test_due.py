@@ -17,10 +17,9 @@ from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions, due
 from releases.plans.due import look_at_due
-from tests.support.plans import DAY, PLACE, WHO, Move, cart, pass_time, reload, rollout_of, started, state_of
+from tests.support.plans import DAY, PLACE, WHO, Move, cart, reload, rollout_of, started, state_of
 from tests.support.racing import together
 
-__all__ = ["pass_time"]
 pytestmark = pytest.mark.django_db(transaction=True)
 MINUTE = timedelta(minutes=1)
 
@@ -221,41 +220,33 @@ def test_nothing_is_done_during_maintenance(plan, pass_time):
     assert rollout_of() == 5
 
 
-def paused_because(plan: ReleasePlan) -> str:
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [
+        (
+            lambda: Strategy.objects.update(title="mine"),
+            "The plan's strategies of cart were changed by somebody.",
+        ),
+        (lambda: archive_flags("shop", ["cart"], caller=WHO), "cart has been archived."),
+        (
+            lambda: Grant.objects.filter(user__username="member").delete(),
+            "member, who started it, may not change strategies there any more.",
+        ),
+        (lambda: User.objects.get(username="member").delete(), "member, who started it, has been deleted."),
+    ],
+    ids=["changed", "archived", "not allowed", "deleted"],
+)
+def test_what_happens_meanwhile_pauses_the_plan(shop, people, pass_time, happens, reason):
+    cart(5)
+    plan = started(5, 25, caller=Caller(user=people["member"]))
+    happens()
+    pass_time(DAY)
     look_at_due()
     found = reload(plan)
-    assert (found.state, rollout_of()) == ("paused", 5) or not Strategy.objects.exists()
+    assert (found.state, found.reason) == ("paused", reason)
+    assert not Strategy.objects.exclude(parameters__rollout="5").exists()
     event = AuditEvent.objects.filter(type="release-plan-progressions-paused").latest("id")
-    assert event.comment == found.reason
-    return found.reason
-
-
-def test_a_strategy_that_somebody_has_changed_pauses_the_plan(plan, pass_time):
-    Strategy.objects.update(title="mine")
-    pass_time(DAY)
-    assert paused_because(plan) == "The plan's strategies of cart were changed by somebody."
-
-
-def test_an_archived_flag_pauses_the_plan(plan, pass_time):
-    archive_flags("shop", ["cart"], caller=WHO)
-    pass_time(DAY)
-    assert paused_because(plan) == "cart has been archived."
-
-
-def test_who_started_it_must_still_be_allowed_to(shop, people, pass_time):
-    cart(5)
-    plan = started(5, 25, caller=Caller(user=people["member"]))
-    Grant.objects.filter(user=people["member"]).delete()
-    pass_time(DAY)
-    assert paused_because(plan) == "member, who started it, may not change strategies there any more."
-
-
-def test_who_started_it_must_still_be_there(shop, people, pass_time):
-    cart(5)
-    plan = started(5, 25, caller=Caller(user=people["member"]))
-    User.objects.filter(username="member").delete()
-    pass_time(DAY)
-    assert paused_because(plan) == "member, who started it, has been deleted."
+    assert event.comment == reason
 
 
 def test_a_plan_that_nobody_approved_is_not_continued(plan, pass_time):

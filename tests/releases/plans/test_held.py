@@ -14,9 +14,8 @@ from releases.plans.due import look_at_due
 from releases.safeguards.actions import note_alert
 from tests.support.change_requests import enter, guarded, reviewer, sent
 from tests.support.page_text import page_text
-from tests.support.plans import DAY, PLACE, Move, cart, pass_time, planned, reload, rollout_of, state_of
+from tests.support.plans import DAY, PLACE, Move, cart, planned, reload, rollout_of, state_of
 
-__all__ = ["pass_time"]
 FLAG = "/api/admin/projects/shop/features/cart"
 PLANS = f"{FLAG}/environments/production/release-plans"
 GERMANY = [{"contextName": "country", "operator": "IN", "values": ["DE"]}]

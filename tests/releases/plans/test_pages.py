@@ -26,9 +26,24 @@ def url(plan: ReleasePlan, page: str = "") -> str:
     return f"{FLAG}plans/{plan.pk}/{page}"
 
 
-def test_a_strategy_is_taken_in_steps(browse, shop):
+@pytest.fixture
+def owner(browse: Any, shop: Any) -> Any:
+    return browse("owner")
+
+
+@pytest.fixture
+def plan(shop: Any) -> ReleasePlan:
     cart(5)
-    owner = browse("owner")
+    return started(5, 50)
+
+
+@pytest.fixture
+def ten_percent(shop: Any) -> None:
+    cart(10)
+
+
+def test_a_strategy_is_taken_in_steps(owner):
+    cart(5)
     assert "Release plan" in page_text(owner.get(FLAG))
     form = {"strategy": str(strategy_of().pk), "rollouts": "5, 50", "interval": "60", "window": "1-4"}
     added = owner.post(NEW, form | {"zone": "Europe/Oslo"})
@@ -45,9 +60,7 @@ def test_a_strategy_is_taken_in_steps(browse, shop):
     assert "Mon to Thu, 09:00–16:00 Europe/Oslo" in page
 
 
-def test_a_running_plan_is_paused_resumed_and_turned_off(browse, shop):
-    cart(5)
-    plan, owner = started(5, 50), browse("owner")
+def test_a_running_plan_is_paused_resumed_and_turned_off(owner, plan):
     owner.post(url(plan, "pause"), {"comment": "Friday"})
     assert "Friday" in page_text(owner.get(FLAG))
     owner.post(url(plan, "resume/"))
@@ -80,9 +93,7 @@ def test_the_page_of_a_plan_lists_milestones_and_takes_safeguards(browse, shop):
     assert not Safeguard.objects.exists()
 
 
-def test_a_safeguard_is_drawn_with_its_limit_and_steps(browse, shop):
-    cart(5)
-    plan = started(5, 50)
+def test_a_safeguard_is_drawn_with_its_limit_and_steps(browse, plan):
     Safeguard.objects.create(
         plan=plan, metric="errors", title="Errors", aggregation="avg", time_range="hour", threshold=3
     )
@@ -119,9 +130,7 @@ def test_forms_and_requests_say_what_becomes_of_the_plan(browse, shop):
     assert "Release plan 5" not in page_text(owner.get(sent.url))
 
 
-def test_who_may_only_read_sees_no_buttons(browse, shop):
-    cart(5)
-    plan = started(5, 50)
+def test_who_may_only_read_sees_no_buttons(browse, plan):
     pause_plan(PLACE, plan.pk, caller=WHO)
     reader = browse("reader")
     page = page_text(reader.get(FLAG))
@@ -146,17 +155,13 @@ def test_where_changes_need_a_request_a_start_becomes_one(browse, shop):
     assert rollout_of() == 5
 
 
-def test_plans_are_listed(browse, shop):
-    cart(5)
-    plan = started(5, 50)
-    owner = browse("owner")
+def test_plans_are_listed(browse, owner, plan):
     assert "cart" in page_text(owner.get("/release-plans/"))
     assert "No release plans." in page_text(browse("outsider").get("/release-plans/"))
     assert plan.name in owner.get("/release-plans/?format=csv").getvalue().decode()
 
 
-def test_templates_are_made_of_steps_listed_archived_and_deleted(browse, shop):
-    owner = browse("owner")
+def test_templates_are_made_of_steps_listed_archived_and_deleted(browse, owner):
     form: dict[str, Any] = {"name": "Careful", "project": "shop", "rollouts": "5, 100", "interval": "1440"}
     made = owner.post("/release-templates/new/", form)
     template = ReleaseTemplate.objects.get()
@@ -180,9 +185,8 @@ def save(owner: Any, **form: str) -> Any:
     return owner.post(address, sent | form)
 
 
-def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(browse, shop):
-    cart(10)
-    owner, before = browse("owner"), strategy_of()
+def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(owner, ten_percent):
+    before = strategy_of()
     asked = save(owner)
     assert "Roll out in steps…" in page_text(asked)
     assert "15, 25, 50" in asked.text
@@ -219,9 +223,7 @@ def test_a_form_says_why_it_offers_no_steps(browse, shop):
 
 
 @pytest.mark.parametrize("button", ["send_for_review", "add_to_request"])
-def test_where_changes_need_a_request_steps_become_one_with_a_plan(browse, shop, button):
-    cart(10)
-    owner = browse("owner")
+def test_where_changes_need_a_request_steps_become_one_with_a_plan(owner, button, ten_percent):
     ProjectEnvironment.objects.update(required_approvals=1)
     asked = page_text(save(owner))
     assert "Roll out in steps…" in asked
@@ -239,8 +241,7 @@ def test_where_changes_need_a_request_steps_become_one_with_a_plan(browse, shop,
     assert ChangeRequest.objects.count() == 1
 
 
-def test_who_may_skip_requests_starts_steps_with_a_reason(browse, shop):
-    cart(10)
+def test_who_may_skip_requests_starts_steps_with_a_reason(browse, ten_percent):
     ProjectEnvironment.objects.update(required_approvals=1)
     steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "confirmed": "yes"}
     save(browse("admin"), **steps, skip_change_request="yes", comment="Now")
@@ -254,9 +255,7 @@ def foreseen(owner: Any, **form: str) -> Any:
     return owner.post(f"/in-steps{address}", sent, headers={"HX-Request": "true"})
 
 
-def test_the_form_of_a_strategy_says_who_changes_at_each_step(browse, shop):
-    cart(10)
-    owner = browse("owner")
+def test_the_form_of_a_strategy_says_who_changes_at_each_step(owner, ten_percent):
     page = page_text(foreseen(owner, rollouts="15, 50", when="steps"))
     first, second = page.split("50 %")
     assert "15 % now" in first
@@ -283,14 +282,11 @@ def test_the_form_of_a_strategy_says_who_changes_at_each_step(browse, shop):
         ({"rollouts": "5, 50", "interval": "soon"}, "must be minutes"),
     ],
 )
-def test_steps_that_cannot_be_taken_are_not_foreseen(browse, shop, form, message):
-    cart(10)
+def test_steps_that_cannot_be_taken_are_not_foreseen(browse, form, message, ten_percent):
     assert message in page_text(foreseen(browse("owner"), **form))
 
 
-def test_a_plan_from_the_form_begins_with_its_safeguard(browse, shop):
-    cart(10)
-    owner = browse("owner")
+def test_a_plan_from_the_form_begins_with_its_safeguard(owner, ten_percent):
     steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "pause_metric": "errors"}
     assert "Say above what errors pauses the plan." in page_text(save(owner, confirmed="yes", **steps))
     assert not ReleasePlan.objects.exists()
@@ -301,18 +297,14 @@ def test_a_plan_from_the_form_begins_with_its_safeguard(browse, shop):
     assert not safeguard.plan.pause_if_broken
 
 
-def test_a_plan_from_the_form_pauses_if_an_expectation_breaks(browse, shop):
-    cart(10)
-    owner = browse("owner")
+def test_a_plan_from_the_form_pauses_if_an_expectation_breaks(owner, ten_percent):
     assert "Pause if an expectation breaks" in page_text(save(owner))
     steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "pause_if_broken": "on"}
     save(owner, confirmed="yes", **steps)
     assert ReleasePlan.objects.get().pause_if_broken
 
 
-def test_the_strategy_of_a_plan_leads_to_the_plan(browse, shop):
-    cart(5)
-    plan, owner = started(5, 50), browse("owner")
+def test_the_strategy_of_a_plan_leads_to_the_plan(owner, plan):
     page = owner.get(FLAG).text
     assert f'href="{url(plan)}">View<' in page
     assert "/strategies/edit" not in page.partition('class="strategy"')[2].partition("</div>\n</div>")[0]
@@ -322,9 +314,7 @@ def test_the_strategy_of_a_plan_leads_to_the_plan(browse, shop):
     assert "This is the strategy of release plan" not in page_text(owner.get(address))
 
 
-def test_plans_are_found_by_their_flag(browse, shop):
-    cart(5)
-    plan = started(5, 50)
+def test_plans_are_found_by_their_flag(browse, plan):
     assert url(plan) in browse("owner").get("/search/?q=cart").text
     assert url(plan) not in browse("outsider").get("/search/?q=cart").text
 

@@ -21,9 +21,8 @@ from projects.applications.impact_metrics import Sample, make_series, write_samp
 from releases.models import ReleasePlan, Safeguard
 from releases.plans import due, steps
 from tests.support.examples import FACTOR
-from tests.support.plans import Move, cart, copy_plan, pass_time, started
+from tests.support.plans import Move, cart, copy_plan, started
 
-__all__ = ["pass_time"]
 pytestmark = pytest.mark.django_db(transaction=True)
 NUMBER = 1000 if FACTOR >= 1 else 24
 TICK = timedelta(hours=12)

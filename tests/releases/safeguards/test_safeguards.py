@@ -14,9 +14,9 @@ from releases.safeguards.actions import note_alert, remove_safeguard, set_safegu
 from releases.safeguards.judge import Judge, State, Verdict
 from releases.safeguards.serializers import SafeguardBody
 from tests.support.impact_metrics import MINUTE, report, report_all, sdk
-from tests.support.plans import DAY, PLACE, WHO, Move, cart, pass_time, reload, rollout_of, started, state_of
+from tests.support.plans import DAY, PLACE, WHO, Move, cart, reload, rollout_of, started, state_of
 
-__all__ = ["pass_time", "sdk"]
+__all__ = ["sdk"]
 pytestmark = pytest.mark.django_db(transaction=True)
 SAFEGUARDS = "/api/admin/projects/shop/features/cart/environments/production/release-plans/{}/safeguards"
 

@@ -13,7 +13,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Conflict
 from flagadmin.core.installation.models import Installation
 from groups.access import Caller
-from groups.models import Grant, Role, RolePermission, User
+from groups.models import RolePermission, User
 from projects.models import Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest, Schedule
@@ -22,26 +22,15 @@ from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.schedules.actions import cancel_schedule, schedule_request
 from releases.schedules.due import apply_due
-from tests.support.cast import make_user
+from tests.support.change_requests import person
+from tests.support.flags import is_on
 from tests.support.live_server import PATIENCE
+from tests.support.plans import Move
 from tests.support.playground import live_flag
 from tests.support.racing import BEFORE_COMMIT, Racer, together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OFF = ProposedChange("cart", "updateEnabled", {"enabled": False})
-Move = Callable[[timedelta], None]
-
-
-@pytest.fixture
-def pass_time(monkeypatch: pytest.MonkeyPatch) -> Move:
-    """Moves the clock of this process, which otherwise stands."""
-    moment = [timezone.now().replace(microsecond=0)]
-
-    def move(by: timedelta) -> None:
-        moment[0] += by
-
-    monkeypatch.setattr(timezone, "now", lambda: moment[0])
-    return move
 
 
 @pytest.fixture
@@ -58,26 +47,11 @@ def ana(cart: Flag) -> Caller:
     return Caller(user=person("ana", "APPLY_CHANGE_REQUEST"))
 
 
-def person(name: str, *permissions: str) -> User:
-    user = make_user(name)
-    role = Role.objects.create(name=f"role of {name}", type="custom")
-    RolePermission.objects.bulk_create(
-        RolePermission(role=role, permission=permission, environment_id="production")
-        for permission in permissions
-    )
-    Grant.objects.create(role=role, project_id="shop", user=user)
-    return user
-
-
 def scheduled(caller: Caller, *changes: ProposedChange, minutes: int = 10) -> ChangeRequest:
     request = add_changes("shop", "production", changes or [OFF], caller=caller)
     set_state("shop", request.pk, "In review", caller=caller)
     at = timezone.now() + timedelta(minutes=minutes)
     return schedule_request("shop", request.pk, at, caller=caller)
-
-
-def is_on(flag: str = "cart") -> bool:
-    return FlagEnvironment.objects.get(flag__name=flag, environment="production").enabled
 
 
 def outcome() -> tuple[str, str, str]:
