@@ -278,23 +278,6 @@ def test_head_has_the_etag_and_no_body(sdk: Sdk) -> None:
     assert answer["ETag"]
 
 
-@pytest.mark.parametrize("kind", ["admin", "frontend"])
-def test_other_keys_are_refused(db: None, kind: str) -> None:
-    environment = "development" if kind == "frontend" else None
-    answer = client(make_token(kind, environment=environment)).get("/api/client/features")
-    assert (answer.status_code, answer.json()["name"]) == (403, "NoAccessError")
-
-
-def test_people_are_refused(api) -> None:
-    assert api["admin"].get("/api/client/features").status_code == 403
-
-
-def test_an_expired_key_is_refused(db: None) -> None:
-    secret = make_token("backend", environment="development", expires_at="2020-01-01T00:00:00Z")
-    answer = client(secret).get("/api/client/features")
-    assert (answer.status_code, answer.json()["name"]) == (401, "AuthenticationRequired")
-
-
 def test_what_is_not_offered(sdk: Sdk) -> None:
     answer = sdk.api.get("/api/client/nope")
     assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")

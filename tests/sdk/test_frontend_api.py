@@ -163,26 +163,6 @@ def test_browsers_may_read_answers_and_refusals(web) -> None:
         assert answer["Access-Control-Expose-Headers"] == "ETag"
 
 
-def test_origins_can_be_named(web, settings) -> None:
-    settings.FRONTEND_API_ORIGINS = ["https://app.example.com"]
-    own = web.get("/api/frontend", headers={"Origin": "https://app.example.com"})
-    other = web.get("/api/frontend", headers={"Origin": "https://other.example.com"})
-    assert own["Access-Control-Allow-Origin"] == "https://app.example.com"
-    assert not other.has_header("Access-Control-Allow-Origin")
-
-
-@pytest.mark.parametrize(("kind", "status"), [("backend", 403), ("admin", 403)])
-def test_other_keys_are_refused(db: None, kind: str, status: int) -> None:
-    environment = "development" if kind == "backend" else None
-    answer = client(make_token(kind, environment=environment)).get("/api/frontend")
-    assert (answer.status_code, answer.json()["name"]) == (status, "NoAccessError")
-
-
-def test_no_key_is_refused(db: None) -> None:
-    answer = client().get("/api/frontend")
-    assert (answer.status_code, answer.json()["name"]) == (401, "AuthenticationRequired")
-
-
 @pytest.mark.parametrize("path", ["features/on", "all"])
 def test_what_is_not_offered(web, path: str) -> None:
     assert web.get(f"/api/frontend/{path}").status_code == 404

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.event_loop import Pairs
-from tests.support.polling import FEATURES, HOST, SPEC, Server, comparable, with_server
+from tests.support.polling import FEATURES, HOST, SPEC, Server, comparable, in_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("polling_routes")]
 
@@ -76,62 +76,58 @@ def variants(secret: str, etag: str) -> Iterator[Pairs]:
         yield [*own, more]
 
 
-def test_every_variant_is_answered_as_django_answers_it(polled_secret: str) -> None:
-    async def work(server: Server) -> int:
-        etag = await server.warm_up(HOST, ("Authorization", polled_secret), SPEC)
-        from_memory = 0
-        for headers in variants(polled_secret, etag):
-            expected = comparable(await server.ask_django(FEATURES, *headers))
-            for _ in range(3):  # the first one may teach the next one
-                assert comparable(await server.ask(FEATURES, *headers)) == expected, headers
-            from_memory += server.from_memory
-        return from_memory
-
-    assert with_server(work) >= 40
+@in_server
+async def test_every_variant_is_answered_as_django_answers_it(server: Server, polled_secret: str) -> None:
+    etag = await server.warm_up(HOST, ("Authorization", polled_secret), SPEC)
+    from_memory = 0
+    for headers in variants(polled_secret, etag):
+        expected = comparable(await server.ask_django(FEATURES, *headers))
+        for _ in range(3):  # the first one may teach the next one
+            assert comparable(await server.ask(FEATURES, *headers)) == expected, headers
+        from_memory += server.from_memory
+    assert from_memory >= 40
 
 
-def test_other_paths_and_methods_are_answered_as_django_answers_them(polled_secret: str) -> None:
-    async def work(server: Server) -> list[bool]:
-        headers = (HOST, ("Authorization", polled_secret), SPEC)
-        await server.warm_up(*headers)
-        from_memory = []
-        for method, path in (
-            ("HEAD", FEATURES),
-            ("OPTIONS", FEATURES),
-            ("POST", FEATURES),
-            ("get", FEATURES),
-            ("GET", f"{FEATURES}/"),
-            ("GET", f"/{FEATURES}"),
-            ("GET", f"{FEATURES}?project=default&environment=development"),
-            ("GET", f"{FEATURES}?namePrefix=b"),
-            ("GET", f"{FEATURES}?namePrefix=%00"),
-            ("GET", f"{FEATURES}?tag=simple:none"),
-            ("GET", f"{FEATURES}?tag=none"),
-            ("GET", "/api/client/features/a"),
-        ):
-            expected = comparable(await server.ask_django(path, *headers, method=method))
-            for _ in range(3):
-                assert comparable(await server.ask(path, *headers, method=method)) == expected, (method, path)
-            from_memory.append(server.from_memory)
-        return from_memory
+@in_server
+async def test_other_paths_and_methods_are_answered_as_django_answers_them(
+    server: Server, polled_secret: str
+) -> None:
+    headers = (HOST, ("Authorization", polled_secret), SPEC)
+    await server.warm_up(*headers)
+    from_memory = []
+    for method, path in (
+        ("HEAD", FEATURES),
+        ("OPTIONS", FEATURES),
+        ("POST", FEATURES),
+        ("get", FEATURES),
+        ("GET", f"{FEATURES}/"),
+        ("GET", f"/{FEATURES}"),
+        ("GET", f"{FEATURES}?project=default&environment=development"),
+        ("GET", f"{FEATURES}?namePrefix=b"),
+        ("GET", f"{FEATURES}?namePrefix=%00"),
+        ("GET", f"{FEATURES}?tag=simple:none"),
+        ("GET", f"{FEATURES}?tag=none"),
+        ("GET", "/api/client/features/a"),
+    ):
+        expected = comparable(await server.ask_django(path, *headers, method=method))
+        for _ in range(3):
+            assert comparable(await server.ask(path, *headers, method=method)) == expected, (method, path)
+        from_memory.append(server.from_memory)
+    assert from_memory == [*[False] * 6, True, True, *[False] * 4]
 
-    assert with_server(work) == [*[False] * 6, True, True, *[False] * 4]
 
-
-def test_odd_probes_are_answered_as_django_answers_them(polled_secret: str) -> None:
-    async def work(server: Server) -> None:
-        await server.warm_up(HOST, path="/healthz")
-        for headers in (
-            [HOST],
-            [("Host", "elsewhere.example")],
-            [],
-            [HOST, ("Cookie", "sessionid=")],
-            [HOST, ("X-Forwarded-Proto", "https")],
-            [HOST, ("Authorization", "nonsense")],
-        ):
-            for path in ("/healthz", "/healthz?%00", "/healthz/"):
-                expected = comparable(await server.ask_django(path, *headers))
-                for _ in range(2):
-                    assert comparable(await server.ask(path, *headers)) == expected
-
-    with_server(work)
+@in_server
+async def test_odd_probes_are_answered_as_django_answers_them(server: Server, polled_secret: str) -> None:
+    await server.warm_up(HOST, path="/healthz")
+    for headers in (
+        [HOST],
+        [("Host", "elsewhere.example")],
+        [],
+        [HOST, ("Cookie", "sessionid=")],
+        [HOST, ("X-Forwarded-Proto", "https")],
+        [HOST, ("Authorization", "nonsense")],
+    ):
+        for path in ("/healthz", "/healthz?%00", "/healthz/"):
+            expected = comparable(await server.ask_django(path, *headers))
+            for _ in range(2):
+                assert comparable(await server.ask(path, *headers)) == expected

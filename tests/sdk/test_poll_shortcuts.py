@@ -19,7 +19,7 @@ from sdk import poll_shortcuts
 from sdk.delta.states import TRUSTED
 from sdk.features.cache import cache, is_older
 from tests.support.event_loop import Pairs, Protocol, in_thread, scope
-from tests.support.polling import DELTA, FEATURES, HOST, SPEC, Server, comparable, with_server
+from tests.support.polling import DELTA, FEATURES, HOST, SPEC, Server, comparable, in_server, with_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("polling_routes")]
 
@@ -62,52 +62,50 @@ def test_the_access_log_has_them(polled_secret: str, settings: Any, caplog: pyte
     ],
     ids=["revoked", "expired", "other kind", "other environment", "without projects", "flag changed"],
 )
-def test_what_has_changed_is_not_answered_from_memory(
-    polled_secret: str, change: Callable[[], Any], status: int
+@in_server
+async def test_what_has_changed_is_not_answered_from_memory(
+    server: Server, polled_secret: str, change: Callable[[], Any], status: int
 ) -> None:
-    async def work(server: Server) -> None:
-        headers = (HOST, ("Authorization", polled_secret), SPEC)
-        etag = await server.warm_up(*headers)
-        await server.changes(change)
-        answer = await server.ask(FEATURES, *headers, ("If-None-Match", etag))
-        assert (answer[0], server.from_memory) == (status, False)
-        assert comparable(answer) == comparable(
-            await server.ask_django(FEATURES, *headers, ("If-None-Match", etag))
-        )
-
-    with_server(work)
+    headers = (HOST, ("Authorization", polled_secret), SPEC)
+    etag = await server.warm_up(*headers)
+    await server.changes(change)
+    answer = await server.ask(FEATURES, *headers, ("If-None-Match", etag))
+    assert (answer[0], server.from_memory) == (status, False)
+    assert comparable(answer) == comparable(
+        await server.ask_django(FEATURES, *headers, ("If-None-Match", etag))
+    )
 
 
-def test_deltas_without_changes_come_from_memory(polled_secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(server: Server) -> None:
-        headers = (HOST, ("Authorization", polled_secret))
-        status, answered, _ = await server.ask(DELTA, *headers)
-        assert (status, server.from_memory) == (200, False)
-        etag = dict(answered)["ETag"]
-        known = *headers, ("If-None-Match", etag)
-        assert await server.warm_up(*known, path=DELTA) == etag
-        answer = await server.ask(DELTA, *known)
-        assert (answer[0], server.from_memory) == (304, True)
-        assert comparable(answer) == comparable(await server.ask_django(DELTA, *known))
+@in_server
+async def test_deltas_without_changes_come_from_memory(
+    server: Server, polled_secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = (HOST, ("Authorization", polled_secret))
+    status, answered, _ = await server.ask(DELTA, *headers)
+    assert (status, server.from_memory) == (200, False)
+    etag = dict(answered)["ETag"]
+    known = *headers, ("If-None-Match", etag)
+    assert await server.warm_up(*known, path=DELTA) == etag
+    answer = await server.ask(DELTA, *known)
+    assert (answer[0], server.from_memory) == (304, True)
+    assert comparable(answer) == comparable(await server.ask_django(DELTA, *known))
 
-        for other in ((), (("If-None-Match", '"1"'),), (("If-None-Match", f"{etag}, {etag}"),)):
-            answer = await server.ask(DELTA, *headers, *other)
-            assert not server.from_memory
-            assert comparable(answer) == comparable(await server.ask_django(DELTA, *headers, *other))
+    for other in ((), (("If-None-Match", '"1"'),), (("If-None-Match", f"{etag}, {etag}"),)):
+        answer = await server.ask(DELTA, *headers, *other)
+        assert not server.from_memory
+        assert comparable(answer) == comparable(await server.ask_django(DELTA, *headers, *other))
 
-        await server.changes(lambda: Flag.objects.filter(name="a").update(stale=True))
-        status, answered, _ = await server.ask(DELTA, *known)
-        assert (status, server.from_memory) == (200, False)
-        assert int(dict(answered)["ETag"].strip('"')) > int(etag.strip('"'))
+    await server.changes(lambda: Flag.objects.filter(name="a").update(stale=True))
+    status, answered, _ = await server.ask(DELTA, *known)
+    assert (status, server.from_memory) == (200, False)
+    assert int(dict(answered)["ETag"].strip('"')) > int(etag.strip('"'))
 
-        later = *headers, ("If-None-Match", dict(answered)["ETag"])
-        await server.warm_up(*later, path=DELTA)
-        much_later = SimpleNamespace(time=lambda: time.time() + TRUSTED)
-        monkeypatch.setattr(poll_shortcuts, "time", much_later)
-        assert (await server.ask(DELTA, *later))[0] == 304
-        assert not server.from_memory  # the id is looked up again
-
-    with_server(work)
+    later = *headers, ("If-None-Match", dict(answered)["ETag"])
+    await server.warm_up(*later, path=DELTA)
+    much_later = SimpleNamespace(time=lambda: time.time() + TRUSTED)
+    monkeypatch.setattr(poll_shortcuts, "time", much_later)
+    assert (await server.ask(DELTA, *later))[0] == 304
+    assert not server.from_memory  # the id is looked up again
 
 
 def test_an_expired_token_is_refused_between_two_reads(
@@ -129,15 +127,13 @@ def test_an_expired_token_is_refused_between_two_reads(
     with_server(work)
 
 
-def test_a_change_of_another_project_keeps_the_answer(polled_secret: str) -> None:
-    async def work(server: Server) -> bool:
-        headers = (HOST, ("Authorization", polled_secret), SPEC)
-        await server.warm_up(*headers)
-        await server.changes(lambda: Flag.objects.filter(name="b").update(stale=True))
-        await server.ask(FEATURES, *headers)
-        return server.from_memory
-
-    assert with_server(work)
+@in_server
+async def test_a_change_of_another_project_keeps_the_answer(server: Server, polled_secret: str) -> None:
+    headers = (HOST, ("Authorization", polled_secret), SPEC)
+    await server.warm_up(*headers)
+    await server.changes(lambda: Flag.objects.filter(name="b").update(stale=True))
+    await server.ask(FEATURES, *headers)
+    assert server.from_memory
 
 
 def test_an_answer_is_not_kept_if_something_changed_meanwhile(polled_secret: str) -> None:
@@ -163,48 +159,39 @@ def test_an_answer_is_not_kept_if_something_changed_meanwhile(polled_secret: str
     with_server(work)
 
 
-def test_a_newer_etag_is_djangos(polled_secret: str) -> None:
+@in_server
+async def test_a_newer_etag_is_djangos(server: Server, polled_secret: str) -> None:
     """Another worker knew more: this one must not answer with what is older."""
-
-    async def work(server: Server) -> tuple[bool, bool]:
-        headers = (HOST, ("Authorization", polled_secret), SPEC)
-        etag = await server.warm_up(*headers)
-        revision = int(etag.split(":")[1])
-        known = []
-        for other in (revision - 1, revision + 1):
-            for _ in range(2):
-                await server.ask(
-                    FEATURES, *headers, ("If-None-Match", etag.replace(str(revision), str(other)))
-                )
-            known.append(server.from_memory)
-        return known[0], known[1]
-
-    assert with_server(work) == (True, False)
+    headers = (HOST, ("Authorization", polled_secret), SPEC)
+    etag = await server.warm_up(*headers)
+    revision = int(etag.split(":")[1])
+    known = []
+    for other in (revision - 1, revision + 1):
+        for _ in range(2):
+            await server.ask(FEATURES, *headers, ("If-None-Match", etag.replace(str(revision), str(other))))
+        known.append(server.from_memory)
+    assert known == [True, False]
 
 
-def test_nothing_is_certain_without_the_watcher(polled_secret: str) -> None:
-    async def work(server: Server) -> bool:
-        headers = (HOST, ("Authorization", polled_secret), SPEC)
-        await server.warm_up(*headers)
-        server.watcher._read_at = float("-inf")
-        await server.ask(FEATURES, *headers, certain=False)
-        return server.from_memory
-
-    assert not with_server(work)
+@in_server
+async def test_nothing_is_certain_without_the_watcher(server: Server, polled_secret: str) -> None:
+    headers = (HOST, ("Authorization", polled_secret), SPEC)
+    await server.warm_up(*headers)
+    server.watcher._read_at = float("-inf")
+    await server.ask(FEATURES, *headers, certain=False)
+    assert not server.from_memory
 
 
-def test_bodies_are_those_of_the_features_cache(polled_secret: str) -> None:
-    async def work(server: Server) -> None:
-        headers = (HOST, ("Authorization", polled_secret), SPEC)
-        await server.warm_up(*headers)
-        body = (await server.ask(FEATURES, *headers))[2]
-        assert any(answer.get_bytes(gzipped=False) is body for _, answer in cache.entries())
-        cache.clear()
-        gc.collect()  # Django's responses refer to themselves
-        await server.ask(FEATURES, *headers)
-        assert not server.from_memory
-
-    with_server(work)
+@in_server
+async def test_bodies_are_those_of_the_features_cache(server: Server, polled_secret: str) -> None:
+    headers = (HOST, ("Authorization", polled_secret), SPEC)
+    await server.warm_up(*headers)
+    body = (await server.ask(FEATURES, *headers))[2]
+    assert any(answer.get_bytes(gzipped=False) is body for _, answer in cache.entries())
+    cache.clear()
+    gc.collect()  # Django's responses refer to themselves
+    await server.ask(FEATURES, *headers)
+    assert not server.from_memory
 
 
 def test_answers_are_bounded(polled_secret: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,9 @@ from tests.support.sdk import Sdk, make_sdk, metrics, registration
 pytestmark = pytest.mark.django_db
 
 
-def test_a_registration_is_stored(sdk: Sdk) -> None:
-    answer = sdk.register("web", "w-1", sdkVersion="unleash-node-sdk:6.12.1", platformName="node")
+def test_a_registration_is_stored_with_the_environment_of_the_key(sdk: Sdk) -> None:
+    told = {"sdkVersion": "unleash-node-sdk:6.12.1", "platformName": "node", "environment": "production"}
+    answer = sdk.register("web", "w-1", **told)
     assert (answer.status_code, answer.content) == (202, b"")
     instance = ApplicationInstance.objects.select_related("application").get()
     assert (instance.application.name, instance.instance_id, instance.environment) == (
@@ -42,27 +43,18 @@ def test_an_instance_without_id_is_called_default(sdk: Sdk, instance: str | None
     assert ApplicationInstance.objects.get().instance_id == "default"
 
 
-def test_the_environment_is_the_keys(sdk: Sdk) -> None:
-    sdk.register("web", environment="production")
-    assert ApplicationInstance.objects.get().environment == "development"
+def test_the_sdk_version_named_last_is_kept(sdk: Sdk) -> None:
+    def version() -> str:
+        return ApplicationInstance.objects.get().sdk_version
 
-
-def test_a_known_sdk_version_stays_when_metrics_do_not_name_it(sdk: Sdk) -> None:
     sdk.register("web", sdkVersion="unleash-node-sdk:6.12.1")
     sdk.count("web", [])
     sdk.register("web", platformName="node")
-    assert ApplicationInstance.objects.get().sdk_version == "unleash-node-sdk:6.12.1"
-
-
-def test_a_new_sdk_version_replaces_the_old_one(sdk: Sdk) -> None:
-    sdk.register("web", sdkVersion="unleash-node-sdk:6.12.1")
+    assert version() == "unleash-node-sdk:6.12.1"
     sdk.register("web", sdkVersion="unleash-node-sdk:7.0.0")
-    assert ApplicationInstance.objects.get().sdk_version == "unleash-node-sdk:7.0.0"
-
-
-def test_metrics_tell_the_sdk_by_their_header(sdk: Sdk) -> None:
+    assert version() == "unleash-node-sdk:7.0.0"
     sdk.api.post("/api/client/metrics", metrics("web", []), headers={"unleash-sdk": "unleash-go:1.0.0"})
-    assert ApplicationInstance.objects.get().sdk_version == "unleash-go:1.0.0"
+    assert version() == "unleash-go:1.0.0"
 
 
 def test_counts_add_up_by_the_hour(sdk: Sdk) -> None:
@@ -209,21 +201,6 @@ def test_every_fault_of_metrics_is_named(sdk: Sdk) -> None:
 def test_a_body_that_is_no_object_is_refused(sdk: Sdk, path: str, body: object) -> None:
     answer = sdk.api.post(f"/api/client/{path}", body)
     assert (answer.status_code, answer.json()["name"]) == (400, "ValidationError")
-
-
-@pytest.mark.parametrize("kind", ["admin", "frontend"])
-def test_other_keys_have_no_business_here(db: None, kind: str) -> None:
-    environment = "development" if kind == "frontend" else None
-    answer = client(make_token(kind, environment=environment)).post(
-        "/api/client/register", registration("web")
-    )
-    assert (answer.status_code, answer.json()["name"]) == (403, "NoAccessError")
-
-
-def test_without_a_key_nothing_is_stored(db: None) -> None:
-    answer = client().post("/api/client/metrics", metrics("web", []))
-    assert (answer.status_code, answer.json()["name"]) == (401, "AuthenticationRequired")
-    assert not Application.objects.exists()
 
 
 def test_known_things_are_not_written_again_within_a_minute(

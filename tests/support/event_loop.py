@@ -1,16 +1,19 @@
 """Runs the RSGI application in the test's own process, without a server."""
 
 import asyncio
+import functools
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.db import connections
 
 from flagadmin.rsgi import Application
 
 Pairs = Sequence[tuple[str, str]]
+P, T = ParamSpec("P"), TypeVar("T")
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -21,6 +24,34 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(awaited())).result()
+
+
+def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """Decorates a coroutine that is a test."""
+
+    @functools.wraps(test)
+    def decorated(*args: P.args, **kwargs: P.kwargs) -> None:
+        run(lambda: test(*args, **kwargs))
+
+    return decorated
+
+
+def beside(
+    start: Callable[[Callable[[T], Awaitable[None]]], Any],
+) -> Callable[[Callable[Concatenate[T, P], Awaitable[None]]], Callable[P, None]]:
+    """Makes a decorator of a function that runs a coroutine: a test's first argument is then what that one got."""
+
+    def decorate(test: Callable[Concatenate[T, P], Awaitable[None]]) -> Callable[P, None]:
+        @functools.wraps(test)
+        def decorated(*args: P.args, **kwargs: P.kwargs) -> None:
+            start(lambda given: test(given, *args, **kwargs))
+
+        signature = inspect.signature(test)
+        fixtures = list(signature.parameters.values())[1:]
+        decorated.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        return decorated
+
+    return decorate
 
 
 async def in_thread(work: Callable[[], Any]) -> Any:

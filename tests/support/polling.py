@@ -109,6 +109,9 @@ def with_server(work: Callable[[Server], Awaitable[Any]]) -> Any:
     return event_loop.run(run)
 
 
+in_server = event_loop.beside(with_server)
+
+
 @pytest.fixture
 def polling_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     shortcuts = {"/healthz": ReadyAnswers()}

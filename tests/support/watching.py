@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from sdk.watcher.watcher import Watcher
-from tests.support.event_loop import run
+from tests.support.event_loop import beside, run
 
 PATIENCE = 60.0
 
@@ -24,3 +24,6 @@ def watching(work: Callable[[Watcher], Awaitable[Any]]) -> Any:
             await asyncio.wait([task])
 
     return run(both)
+
+
+beside_watcher = beside(watching)

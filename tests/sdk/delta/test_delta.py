@@ -12,7 +12,7 @@ from sdk.delta import history, version_ids
 from sdk.delta.scope import Scope
 from sdk.delta.states import states
 from tests.sdk.delta.client import DeltaSdk
-from tests.support.cast import client, make_project, make_token
+from tests.support.cast import make_project
 from tests.support.examples import first_every_day
 from tests.support.flags import add_strategy, make_flag, switch_on
 from tests.support.random_changes import RandomChanges
@@ -273,13 +273,6 @@ def test_nothing_is_read_or_written_while_nothing_changes(
     one.poll()
     with django_assert_num_queries(2):  # the token, and the revisions
         assert one.poll() == []
-
-
-@pytest.mark.parametrize(("kind", "status"), [("frontend", 403), ("admin", 403)])
-def test_only_backend_tokens(kind: str, status: int) -> None:
-    key = make_token(kind, environment="development" if kind == "frontend" else None)
-    assert client(key).get("/api/client/delta").status_code == status
-    assert client("nonsense").get("/api/client/delta").status_code == 401
 
 
 @pytest.mark.parametrize("seed", first_every_day(range(2)))

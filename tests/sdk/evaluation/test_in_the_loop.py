@@ -18,7 +18,7 @@ from tests.support.cast import make_project, make_token
 from tests.support.event_loop import Pairs
 from tests.support.flags import make_flag
 from tests.support.ofrep import FLAGS, constraint, rollout, variant
-from tests.support.polling import HOST, Server, comparable, with_server
+from tests.support.polling import HOST, Server, comparable, in_server, with_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("polling_routes")]
 FRONTEND = "/api/frontend"
@@ -94,21 +94,18 @@ LEFT_QUERIES = [
 
 
 @pytest.mark.parametrize("path", [FRONTEND, "/api/proxy"])
-def test_queries(web: str, path: str) -> None:
+@in_server
+async def test_queries(server: Server, web: str, path: str) -> None:
     own = (HOST, ("Authorization", web))
-
-    async def work(server: Server) -> None:
-        await server.warm_up(*own, path=path)
-        for query in QUERIES:
-            _, headers, _ = await server.ask(path + query, *own)
-            assert await compare(server, path + query, *own) or query == ""
-            known = ("If-None-Match", dict(headers)["ETag"])
-            await server.warm_up(*own, known, path=path + query)
-            assert await compare(server, path + query, *own, known), query
-        for query in LEFT_QUERIES:
-            assert not await compare(server, path + query, *own), query
-
-    with_server(work)
+    await server.warm_up(*own, path=path)
+    for query in QUERIES:
+        _, headers, _ = await server.ask(path + query, *own)
+        assert await compare(server, path + query, *own) or query == ""
+        known = ("If-None-Match", dict(headers)["ETag"])
+        await server.warm_up(*own, known, path=path + query)
+        assert await compare(server, path + query, *own, known), query
+    for query in LEFT_QUERIES:
+        assert not await compare(server, path + query, *own), query
 
 
 def odd_headers(secret: str, etag: str) -> Iterator[Pairs]:
@@ -148,16 +145,14 @@ def odd_headers(secret: str, etag: str) -> Iterator[Pairs]:
         yield [*own, more]
 
 
-def test_odd_headers(web: str) -> None:
-    async def work(server: Server) -> int:
-        etag = await server.warm_up(HOST, ("Authorization", web), path=FRONTEND)
-        in_loop = 0
-        for headers in odd_headers(web, etag):
-            in_loop += await compare(server, f"{FRONTEND}?userId=7", *headers)
-            in_loop += await compare(server, FLAGS, *headers, JSON, method="POST", body=b"{}")
-        return in_loop
-
-    assert with_server(work) >= 25
+@in_server
+async def test_odd_headers(server: Server, web: str) -> None:
+    etag = await server.warm_up(HOST, ("Authorization", web), path=FRONTEND)
+    in_loop = 0
+    for headers in odd_headers(web, etag):
+        in_loop += await compare(server, f"{FRONTEND}?userId=7", *headers)
+        in_loop += await compare(server, FLAGS, *headers, JSON, method="POST", body=b"{}")
+    assert in_loop >= 25
 
 
 BODIES = [
@@ -187,81 +182,67 @@ RAW = [
 
 
 @pytest.mark.parametrize("path", [FRONTEND, FLAGS, f"{FLAGS}/everyone"])
-def test_bodies(web: str, path: str) -> None:
+@in_server
+async def test_bodies(server: Server, web: str, path: str) -> None:
     own = (HOST, ("Authorization", web), JSON)
-
-    async def work(server: Server) -> list[Any]:
-        await server.warm_up(*own, path=path, method="POST", body=b"{}")
-        left = []
-        for document in (*BODIES, *LEFT_BODIES):
-            body = json.dumps(document).encode()
-            if not await compare(server, path, *own, method="POST", body=body):
-                left.append(document)
-            assert not await compare(server, f"{path}/", *own, method="POST", body=body)
-        for body in RAW:
-            assert not await compare(server, path, *own, method="POST", body=body)
-        assert not await compare(server, f"{path}?x=1", *own, method="POST", body=b"{}")
-        for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
-            odd = (*own[:2], ("Content-Type", content_type))
-            await compare(server, path, *odd, method="POST", body=b"a=1")
-            await compare(server, path, *odd, method="POST", body=b"{}")
-            await compare(server, path, *odd, method="POST")
-        return left
-
+    await server.warm_up(*own, path=path, method="POST", body=b"{}")
+    left = []
+    for document in (*BODIES, *LEFT_BODIES):
+        body = json.dumps(document).encode()
+        if not await compare(server, path, *own, method="POST", body=body):
+            left.append(document)
+        assert not await compare(server, f"{path}/", *own, method="POST", body=body)
+    for body in RAW:
+        assert not await compare(server, path, *own, method="POST", body=body)
+    assert not await compare(server, f"{path}?x=1", *own, method="POST", body=b"{}")
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
+        odd = (*own[:2], ("Content-Type", content_type))
+        await compare(server, path, *odd, method="POST", body=b"a=1")
+        await compare(server, path, *odd, method="POST", body=b"{}")
+        await compare(server, path, *odd, method="POST")
     # A list or an object as a property is the application's own for OpenFeature, and an error elsewhere.
-    assert [each for each in with_server(work) if each not in LEFT_BODIES] == []
+    assert [each for each in left if each not in LEFT_BODIES] == []
 
 
-def test_openfeature_by_backend_and_frontend_tokens(web: str, backend: str) -> None:
-    async def work(server: Server) -> None:
-        for secret in (web, backend):
-            own = (HOST, ("X-API-Key", secret), JSON, ("Origin", "https://app.example"))
-            for user in ("7", "8", "9"):
-                body = json.dumps({"context": {"targetingKey": user, "country": "NO"}}).encode()
-                etag = await server.warm_up(*own, path=FLAGS, method="POST", body=body)
-                assert await compare(server, FLAGS, *own, method="POST", body=body)
-                known = (*own, ("If-None-Match", etag))
-                await server.warm_up(*known, path=FLAGS, method="POST", body=body)
-                assert await compare(server, FLAGS, *known, method="POST", body=body)
-                for name in ("split", "norway", "everyone", "off"):
-                    await server.warm_up(*own, path=f"{FLAGS}/{name}", method="POST", body=body)
-                    assert await compare(server, f"{FLAGS}/{name}", *own, method="POST", body=body)
-            for name in ("nope", "a/b", ""):
-                assert not await compare(server, f"{FLAGS}/{name}", *own, method="POST", body=body)
-            assert not await compare(server, f"{FLAGS}/split", *own, method="POST", body=b"{}")
-
-    with_server(work)
+@in_server
+async def test_openfeature_by_backend_and_frontend_tokens(server: Server, web: str, backend: str) -> None:
+    for secret in (web, backend):
+        own = (HOST, ("X-API-Key", secret), JSON, ("Origin", "https://app.example"))
+        for user in ("7", "8", "9"):
+            body = json.dumps({"context": {"targetingKey": user, "country": "NO"}}).encode()
+            etag = await server.warm_up(*own, path=FLAGS, method="POST", body=body)
+            assert await compare(server, FLAGS, *own, method="POST", body=body)
+            known = (*own, ("If-None-Match", etag))
+            await server.warm_up(*known, path=FLAGS, method="POST", body=body)
+            assert await compare(server, FLAGS, *known, method="POST", body=body)
+            for name in ("split", "norway", "everyone", "off"):
+                await server.warm_up(*own, path=f"{FLAGS}/{name}", method="POST", body=body)
+                assert await compare(server, f"{FLAGS}/{name}", *own, method="POST", body=body)
+        for name in ("nope", "a/b", ""):
+            assert not await compare(server, f"{FLAGS}/{name}", *own, method="POST", body=body)
+        assert not await compare(server, f"{FLAGS}/split", *own, method="POST", body=b"{}")
 
 
-def test_a_change_shows_and_a_revoked_token_ends(web: str) -> None:
+@in_server
+async def test_a_change_shows_and_a_revoked_token_ends(server: Server, web: str) -> None:
     own = (HOST, ("Authorization", web))
-
-    async def work(server: Server) -> None:
-        before = await server.warm_up(*own, path=FRONTEND)
-        await server.changes(lambda: make_flag("new", enabled=True))
-        status, _, body = await server.ask(FRONTEND, *own, ("If-None-Match", before))
-        assert (status, b'"new"' in body) == (200, True)
-        await server.warm_up(*own, path=FRONTEND)
-        await server.changes(lambda: ApiToken.objects.all().delete())
-        assert (await server.ask(FRONTEND, *own))[0] == 401
-
-    with_server(work)
+    before = await server.warm_up(*own, path=FRONTEND)
+    await server.changes(lambda: make_flag("new", enabled=True))
+    status, _, body = await server.ask(FRONTEND, *own, ("If-None-Match", before))
+    assert (status, b'"new"' in body) == (200, True)
+    await server.warm_up(*own, path=FRONTEND)
+    await server.changes(lambda: ApiToken.objects.all().delete())
+    assert (await server.ask(FRONTEND, *own))[0] == 401
 
 
-def test_origins_that_are_changed_count(web: str, settings: Any) -> None:
+@in_server
+async def test_origins_that_are_changed_count(server: Server, web: str, settings: Any) -> None:
     own = (HOST, ("Authorization", web), ("Origin", "https://app.example"))
-
-    async def work(server: Server) -> None:
-        settings.FRONTEND_API_ORIGINS = ["https://app.example"]
-        await server.warm_up(*own, path=FRONTEND)
-        assert (
-            dict((await server.ask(FRONTEND, *own))[1])["Access-Control-Allow-Origin"]
-            == "https://app.example"
-        )
-        settings.FRONTEND_API_ORIGINS = ["https://other.example"]
-        assert "Access-Control-Allow-Origin" not in dict((await server.ask(FRONTEND, *own))[1])
-
-    with_server(work)
+    settings.FRONTEND_API_ORIGINS = ["https://app.example"]
+    await server.warm_up(*own, path=FRONTEND)
+    assert dict((await server.ask(FRONTEND, *own))[1])["Access-Control-Allow-Origin"] == "https://app.example"
+    settings.FRONTEND_API_ORIGINS = ["https://other.example"]
+    assert "Access-Control-Allow-Origin" not in dict((await server.ask(FRONTEND, *own))[1])
 
 
 def test_chance_is_never_remembered(web: str) -> None:
@@ -278,52 +259,45 @@ def test_chance_is_never_remembered(web: str) -> None:
     with_server(work)
 
 
-def test_nothing_is_evaluated_for_who_has_the_answer_or_asks_again(web: str) -> None:
+@in_server
+async def test_nothing_is_evaluated_for_who_has_the_answer_or_asks_again(server: Server, web: str) -> None:
     own = (HOST, ("Authorization", web))
     evaluated = EVALUATIONS.labels("frontend")
-
-    async def work(server: Server) -> None:
-        etag = await server.warm_up(*own, path=f"{FRONTEND}?userId=1")
-        await server.warm_up(*own, ("If-None-Match", etag), path=f"{FRONTEND}?userId=1")
-        before = evaluated._value.get()
-        assert (await server.ask(f"{FRONTEND}?userId=1&other=2", *own, ("If-None-Match", etag)))[0] == 304
-        assert (await server.ask(f"{FRONTEND}?userId=1", *own))[0] == 200
-        assert evaluated._value.get() == before
-        await server.ask(f"{FRONTEND}?userId=2", *own)
-        assert evaluated._value.get() == before + 7
-
-    with_server(work)
+    etag = await server.warm_up(*own, path=f"{FRONTEND}?userId=1")
+    await server.warm_up(*own, ("If-None-Match", etag), path=f"{FRONTEND}?userId=1")
+    before = evaluated._value.get()
+    assert (await server.ask(f"{FRONTEND}?userId=1&other=2", *own, ("If-None-Match", etag)))[0] == 304
+    assert (await server.ask(f"{FRONTEND}?userId=1", *own))[0] == 200
+    assert evaluated._value.get() == before
+    await server.ask(f"{FRONTEND}?userId=2", *own)
+    assert evaluated._value.get() == before + 7
 
 
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [(routes, "MAX_TOGGLES", 3), (prepared.Prepared, "has_toggles", False), (shortcuts, "MAX_TEXT", 3)],
 )
-def test_what_would_take_long_is_left_to_django(
-    web: str, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: Any
+@in_server
+async def test_what_would_take_long_is_left_to_django(
+    server: Server, web: str, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: Any
 ) -> None:
     own = (HOST, ("Authorization", web))
-
-    async def work(server: Server) -> None:
-        await server.warm_up(*own, path=FRONTEND)
-        expected = alike(await server.ask_django(f"{FRONTEND}?userId=4", *own))
-        monkeypatch.setattr(module, name, value)
-        evaluations.remembered.clear()
-        shortcuts._etags.clear()
-        assert alike(await server.ask(f"{FRONTEND}?userId=4", *own)) == expected
-        assert not server.from_memory
-
-    with_server(work)
+    await server.warm_up(*own, path=FRONTEND)
+    expected = alike(await server.ask_django(f"{FRONTEND}?userId=4", *own))
+    monkeypatch.setattr(module, name, value)
+    evaluations.remembered.clear()
+    shortcuts._etags.clear()
+    assert alike(await server.ask(f"{FRONTEND}?userId=4", *own)) == expected
+    assert not server.from_memory
 
 
-def test_what_took_long_is_left_to_django_for_a_while(web: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_server
+async def test_what_took_long_is_left_to_django_for_a_while(
+    server: Server, web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = (HOST, ("Authorization", web))
-
-    async def work(server: Server) -> None:
-        await server.warm_up(*own, path=FRONTEND)
-        monkeypatch.setattr(shortcuts, "SLOW", -1.0)
-        for _ in range(shortcuts.TIMES):
-            await server.ask(FRONTEND, *own)
-        assert not await compare(server, FRONTEND, *own)
-
-    with_server(work)
+    await server.warm_up(*own, path=FRONTEND)
+    monkeypatch.setattr(shortcuts, "SLOW", -1.0)
+    for _ in range(shortcuts.TIMES):
+        await server.ask(FRONTEND, *own)
+    assert not await compare(server, FRONTEND, *own)

@@ -86,11 +86,6 @@ def test_a_ticket_opens_nothing_else(web: Any) -> None:
     assert client().get(f"/api/frontend?{ticket}").status_code == 401
 
 
-def test_other_tokens_are_refused(db: None) -> None:
-    answer = client(make_token("admin")).get("/ofrep/v1/events")
-    assert (answer.status_code, answer.json()["errorCode"]) == (403, "GENERAL")
-
-
 def test_too_many_streams_are_refused(web: Any, settings: Any) -> None:
     settings.STREAMS_LIMIT = 0
     answer = client().get(uri(web))

@@ -23,7 +23,7 @@ from sdk.watcher import watcher as watching_module
 from sdk.watcher.watcher import Watcher
 from tests.support.cast import make_project, make_token, make_user
 from tests.support.event_loop import in_thread, until
-from tests.support.watching import PATIENCE, watching
+from tests.support.watching import PATIENCE, beside_watcher, watching
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,18 +99,16 @@ def set_active(person: User, active: bool) -> None:
     update_account(person.pk, {"is_active": active}, is_service=False, caller=Caller.system())
 
 
-def test_the_next_request_of_a_deactivated_person_is_refused(
-    patient: None, person: User, secret: str
+@beside_watcher
+async def test_the_next_request_of_a_deactivated_person_is_refused(
+    watcher: Watcher, patient: None, person: User, secret: str
 ) -> None:
-    async def work(watcher: Watcher) -> None:
-        for _ in range(5):
-            await remembered(secret)
-            await in_thread(lambda: set_active(person, False))
-            with pytest.raises(AuthenticationRequired):
-                await in_thread(lambda: ask(secret))
-            await in_thread(lambda: set_active(person, True))
-
-    watching(work)
+    for _ in range(5):
+        await remembered(secret)
+        await in_thread(lambda: set_active(person, False))
+        with pytest.raises(AuthenticationRequired):
+            await in_thread(lambda: ask(secret))
+        await in_thread(lambda: set_active(person, True))
 
 
 REVOCATIONS: dict[str, Callable[[], Any]] = {
@@ -122,33 +120,28 @@ REVOCATIONS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("revoke", REVOCATIONS.values(), ids=REVOCATIONS)
-def test_a_revocation_elsewhere_counts_with_the_next_read(
-    secret: str, revoke: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+@beside_watcher
+async def test_a_revocation_elsewhere_counts_with_the_next_read(
+    watcher: Watcher, secret: str, revoke: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by another machine, whose commits are not counted here: nobody is told, and the watcher reads anyway."""
     monkeypatch.setattr(watching_module, "PAUSE", 0.01)
-
-    async def work(watcher: Watcher) -> None:
-        await remembered(secret)
-        await in_thread(revoke)
-        revoked_at = time.monotonic()
-        await until(lambda: watcher._read_at > revoked_at)
-        with pytest.raises(AuthenticationRequired):
-            await in_thread(lambda: ask(secret))
-
-    watching(work)
+    await remembered(secret)
+    await in_thread(revoke)
+    revoked_at = time.monotonic()
+    await until(lambda: watcher._read_at > revoked_at)
+    with pytest.raises(AuthenticationRequired):
+        await in_thread(lambda: ask(secret))
 
 
-def test_rights_that_are_taken_away(patient: None, person: User, secret: str) -> None:
-    async def work(watcher: Watcher) -> list[bool]:
-        before = await remembered(secret)
-        await in_thread(lambda: User.objects.filter(pk=person.pk).update(root_role=BuiltIn.VIEWER))
-        commits.mark()
-        after = await in_thread(lambda: ask(secret)[0])
-        again = await remembered(secret)
-        return [each.can(Permission.CREATE_FEATURE, project="default") for each in (before, after, again)]
-
-    assert watching(work) == [True, False, False]
+@beside_watcher
+async def test_rights_that_are_taken_away(watcher: Watcher, patient: None, person: User, secret: str) -> None:
+    callers = [await remembered(secret)]
+    await in_thread(lambda: User.objects.filter(pk=person.pk).update(root_role=BuiltIn.VIEWER))
+    commits.mark()
+    callers += [await in_thread(lambda: ask(secret)[0]), await remembered(secret)]
+    may_create = [each.can(Permission.CREATE_FEATURE, project="default") for each in callers]
+    assert may_create == [True, False, False]
 
 
 def test_what_was_read_too_long_ago_is_not_certain(secret: str) -> None:

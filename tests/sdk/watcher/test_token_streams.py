@@ -14,7 +14,7 @@ from sdk.streaming.scope_streams import Listener
 from sdk.watcher.state import State, TokenState
 from sdk.watcher.token_streams import Subscription, TokenStreams
 from sdk.watcher.watcher import Watcher
-from tests.support.event_loop import run, until
+from tests.support.event_loop import in_loop, until
 
 TOKEN = TokenState("backend", "development", True, "hash", None, ())
 EVERYTHING = Scope("development", None)
@@ -81,50 +81,44 @@ class World:
         await until(lambda: not self.streams._updating)
 
 
-def test_streams_are_told_of_changes_in_their_projects() -> None:
-    async def work() -> None:
-        world = World()
-        await world.all_told()
-        assert set(world.told.scopes) == {EVERYTHING, SHOP}  # opened: something may have changed meanwhile
-        assert set(await world.changes(revisions={"shop": 2, "docs": 1})) == {EVERYTHING, SHOP}
-        assert await world.changes(revisions={"shop": 2, "docs": 5}) == [EVERYTHING]
-        assert await world.changes(revisions={"shop": 2}) == [EVERYTHING]
-        world.close[0]()
-        assert await world.changes(revisions={"shop": 3}) == [SHOP]
-        world.close[1]()
-        assert await world.changes(revisions={"shop": 4}) == []
-        assert (world.all.ended, world.shop.ended) == ([], [])
-
-    run(work)
+@in_loop
+async def test_streams_are_told_of_changes_in_their_projects() -> None:
+    world = World()
+    await world.all_told()
+    assert set(world.told.scopes) == {EVERYTHING, SHOP}  # opened: something may have changed meanwhile
+    assert set(await world.changes(revisions={"shop": 2, "docs": 1})) == {EVERYTHING, SHOP}
+    assert await world.changes(revisions={"shop": 2, "docs": 5}) == [EVERYTHING]
+    assert await world.changes(revisions={"shop": 2}) == [EVERYTHING]
+    world.close[0]()
+    assert await world.changes(revisions={"shop": 3}) == [SHOP]
+    world.close[1]()
+    assert await world.changes(revisions={"shop": 4}) == []
+    assert (world.all.ended, world.shop.ended) == ([], [])
 
 
-def test_a_busy_stream_is_told_when_its_client_has_read_enough() -> None:
-    async def work() -> None:
-        world = World()
-        await world.all_told()
-        world.shop.is_busy = True
-        assert await world.changes(revisions={"shop": 2, "docs": 1}) == [EVERYTHING]
-        world.shop.is_busy = False
-        world.told.scopes.clear()
-        world.shop.when_read()
-        await world.all_told()
-        assert world.told.scopes == [SHOP]
-
-    run(work)
+@in_loop
+async def test_a_busy_stream_is_told_when_its_client_has_read_enough() -> None:
+    world = World()
+    await world.all_told()
+    world.shop.is_busy = True
+    assert await world.changes(revisions={"shop": 2, "docs": 1}) == [EVERYTHING]
+    world.shop.is_busy = False
+    world.told.scopes.clear()
+    world.shop.when_read()
+    await world.all_told()
+    assert world.told.scopes == [SHOP]
 
 
-def test_a_stream_that_is_opened_is_told_alone() -> None:
-    async def work() -> None:
-        world = World()
-        await world.all_told()
-        world.streams.opened(Subscription(2, "backend", "hash", None, SHOP), Stream())
-        await world.all_told()
-        assert (world.told.scopes.count(SHOP), world.told.listeners) == (2, 3)
-        world.told.listeners = 0
-        assert await world.changes(revisions={"shop": 2, "docs": 1})
-        assert world.told.listeners == 3
-
-    run(work)
+@in_loop
+async def test_a_stream_that_is_opened_is_told_alone() -> None:
+    world = World()
+    await world.all_told()
+    world.streams.opened(Subscription(2, "backend", "hash", None, SHOP), Stream())
+    await world.all_told()
+    assert (world.told.scopes.count(SHOP), world.told.listeners) == (2, 3)
+    world.told.listeners = 0
+    assert await world.changes(revisions={"shop": 2, "docs": 1})
+    assert world.told.listeners == 3
 
 
 @pytest.mark.parametrize(
@@ -140,64 +134,51 @@ def test_a_stream_that_is_opened_is_told_alone() -> None:
         replace(OF_SHOP, expires_at=datetime(2030, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_streams_of_a_changed_token_are_ended(other: TokenState | None) -> None:
-    async def work() -> None:
-        world = World()
-        await world.changes(tokens={1: TOKEN, 2: other})
-        assert (world.all.ended, len(world.shop.ended)) == ([], 1)
-
-    run(work)
+@in_loop
+async def test_streams_of_a_changed_token_are_ended(other: TokenState | None) -> None:
+    world = World()
+    await world.changes(tokens={1: TOKEN, 2: other})
+    assert (world.all.ended, len(world.shop.ended)) == ([], 1)
 
 
-def test_a_token_that_has_not_been_read_yet_is_left_alone() -> None:
-    async def work() -> None:
-        world = World()
-        await world.changes(tokens={1: TOKEN})
-        assert world.shop.ended == []
-
-    run(work)
+@in_loop
+async def test_a_token_that_has_not_been_read_yet_is_left_alone() -> None:
+    world = World()
+    await world.changes(tokens={1: TOKEN})
+    assert world.shop.ended == []
 
 
-def test_a_token_that_was_revoked_before_the_stream_was_opened() -> None:
-    async def work() -> None:
-        world, stream = World(), Stream()
-        await world.changes(tokens={1: TOKEN, 2: OF_SHOP, 3: None})
-        world.streams.opened(Subscription(3, "backend", "hash", None, SHOP), stream)
-        assert stream.ended == [b""]
-
-    run(work)
+@in_loop
+async def test_a_token_that_was_revoked_before_the_stream_was_opened() -> None:
+    world, stream = World(), Stream()
+    await world.changes(tokens={1: TOKEN, 2: OF_SHOP, 3: None})
+    world.streams.opened(Subscription(3, "backend", "hash", None, SHOP), stream)
+    assert stream.ended == [b""]
 
 
-def test_a_stream_ends_when_its_token_expires() -> None:
-    async def work() -> None:
-        world, stream, expired = World(), Stream(), Stream()
-        now = datetime.now(UTC)
-        world.streams.opened(Subscription(3, "backend", "hash", now + timedelta(hours=1), SHOP), stream)
-        world.streams.opened(Subscription(3, "backend", "hash", now + timedelta(seconds=0.05), SHOP), expired)
-        await until(lambda: expired.ended)
-        assert stream.ended == []
-
-    run(work)
+@in_loop
+async def test_a_stream_ends_when_its_token_expires() -> None:
+    world, stream, expired = World(), Stream(), Stream()
+    now = datetime.now(UTC)
+    world.streams.opened(Subscription(3, "backend", "hash", now + timedelta(hours=1), SHOP), stream)
+    world.streams.opened(Subscription(3, "backend", "hash", now + timedelta(seconds=0.05), SHOP), expired)
+    await until(lambda: expired.ended)
+    assert stream.ended == []
 
 
-def test_a_token_that_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        world, stream = World(), Stream()
-        monkeypatch.setattr(world.watcher, "use", lambda token: False)
-        world.streams.opened(Subscription(3, "backend", "hash", None, SHOP), stream)
-        assert stream.ended == [b"retry: 30000\n\n"]
-
-    run(work)
+@in_loop
+async def test_a_token_that_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, stream = World(), Stream()
+    monkeypatch.setattr(world.watcher, "use", lambda token: False)
+    world.streams.opened(Subscription(3, "backend", "hash", None, SHOP), stream)
+    assert stream.ended == [b"retry: 30000\n\n"]
 
 
-def test_what_could_not_be_told_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_loop
+async def test_what_could_not_be_told_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope_streams, "TRY_AGAIN", 0.01)
-
-    async def work() -> None:
-        world = World()
-        await world.all_told()
-        world.told.failures = 3
-        assert await world.changes(revisions={"shop": 1, "docs": 2}) == [EVERYTHING]
-        assert world.told.failures == 0
-
-    run(work)
+    world = World()
+    await world.all_told()
+    world.told.failures = 3
+    assert await world.changes(revisions={"shop": 1, "docs": 2}) == [EVERYTHING]
+    assert world.told.failures == 0

@@ -23,7 +23,7 @@ from sdk.watcher.watcher import NAME, Watcher
 from tests.support.cast import make_project, make_token
 from tests.support.event_loop import in_thread, until
 from tests.support.flags import make_flag
-from tests.support.watching import PATIENCE, watching
+from tests.support.watching import PATIENCE, beside_watcher, watching
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -87,23 +87,22 @@ def test_it_is_notified_of_tokens(
     assert before != after
 
 
-def test_it_rests_while_nobody_asks_and_is_woken_by_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
+@beside_watcher
+async def test_it_rests_while_nobody_asks_and_is_woken_by_who_does(
+    watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "REST_PAUSE", PATIENCE)
     monkeypatch.setattr(module, "SURE_SECONDS", 0.0)
-
-    async def work(watcher: Watcher) -> None:
-        await until(lambda: watcher.latest)
-        monkeypatch.setattr(module, "RESTS_AFTER", -1.0)
+    await until(lambda: watcher.latest)
+    monkeypatch.setattr(module, "RESTS_AFTER", -1.0)
+    await until(lambda: not watcher._asked.is_set())
+    await in_thread(lambda: make_project("notified"))
+    await until(lambda: watcher.latest and "notified" in watcher.latest.revisions)
+    for ask in (lambda: watcher.state, lambda: watcher.use(1)):
         await until(lambda: not watcher._asked.is_set())
-        await in_thread(lambda: make_project("notified"))
-        await until(lambda: watcher.latest and "notified" in watcher.latest.revisions)
-        for ask in (lambda: watcher.state, lambda: watcher.use(1)):
-            await until(lambda: not watcher._asked.is_set())
-            read_at = watcher._read_at
-            ask()
-            await until(lambda read_at=read_at: watcher._read_at > read_at)
-
-    watching(work)
+        read_at = watcher._read_at
+        ask()
+        await until(lambda read_at=read_at: watcher._read_at > read_at)
 
 
 def test_changes_are_seen_without_notifications(backend: ApiToken) -> None:
@@ -159,14 +158,12 @@ def test_a_killed_connection_is_made_again(
     assert told == [{"shop"}]
 
 
-def test_a_read_that_is_too_long_ago_is_not_certain(backend: ApiToken) -> None:
-    async def work(watcher: Watcher) -> None:
-        await until(lambda: watcher.state)
-        watcher._read_at -= module.SURE_SECONDS
-        assert watcher.state is None
-        await until(lambda: watcher.state)
-
-    watching(work)
+@beside_watcher
+async def test_a_read_that_is_too_long_ago_is_not_certain(watcher: Watcher, backend: ApiToken) -> None:
+    await until(lambda: watcher.state)
+    watcher._read_at -= module.SURE_SECONDS
+    assert watcher.state is None
+    await until(lambda: watcher.state)
 
 
 def test_a_subscriber_that_fails_harms_nobody(backend: ApiToken, caplog: pytest.LogCaptureFixture) -> None:
@@ -297,14 +294,14 @@ def test_without_its_replica_the_primary_counts_until_it_is_back(
     assert not reach.is_lost
 
 
-def test_a_commit_makes_everything_uncertain_until_it_is_read(backend: ApiToken) -> None:
-    async def work(watcher: Watcher) -> list[bool]:
-        await until(lambda: watcher.state)
-        commits.mark()
-        uncertain = watcher.state is None
-        return [uncertain, bool(await until(lambda: watcher.state))]
-
-    assert watching(work) == [True, True]
+@beside_watcher
+async def test_a_commit_makes_everything_uncertain_until_it_is_read(
+    watcher: Watcher, backend: ApiToken
+) -> None:
+    await until(lambda: watcher.state)
+    commits.mark()
+    assert watcher.state is None
+    assert await until(lambda: watcher.state)
 
 
 def test_a_database_that_hangs_counts_as_lost_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
