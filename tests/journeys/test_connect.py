@@ -1,9 +1,8 @@
-"""Connecting a first SDK, and an attempt that is refused."""
+"""Connecting a first SDK."""
 
 import re
 
 from groups.login.links import create_setup_link
-from projects.connect.refusals import refusals
 from tests.support.cast import client
 from tests.support.walks import read_text
 
@@ -42,17 +41,6 @@ def test_a_first_sdk_is_connected_with_three_clicks(walk, no_earlier_refusals):
     page.press("flagadmin")
     assert "1 is done." in page.text
     assert "Create a flag" in page.names()
-
-
-def test_a_refused_attempt_is_explained(walk, scenery, no_earlier_refusals):
-    page = walk("admin", "/projects/checkout/connect/?flag=gift-cards")
-    assert 'isEnabled("gift-cards"' in page.page.select_one("#program").get_text()
-    assert ask("checkout:production.0123456789abcdef77d0") == 401
-    refusals.flush()
-    page.press("Check again")
-    live = read_text(page.part("Connection"))
-    assert "this token is not known here" in live
-    assert "sent a token that ends in …77d0 and is for production, not for development" in live
 
 
 def test_pages_lead_to_connecting(walk, scenery):

@@ -13,23 +13,6 @@ from groups.access import Caller
 from tests.support.walks import read_text
 
 
-def test_applications_are_searched_sorted_and_narrowed_and_the_address_keeps_it(walk, scenery):
-    page = walk("viewer", "/projects/checkout/")
-    page.press("Applications 2")
-    assert page.rows() == ["ios-app", "web-shop"]
-    assert "unleash-node-sdk 6.11.0 (oldest), 6.12.1" in read_text(page.part("web-shop"))
-    page.open(page.page.select_one("thead th a")["href"])
-    assert page.rows() == ["web-shop", "ios-app"]
-    page.fill("Name, SDK or environment", "NODE")
-    page.press("Filter")
-    assert page.rows() == ["web-shop"]
-    choices = {read_text(each): each["href"] for each in page.page.select(".bar a")}
-    page.open(choices["development"])
-    assert page.rows() == ["web-shop"]
-    assert {"q=NODE", "environment=development", "sort=-name"} <= set(page.address.split("?")[1].split("&"))
-    assert "web-shop-development" in read_text(page.part("web-shop"))
-
-
 def test_an_application_is_looked_into_and_deleted(walk, scenery):
     page = walk("admin", "/projects/checkout/applications/?q=ios")
     page.press("ios-app")
