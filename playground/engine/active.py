@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from playground.engine.constraints import CompiledConstraint
 from playground.engine.context import Context, Values
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
-from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, Random, hash_place, murmur3
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, Random, murmur3
 from playground.engine.operators import UNDECIDABLE, Test
 from playground.engine.outcomes import PICK, FlagOutcome
 from playground.engine.snapshot import Snapshot
@@ -47,7 +48,8 @@ _Condition = tuple[Test, int, bool]
 """The test of a constraint, its column, and whether it is inverted."""
 
 
-class _Choice(NamedTuple, Generic[T]):
+@dataclass(slots=True)
+class _Choice(Generic[T]):
     """Variants to pick from, and the piece for each."""
 
     variants: CompiledVariants
@@ -60,8 +62,9 @@ class _Choice(NamedTuple, Generic[T]):
         if variants.overrides or identifier is None:
             index, _ = variants.pick(values, random)
             return self.plain if index == NONE else self.pieces[index]
-        position = hash_place(variants.key, variants.total, identifier, VARIANT_SEED)
-        return self.pieces[bisect_left(variants.limits, position)]
+        # `hash_place` without a call
+        place = murmur3(variants.key + identifier, VARIANT_SEED) % variants.total + 1
+        return self.pieces[bisect_left(variants.limits, place)]
 
 
 class _Strategy(NamedTuple, Generic[T]):
@@ -77,8 +80,8 @@ class _Strategy(NamedTuple, Generic[T]):
     choice: _Choice[T] | None
 
 
-class _Flag(NamedTuple, Generic[T]):
-    strategies: tuple[_Strategy[T], ...]
+_Strategies = tuple[_Strategy[T], ...]
+"""The strategies of a flag that can pass."""
 
 
 class Left(NamedTuple, Generic[T]):
@@ -87,11 +90,11 @@ class Left(NamedTuple, Generic[T]):
     """
 
     flags: tuple[CompiledFlag, ...]
-    prepared: list[_Flag[T] | None]
+    prepared: list[_Strategies[T] | None]
     shared: _SharedConditions
     added: int
 
-    def find_known(self, snapshot: Snapshot) -> dict[int, _Flag[T] | None]:
+    def find_known(self, snapshot: Snapshot) -> dict[int, _Strategies[T] | None]:
         """The prepared flags that a later snapshot still has, by id. Empty if too many were added since the shared
         conditions were determined, or too much unused data would be kept.
         """
@@ -120,15 +123,15 @@ class ActiveFlags(Generic[T]):
         self._shared = earlier.shared if earlier and known else _SharedConditions(snapshot)
         apart = _find_dependent(snapshot)
         self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
-        self._runs: list[tuple[list[_Flag[T]], str, Pieces[T] | None]] = []
+        self._runs: list[tuple[list[_Strategies[T]], str, Pieces[T] | None]] = []
         """Flags by name, cut at those evaluated separately: the flags before one, its name and its pieces."""
         flags = snapshot.flags
-        self._prepared: list[_Flag[T] | None] = list(map(known.get, map(id, flags)))
+        self._prepared: list[_Strategies[T] | None] = list(map(known.get, map(id, flags)))
         """By position; None for flags that are off or evaluated separately."""
         self._added = earlier.added if earlier and known else 0
         for position in [position for position, flag in enumerate(self._prepared) if flag is None]:
             if position not in apart and _may_be_on(flags[position]):
-                self._prepared[position] = self._prepare(flags[position], pieces_of(position))
+                self._prepared[position] = tuple(self._prepare(flags[position], pieces_of(position)))
                 self._added += bool(known)
         start = 0
         for position in sorted(apart):
@@ -139,17 +142,14 @@ class ActiveFlags(Generic[T]):
         self._add_run(start, len(flags), "", None)
 
     def _add_run(self, start: int, end: int, name: str, pieces: Pieces[T] | None) -> None:
-        run = [flag for flag in self._prepared[start:end] if flag is not None and flag.strategies]
+        run = [strategies for strategies in self._prepared[start:end] if strategies]
         self._runs.append((run, name, pieces))
 
     @property
     def left(self) -> Left[T]:
         return Left(self._snapshot.flags, self._prepared, self._shared, self._added)
 
-    def _prepare(self, flag: CompiledFlag, pieces: Pieces[T]) -> _Flag[T]:
-        return _Flag(tuple(self._prepare_strategies(flag, pieces)))
-
-    def _prepare_strategies(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
+    def _prepare(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
         own = _choose(flag.variants, pieces.own, pieces.plain)
         if not flag.strategies:
             yield _Strategy(0, (), ALWAYS, NONE, b"", True, *own)
@@ -183,8 +183,10 @@ class ActiveFlags(Generic[T]):
         return pieces
 
 
-def _add_active(flags: list[_Flag[T]], held: int, values: Values, random: Random, pieces: list[T]) -> None:
-    for (strategies,) in flags:
+def _add_active(
+    flags: list[_Strategies[T]], held: int, values: Values, random: Random, pieces: list[T]
+) -> None:
+    for strategies in flags:
         for needed, own, threshold, column, key, draws, piece, choice in strategies:
             if held & needed != needed or (own and not _hold(own, values)):
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
@@ -108,11 +109,7 @@ class Compilation:
         self.compiler = Constraints(earlier.columns if earlier else None, self.shared)
         self.segments = list(earlier.segments) if earlier else []
         self.positions = {segment.id: position for position, segment in enumerate(self.segments)}
-        known = earlier.flags if earlier else ()
-        self.by_name = {
-            flag.name: flag for flag in known if flag.project not in unchanged or flag.name in replaced
-        }
-        self.kept = [flag for flag in known if flag.name not in self.by_name]
+        self.kept, self.by_name = _split(earlier, unchanged, replaced) if earlier else ([], {})
         self.added: list[CompiledFlag] = []
 
     def add(self, documents: Iterable[Document], segments: Mapping[int, Document]) -> Added:
@@ -240,6 +237,22 @@ class Compilation:
                         if constraint.fault is not None:
                             return f"in segment {segment.name}, {constraint.fault}"
         return None
+
+
+def _split(
+    earlier: Snapshot, unchanged: Collection[str], replaced: Collection[str]
+) -> tuple[list[CompiledFlag], dict[str, CompiledFlag]]:
+    """The flags that stay as they are, and by name those that may have changed."""
+    kept = list(earlier.flags)
+    if not earlier.sizes.keys() <= set(unchanged):
+        changed = {flag.name: flag for flag in kept if flag.project not in unchanged or flag.name in replaced}
+        return [flag for flag in kept if flag.name not in changed], changed
+    changed = {}
+    for name in replaced:  # a few of perhaps very many
+        position = bisect_left(kept, name, key=attrgetter("name"))
+        if position < len(kept) and kept[position].name == name:
+            changed[name] = kept.pop(position)
+    return kept, changed
 
 
 def _compute_digest(document: object) -> bytes:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
-from operator import is_
+from itertools import chain, compress, count
+from operator import attrgetter, is_
 
 from playground.engine.batch import Batch
 from playground.engine.constraints import CompiledConstraint
@@ -77,7 +77,7 @@ class Snapshot:
     @cached_property
     def sizes(self) -> Counter[str]:
         """The number of flags of each project."""
-        return Counter(flag.project for flag in self.flags)
+        return Counter(map(attrgetter("project"), self.flags))
 
     @cached_property
     def projects_in_use(self) -> frozenset[str]:
@@ -96,7 +96,7 @@ class Snapshot:
     @cached_property
     def children(self) -> list[int]:
         """The positions of the flags that depend on others."""
-        return [position for position, flag in enumerate(self.flags) if flag.parents]
+        return list(compress(count(), map(attrgetter("parents"), self.flags)))
 
     @cached_property
     def drawing(self) -> dict[int, set[int]]:
