@@ -14,9 +14,7 @@ from playground.engine.outcomes import (
     BITS,
     BUCKET,
     NO_STRATEGIES,
-    NO_STRATEGY_PASSED,
     PARENT,
-    STRATEGY_PASSED,
     SWITCHED_OFF,
     UNREADABLE,
     VERDICT,
@@ -28,6 +26,7 @@ from playground.engine.outcomes import (
     find_deciding_parent,
 )
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
+from playground.engine.variants import NONE
 
 
 class _Values(dict[str, str]):
@@ -111,12 +110,13 @@ class Reasons:
 
     def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> str:
         """The reason of a flag's result."""
+        result, _, decided, _, _, outcomes, unmet = outcome
+        if flag.enabled and flag.fault is None:  # the usual cases
+            if result is False:
+                return self._explain_none_passed(flag, outcomes)
+            if decided != NONE and not unmet:
+                return self.passed(flag.strategies[decided], outcomes[decided])
         cause = find_cause(flag, outcome)
-        _, _, decided, _, _, outcomes, _ = outcome
-        if cause is NO_STRATEGY_PASSED:
-            return self._explain_none_passed(flag, outcomes)
-        if cause is STRATEGY_PASSED:
-            return self.passed(flag.strategies[decided], outcomes[decided])
         if cause is SWITCHED_OFF:
             return sentences.switched_off(self._evaluation.snapshot.environment)
         if cause is UNREADABLE:
@@ -206,9 +206,11 @@ class Reasons:
 
     def _describe_unmet(self, strategy: CompiledStrategy, bits: int) -> str:
         """The conditions of a strategy that do not hold, its segments among them; "" if all do."""
-        if bits == strategy.all_hold and not strategy.segments:
-            return ""
-        text = self._describe_unmet_constraints(strategy.conditions, bits)
+        text = (
+            "" if bits == strategy.all_hold else self._describe_unmet_constraints(strategy.conditions, bits)
+        )
+        if not strategy.segments and not strategy.missing_segments:
+            return text
         parts = [text] if text else []
         unmet = (position for position in strategy.segments if not self._evaluation.holds(position))
         parts += map(self._describe_unmet_segment, unmet)

@@ -24,7 +24,7 @@ ENDS = {result: b'],"result":%b},"reason":' % text for result, text in RESULTS.i
 MET, UNMET = b'"hasUnsatisfiedDependency":false', b'"hasUnsatisfiedDependency":true'
 NO_VARIANT = b'{"feature_enabled":true,"featureEnabled":true,"name":"disabled","enabled":false'
 FEATURE_ENABLED = b',"feature_enabled":true'
-JOINED = 10_000  # parts joined at once
+JOINED = 50_000  # parts joined at once
 
 
 def render_features(
