@@ -1,13 +1,14 @@
 """Migrates the database, even while other servers use or migrate it, unless a newer version has migrated it."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from pkgutil import iter_modules
 
 import psycopg
+from django.apps import apps
 from django.core.management import call_command
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import OperationalError, connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from flagadmin.core.db.transactions import DEADLOCK, Lock, get_sqlstate, hold
@@ -49,15 +50,17 @@ def migrate() -> None:
 def find_newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
     """The applied migrations of our apps, ``(app, name)``, that this version does not have."""
     known = list_migrations()
-    apps = {app for app, _ in known}
-    return sorted(f"{app}.{name}" for app, name in applied if app in apps and (app, name) not in known)
+    ours = {app for app, _ in known}
+    return sorted(f"{app}.{name}" for app, name in applied if app in ours and (app, name) not in known)
 
 
-def list_migrations() -> Collection[tuple[str, str]]:
-    """The migrations of this version, ``(app, name)``."""
-    loader = MigrationLoader(None, load=False)
-    loader.load_disk()
-    return loader.disk_migrations or {}
+def list_migrations() -> set[tuple[str, str]]:
+    """The migrations of this version, ``(app, name)``, by the names of their files: importing all takes longer."""
+    return {
+        (app.label, module.name)
+        for app in apps.get_app_configs()
+        for module in iter_modules([f"{app.path}/migrations"])
+    }
 
 
 def read_newer_migrations() -> list[str]:
@@ -65,7 +68,7 @@ def read_newer_migrations() -> list[str]:
 
 
 def has_unapplied_migrations() -> bool:
-    return bool(set(list_migrations()).difference(MigrationRecorder(connection).applied_migrations()))
+    return bool(list_migrations().difference(MigrationRecorder(connection).applied_migrations()))
 
 
 def is_empty() -> bool:

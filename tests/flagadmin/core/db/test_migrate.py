@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 from django.db import OperationalError
+from django.db.migrations.loader import MigrationLoader
 
 from flagadmin.core.db import migrate
 
@@ -44,3 +45,7 @@ def test_a_newer_database_is_not_migrated(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(migrate, "read_newer_migrations", lambda: ["projects.9999_next"])
     with pytest.raises(migrate.NewerDatabaseError, match=r"projects\.9999_next"):
         migrate.migrate()
+
+
+def test_the_names_of_files_are_those_of_all_migrations() -> None:
+    assert migrate.list_migrations() == set(MigrationLoader(None).disk_migrations)
