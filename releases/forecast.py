@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from django.utils import timezone
 
 from flagadmin.core.change_checks import BrokenExpectations
-from flagadmin.core.errors import AppError, Conflict, NotFound, ValidationError
+from flagadmin.core.errors import AppError, Conflict, ValidationError
 from groups.access import Caller
 from playground.comparison.future import Forecast
 from playground.comparison.states import compile_definitions
@@ -19,12 +19,7 @@ from projects.fingerprint import Fingerprint
 from projects.history.definitions_at import Changed
 from projects.models import Project, ProjectEnvironment
 from releases.models import ChangeRequest, Schedule
-from releases.requests.conflicts import (
-    find_conflict,
-    find_missing_environment,
-    is_made_from,
-    is_of_deleted_flag,
-)
+from releases.requests.conflicts import find_conflict, find_missing_environment, is_stuck
 from releases.requests.drift import take_request_fingerprint
 from releases.requests.impact import (
     Document,
@@ -98,14 +93,8 @@ class _Ahead:
     def _find_conflict(self, request: ChangeRequest) -> str:
         """The conflict that applying it would find in the state at that time."""
         for change in request.changes.all():
-            try:
-                if not is_of_deleted_flag(request, change) and is_made_from(
-                    request, change, self.states[request.project_id]
-                ):
-                    continue
-            except NotFound:
-                pass
-            return find_conflict(request, change) or "another request changes the same before."
+            if is_stuck(change, self.states[request.project_id]):
+                return find_conflict(request, change) or "another request changes the same before."
         return ""
 
     def _make(self, schedule: Schedule) -> str:

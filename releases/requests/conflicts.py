@@ -77,14 +77,17 @@ def find_conflicting(changes: Iterable[Change]) -> set[int]:
     found = set[int]()
     for listed in by_place.values():
         stored = read_stored(listed[0].request, listed)
-        found.update(change.pk for change in listed if _is_stuck(change, stored))
+        found.update(change.pk for change in listed if is_stuck(change, stored, stored))
     return found
 
 
-def _is_stuck(change: Change, stored: StoredFlags) -> bool:
-    """Whether `find_conflict` finds one, without reading the events that explain it."""
+def is_stuck(change: Change, flags: Flags, stored: StoredFlags | None = None) -> bool:
+    """Whether it does not fit these flags, stored or predicted, or was proposed for a flag deleted since.
+
+    Does not read the events that explain a conflict.
+    """
     with suppress(NotFound):
-        now = read_now(change.request, change, stored)
+        now = read_now(change.request, change, flags)
         return now != change.made_from or is_of_deleted_flag(change.request, change, stored)
     return True
 
@@ -105,11 +108,6 @@ def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:
         if conflict:
             return f"Change {number} ({say_change(request, change)}): {conflict}"
     return ""
-
-
-def is_made_from(request: ChangeRequest, change: Change, flags: Flags | None = None) -> bool:
-    """Whether the basis of the change is unchanged. Raises NotFound."""
-    return bool(read_now(request, change, flags) == change.made_from)
 
 
 def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> str:
