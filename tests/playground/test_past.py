@@ -10,10 +10,9 @@ from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.archive import actions as archive
 from projects.flags.environments import actions as environments
-from projects.models import Flag, OutsideChange, VersionsSince
+from projects.models import OutsideChange, VersionsSince
 from projects.models.versions import BEGINNING
 from projects.strategies import actions as strategies
-from tests.support.cast import make_project
 from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
@@ -138,11 +137,3 @@ def test_a_bad_moment_is_told(browse: Any, shop: Any) -> None:
     page = browse("viewer").get("/playground/?environment=production&at=later")
     assert page.status_code == 400
     assert "Flags as of: must be a time" in page_text(page)
-
-
-def test_only_what_one_may_read(browse: Any, then: datetime) -> None:
-    make_project("docs")
-    url = f"/playground/?environment=production&context.userId=42&at={iso(then)}"
-    assert "1 flag" in page_text(browse("reader").get(url))
-    assert "no active flags" in page_text(browse("outsider").get(url))
-    assert Flag.objects.filter(name="g").exists()

@@ -4,7 +4,6 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from groups.models import ApiToken, Grant, Group, GroupMembership, User
@@ -15,10 +14,6 @@ from tests.support.page_text import page_text
 
 def secret_of(answer):
     return re.search(r'id="secret">([^<]+)<', answer.text)[1]
-
-
-def path_of(link):
-    return link.removeprefix("http://testserver")
 
 
 def names(browser, query):
@@ -62,25 +57,6 @@ def test_people_not_seen_for_half_a_year_are_a_state_to_filter_by(browse, people
     assert "not seen for 180 days" in page
     assert "/api/admin/user-admin/inactive" in page
     assert browse("admin").get("/access/service-accounts/?state=inactive").status_code == 400
-
-
-def test_a_reset_ends_the_password_its_sessions_and_older_links(browse, people):
-    viewer = people["viewer"]
-    viewer.set_password("an old password")
-    viewer.save()
-    old_session, admin = browse("viewer"), browse("admin")
-    address = f"/access/people/{viewer.pk}/reset-password/"
-    first_link = path_of(secret_of(admin.post(address, follow=True)))
-
-    second_link = path_of(secret_of(admin.post(address, follow=True)))
-
-    assert old_session.get("/account/").status_code == 302
-    assert Client().post("/login/", {"username": "viewer", "password": "an old password"}).status_code == 401
-    assert Client().post(first_link).status_code == 404
-    guest = Client()
-    assert guest.post(second_link)["Location"] == "/account/password/"
-    new = {"password": "correct horse battery", "confirmPassword": "correct horse battery"}
-    assert guest.post("/account/password/", new)["Location"] == "/account/"
 
 
 @pytest.mark.parametrize("who", ["admin", "disabled"])
