@@ -275,7 +275,6 @@ class UndoPage(ConfirmPage):
             "lead": f"{pluralize(run.written, 'flag')}. Applications get the earlier results at once.",
             "consequences": [] if blocked else list(describe(undoing, run)),
             "blocked": blocked,
-            "button": question,
             "hidden": list(self.name_request()),
             "cancel": reverse("import-run", args=[run.id]),
             "comment_required": requires_comment([run.project], [run.environment]),

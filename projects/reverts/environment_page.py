@@ -39,6 +39,7 @@ class SetBackPage(DraftingPage, SubmitPage):
     one project.
     """
 
+    title = "Set {page.environment} back"
     parents = (("What happened", reverse_lazy("what-happened")),)
     template_name = "reverts/environment.html"
     shown_by = "get"
@@ -93,9 +94,6 @@ class SetBackPage(DraftingPage, SubmitPage):
         self.find()
         edits = (list_part_edits(row.flag, [row.planned.part]) for row in self.chosen())
         return [edit for listed in edits for edit in listed]
-
-    def get_title(self) -> str:
-        return f"Set {self.environment} back"
 
     def get_api_body(self) -> dict[str, Any]:
         return {"at": iso(self.at), "projects": self.plan.projects}

@@ -49,6 +49,7 @@ class PartRow(NamedTuple):
 class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
     """Users can leave out any differing part; parts that cannot be restored always are."""
 
+    title = "Revert {page.flag.name}"
     template_name = "reverts/version.html"
     shown_by = "get"
     unchanged = "Nobody changes."
@@ -103,9 +104,6 @@ class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
     def get_edits(self) -> list[FlagEdit]:
         self.find()
         return list(list_part_edits(self.flag, self.chosen()))
-
-    def get_title(self) -> str:
-        return f"Revert {self.flag.name}"
 
     def get_api_body(self) -> dict[str, int]:
         return {"event": self.event}

@@ -63,10 +63,8 @@ class OnPlan(ConsolePage):
 class PlanPage(OnPlan):
     """All milestones with their strategies, the condition of the next one, and the safeguards."""
 
+    title = "Release plan of {name}"
     template_name = "plans/plan.html"
-
-    def get_title(self) -> str:
-        return f"Release plan of {self.kwargs['name']}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return get_flag_breadcrumbs(self.view.plan.flag)
@@ -194,10 +192,8 @@ class AskPlan(ConfirmPage, OnPlan):
 class NewPlanPage(OfFlagPath, SubmitPage):
     """A plan from a template, or a strategy in steps. ``?strategy=ID`` chooses the strategy."""
 
+    title = "Release plan in {environment}"
     template_name = "plans/new.html"
-
-    def get_title(self) -> str:
-        return f"Release plan in {self.kwargs['environment']}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return get_flag_breadcrumbs(self.flag)

@@ -238,8 +238,6 @@ class EndRequest(ConfirmPage):
             "consequences": [LOSSES[self.verb]],
             "blocked": self.find_obstacle(row),
             "hidden": [("proposal", self.read_proposal() or hash_document(list_proposal(row)))],
-            "button": f"{self.verb} {name}",
-            "cancel": request_url(row),
             "keep": f"Keep {name}",
             "keeps_no_comment": self.verb == "Discard",  # the events of a draft go to everyone
         }

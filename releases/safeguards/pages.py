@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.contrib import messages
 from django.utils import timezone
 
 from flagadmin.core.lists.pages import curl_for
@@ -41,8 +40,7 @@ class _ListPage(SubmitPage):
 
     def submit(self) -> str:
         removed = self.request.POST.get("remove")
-        messages.success(self.request, self.remove(removed) if removed else self.add())
-        return self.request.path
+        return self.done(self.remove(removed) if removed else self.add(), self.request.path)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

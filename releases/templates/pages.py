@@ -73,13 +73,9 @@ class TemplatesPage(ListPage):
 class TemplatePage(ConsolePage):
     """Its milestones with their strategies, each with the actions that the caller may take."""
 
+    title = "{page.template.name}"
+    parents = (TEMPLATES,)
     template_name = "plans/template.html"
-
-    def get_title(self) -> str:
-        return self.template.name
-
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (TEMPLATES,)
 
     def find(self) -> None:
         self.template = find_template(self.caller, self.kwargs["template_id"])
@@ -156,9 +152,7 @@ class NewTemplatePage(SubmitPage):
 
     template_name = "plans/template_new.html"
     title = "New release template"
-
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return (TEMPLATES,)
+    parents = (TEMPLATES,)
 
     def find(self) -> None:
         """Raises NoAccess."""
@@ -260,8 +254,7 @@ class ArchiveTemplate(TemplateAction):
 
 
 class RemoveTemplate(ConfirmPage, OnTemplate):
-    def get_title(self) -> str:
-        return f"Delete release template {self.template.name}"
+    title = "Delete release template {page.template.name}"
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (TEMPLATES, (self.template.name, self.get_success_url()))
@@ -272,8 +265,6 @@ class RemoveTemplate(ConfirmPage, OnTemplate):
         return {
             "removed_items": [f"release template {self.template.name} with {milestones}"],
             "kept": "Plans that were made from it stay.",
-            "button": f"Delete release template {self.template.name}",
-            "cancel": self.get_success_url(),
         }
 
     def act(self) -> tuple[str, str]:
@@ -301,7 +292,6 @@ class RemoveMilestone(ConfirmPage, OnTemplate):
             "lead": f"It is removed from {self.template.name}, with {pluralize(number, 'strategy', 'strategies')}. "
             "Plans that were made from the template stay.",
             "button": "Remove milestone",
-            "cancel": self.get_success_url(),
         }
 
     def act(self) -> tuple[str, str]:

@@ -12,8 +12,8 @@ How to write a page:
      list narrowed by the filters; ``get_csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
      the URL.
    * ``FormPage``: a form. Declare its ``button`` and the ``permission`` that it needs. ``find()`` loads and
-     authorizes, ``submit(form) -> url`` calls the action; its errors are shown beside the fields. ``EditPage``
-     also detects changes by others since the form was rendered.
+     authorizes, ``submit(form) -> url`` calls the action, and returns ``self.done(sentence, url)``; its errors are
+     shown beside the fields. ``EditPage`` also detects changes by others since the form was rendered.
    * ``SubmitPage``: a form written in the template. ``submit() -> url`` calls the action; a refusal is shown on the
      same page, as ``refusal``. ``ask_first`` may answer with a question before that.
    * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
