@@ -5,7 +5,7 @@ from datetime import date
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
 from flagadmin.core.audit.events import KINDS, list_types
@@ -16,7 +16,8 @@ from flagadmin.core.http.parameters import is_id
 from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, find_zone, read_zone
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, free_chips, set_chips
-from groups.console import ListPage
+from groups.console import ConsolePage, ListPage
+from projects.access import access_project
 from projects.history.change_links import make_comparison_url, with_versions
 from projects.history.changes import (
     MAX_EVENTS,
@@ -199,8 +200,10 @@ def _read_number(name: str, text: str) -> int:
     return int(text)
 
 
-def show_project(request: HttpRequest, project_id: str) -> HttpResponseRedirect:
+class ProjectActivity(ConsolePage):
     """Redirects from the address that the audit log of a project once had."""
-    query = request.GET.copy()
-    query["project"] = project_id
-    return HttpResponseRedirect(f"{reverse('activity')}?{query.urlencode()}")
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        query = request.GET.copy()
+        query["project"] = access_project(self.caller, kwargs["project_id"]).pk
+        return HttpResponseRedirect(f"{reverse('activity')}?{query.urlencode()}")

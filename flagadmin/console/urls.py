@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.urls import path
 
-from flagadmin.console.activity import ActivityPage, show_project
+from flagadmin.console.activity import ActivityPage, ProjectActivity
 from flagadmin.console.search.page import SearchPage
 from flagadmin.console.start import Dismiss, StartPage, keep_theme
 from flagadmin.console.styleguide import StyleGuidePage
@@ -15,7 +15,7 @@ urlpatterns = [
     path("search/", SearchPage.as_view(), name="search"),
     path("theme/", keep_theme, name="theme"),
     path("what-happened/", HappenedPage.as_view(), name="what-happened"),
-    path("projects/<str:project_id>/activity/", show_project, name="project-activity"),
+    path("projects/<str:project_id>/activity/", ProjectActivity.as_view(), name="project-activity"),
     path("activity/", ActivityPage.as_view(), name="activity"),
 ]
 
