@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from playground.lens import LensPage
 from playground.outcomes.pages import AssignmentsPage, IncidentsPage
 from playground.pages.if_saved import IfSavedPage
 from playground.pages.version_changes import VersionsPart
@@ -17,6 +18,7 @@ from playground.stale import pages as stale
 from playground.user_runs import pages as users
 
 urlpatterns = [
+    path("lens/", LensPage.as_view(), name="lens"),
     path("playground/expectations/new", NewExpectationPage.as_view(), name="expectation-new"),
     path("playground/expectations/", ExpectationsPage.as_view(), name="expectations"),
     path("playground/contexts/", saved.SavedContextsPage.as_view(), name="saved-contexts"),

@@ -16,6 +16,7 @@ from flagadmin import __version__
 from flagadmin.core.installation.state import is_in_maintenance
 from groups.access import Caller, Permission
 from groups.authentication import get_caller
+from playground.lens import find_lens
 
 THEMES = ("light", "dark")
 
@@ -128,8 +129,8 @@ def list_sections() -> tuple[Section, ...]:
 def navigation(request: HttpRequest) -> dict[str, Any]:
     """The variables for the templates.
 
-    ``version``, ``theme`` (light, dark, "" for the system's), ``visitor``, the ``sections`` and ``subpages`` that the
-    visitor may open, and the current ``section`` and ``subpage``.
+    ``version``, ``theme`` (light, dark, "" for the system's), ``visitor``, the ``lens``, the ``sections`` and
+    ``subpages`` that the visitor may open, and the current ``section`` and ``subpage``.
     """
     theme = request.COOKIES.get("theme", "")
     section = next((s for s in list_sections() if s.has(request.path)), None)
@@ -142,6 +143,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
         "subpages": SimpleLazyObject(lambda: list_subpages(section, visitor)),
         "subpage": _find_subpage(section, request.path),
         "visitor": visitor,
+        "lens": SimpleLazyObject(lambda: find_lens(request, visitor) if visitor else None),
         "is_in_maintenance": SimpleLazyObject(is_in_maintenance),
     }
 

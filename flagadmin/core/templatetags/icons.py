@@ -48,6 +48,7 @@ ICONS = {
     "trash": '<path d="M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.5 9h6l.5-9M6.8 7v4M9.2 7v4"/>',
     "undo": '<path d="M5.5 3 2.5 6l3 3M2.5 6h7a3.5 3.5 0 0 1 0 7H6"/>',
     "upload": '<path d="M8 9.5v-7m-3 3 3-3 3 3M3 12.5h10"/>',
+    "eye": '<path d="M1.5 8q6.5-9 13 0-6.5 9-13 0z"/><circle cx="8" cy="8" r="2"/>',
     "user": '<circle cx="8" cy="5.5" r="2.5"/><path d="M3 13.5a5 5 0 0 1 10 0"/>',
     "window": '<path d="M2.5 3h11v10h-11zM2.5 6h11"/>',
 }  # fmt: skip

@@ -1,0 +1,105 @@
+"""The lens: chosen once with ?as=, it says in every list of flags and on each flag what one user gets."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from playground.models import SavedContext
+from projects.models import Project
+from tests.support.cast import make_project
+from tests.support.flags import depend
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+pytestmark = pytest.mark.django_db
+LIST, FLAG = "/projects/shop/", "/projects/shop/features/cart/"
+ONLY_42 = [{"name": "userWithId", "parameters": {"userIds": "42"}}]
+
+
+@pytest.fixture
+def flags(shop: Project) -> None:
+    cart = live_flag("cart", strategies=ONLY_42)
+    live_flag("always")
+    live_flag("never", enabled=False)
+    depend(live_flag("child"), cart)
+    half = {"rollout": "50", "stickiness": "random", "groupId": "x"}
+    live_flag("sometimes", strategies=[{"name": "flexibleRollout", "parameters": half}])
+    live_flag("elsewhere", strategies=[{"name": "hostGroup"}])
+
+
+def told(page: Any) -> dict[str, str]:
+    """What the lens gets in production, by flag, in the list."""
+    rows = re.findall(r'<tr id="flag-.*?</tr>', page.text, re.DOTALL)
+    return {
+        name[1]: unescape(pill[1]).strip()
+        for row in rows
+        if (name := re.search(r'features/([\w-]+)/"', row))
+        and (
+            pill := re.search(
+                r'environment=production[^"]*" title="[^"]*why\?"[^>]*>.*?</span>([^<]*)</a>', row
+            )
+        )
+    }
+
+
+def test_it_answers_in_every_row_until_it_is_ended(browse: Any, flags: None) -> None:
+    viewer = browse("viewer")
+    assert told(viewer.get(LIST)) == {}
+    for_42 = {"cart": "On", "always": "On", "never": "Off", "child": "On"}
+    for_42 |= {"sometimes": "≈ 50 % of calls", "elsewhere": "Can't tell"}
+    assert told(viewer.get(f"{LIST}?as=42")) == for_42
+    assert told(viewer.get("/flags/")) == for_42
+    assert "userId 42" in page_text(viewer.get("/access/tokens/"))
+    assert told(viewer.get(f"{LIST}?as=7")) == for_42 | {"cart": "Off", "child": "Off"}
+    assert viewer.get("/lens/", {"as": "", "next": LIST}).url == LIST
+    assert told(viewer.get(LIST)) == {}
+
+
+def test_it_answers_on_the_page_of_a_flag_and_leads_to_why(browse: Any, flags: None) -> None:
+    viewer = browse("viewer")
+    assert viewer.get("/lens/", {"as": " 42 ", "next": FLAG}).url == FLAG
+    page = viewer.get(FLAG)
+    links = re.findall(r'<a class="pill (on|off)" href="([^"]+)" title="userId 42: why\?"', page.text)
+    assert [css for css, _ in links] == ["on", "off"]
+    why = viewer.get(links[0][1].replace("&amp;", "&"))
+    assert 'value="42"' in why.text
+    assert "As of" not in page_text(page)
+
+
+def test_a_saved_context_that_one_may_read(browse: Any, flags: None) -> None:
+    buyer = SavedContext.objects.create(name="Buyer", context={"userId": "42"}, project_id="shop")
+    [link] = re.findall(
+        r'href="(/lens/[^"]+)"', browse("viewer").get(f"/playground/contexts/{buyer.pk}/").text
+    )
+    viewer = browse("viewer")
+    viewer.get(link)
+    assert told(viewer.get(LIST))["cart"] == "On"
+    assert told(browse("viewer").get(f"{LIST}?as=saved:Buyer"))["cart"] == "On"
+    make_project("secret")
+    SavedContext.objects.update(project_id="secret")
+    assert told(browse("member").get(f"{LIST}?as=saved:Buyer")) == {}
+    assert "Buyer" not in page_text(browse("member").get(LIST))
+
+
+def test_parameters_of_others_and_long_values(browse: Any, flags: None) -> None:
+    viewer = browse("viewer")
+    viewer.get("/playground/?as=json")
+    assert told(viewer.get(LIST)) == {}
+    page = viewer.get(LIST, {"as": "<b>" + "x" * 5000})
+    assert "<b>xx" not in page.text
+    assert told(page)["cart"] == "Off"
+    assert viewer.get("/lens/", {"as": "1", "next": "https://example.org/"}).url == "/flags/"
+    assert viewer.post("/lens/").status_code == 405
+
+
+def test_it_takes_a_few_queries_for_any_number_of_flags(
+    browse: Any, flags: None, django_assert_max_num_queries: Any
+) -> None:
+    viewer = browse("viewer")
+    viewer.get(f"{LIST}?as=42")
+    for number in range(20):
+        live_flag(f"more-{number}", strategies=ONLY_42)
+    with django_assert_max_num_queries(60):
+        assert len(told(viewer.get(LIST))) == 26
