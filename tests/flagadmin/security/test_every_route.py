@@ -4,6 +4,7 @@ New routes are tested automatically. Exceptions are listed here by name.
 """
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.flagadmin.security.calls import HARMLESS, calls, send
@@ -86,7 +87,7 @@ def test_expired_key(people, world):
 
 @pytest.mark.parametrize("kind", ["backend", "frontend"])
 def test_sdk_keys_do_nothing_in_the_admin_api(world, kind):
-    key = client(make_token(kind, environment="production"))
+    key = client(make_token(kind, environment="production", seen_at=timezone.now()))
     asked = [call for call in calls(ADMIN) if (call[0], str(call[1])) not in WITHOUT_A_KEY]
     assert others(answers(key, asked, world), {403}) == {}
 
@@ -98,7 +99,8 @@ def test_admin_keys_do_nothing_in_the_sdks_apis(api, world, name):
 
 def test_sdk_keys_do_nothing_in_each_others_api(world):
     backend, frontend = (
-        client(make_token(kind, environment="production")) for kind in ("backend", "frontend")
+        client(make_token(kind, environment="production", seen_at=timezone.now()))
+        for kind in ("backend", "frontend")
     )
     assert others(answers(frontend, calls(SDK), world), {403}) == {}
     assert others(answers(backend, calls(FRONTEND), world), {403}) == {}
