@@ -14,11 +14,6 @@ pytestmark = pytest.mark.django_db
 NO_VARIANT = {"name": "disabled", "enabled": False, "feature_enabled": True, "featureEnabled": True}
 
 
-@pytest.fixture
-def web(db: None):
-    return client(make_token("frontend", projects=["default"], environment="development"))
-
-
 def on(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.content
     return [toggle["name"] for toggle in answer.json()["toggles"]]

@@ -1,4 +1,4 @@
-"""A flag with a version to revert to."""
+"""A flag, and one with a version to revert to."""
 
 import pytest
 
@@ -6,9 +6,15 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.flags.environments import actions as environments
-from projects.models import Project
+from projects.models import Flag, Project
+from tests.support.flags import make_flag
 
 SYSTEM = Caller.system()
+
+
+@pytest.fixture
+def cart(shop: Project) -> Flag:
+    return make_flag("cart")
 
 
 @pytest.fixture

@@ -32,11 +32,6 @@ def report(
     store_report(told, now=now or at)
 
 
-@pytest.fixture
-def cart(shop: object) -> Flag:
-    return make_flag("cart")
-
-
 def test_the_last_24_hours_have_a_count_each(cart: Flag, django_assert_num_queries) -> None:
     report("cart", yes=5, no=2, blue=3, green=2)
     report("cart", yes=1, application="app", blue=1)

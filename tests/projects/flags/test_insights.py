@@ -10,15 +10,9 @@ from flagadmin.core.lists.charts import make_timeline
 from projects.flags.insights.evaluations import Count
 from projects.flags.insights.queries import MAX_PARTS
 from projects.models import Application, UsageDay, UsageHour
-from tests.support.flags import make_flag
 from tests.support.page_text import page_text
 
 PAGE = "/projects/shop/features/cart/insights/"
-
-
-@pytest.fixture
-def cart(shop):
-    return make_flag("cart")
 
 
 def reported(flag, *, ago=timedelta(), application="web", yes=3, no=1, variants=None):

@@ -11,11 +11,6 @@ from tests.support.records import events, refused
 PATH = "/api/admin/projects/shop/features/cart/link"
 
 
-@pytest.fixture
-def cart(shop):
-    return make_flag("cart")
-
-
 def add(client, url="example.com", **body):
     return client.post(PATH, {"url": url, **body}, format="json")
 

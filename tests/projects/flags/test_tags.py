@@ -1,18 +1,11 @@
 """Adding tags to flags and removing them."""
 
-import pytest
-
 from projects.models import FlagTag, TagType
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
 from tests.support.records import events, refused
 
 PATH = "/api/admin/features/cart/tags"
-
-
-@pytest.fixture
-def cart(shop):
-    return make_flag("cart")
 
 
 def tags(flag):

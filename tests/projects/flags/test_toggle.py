@@ -12,11 +12,6 @@ BLUE = {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "
 RED = {"name": "red", "weight": 500, "weightType": "variable", "stickiness": "default"}
 
 
-@pytest.fixture
-def cart(shop):
-    return make_flag("cart")
-
-
 def test_on_and_off(api, cart):
     add_strategy(cart)
     response = api["member"].post(f"{PATH}/on")

@@ -17,11 +17,6 @@ pytestmark = pytest.mark.django_db
 PAGE = {"Origin": "https://app.example.com"}
 
 
-@pytest.fixture
-def web(db: None) -> Any:
-    return client(make_token("frontend", projects=["default"], environment="development"))
-
-
 def asked(who: Any, etag: str = "", /, **context: Any) -> Any:
     return who.post(FLAGS, {"context": context}, headers={"If-None-Match": etag} if etag else {})
 

@@ -17,11 +17,6 @@ def server(db: None) -> Any:
     return client(make_token("backend", projects=["default"], environment="development"))
 
 
-@pytest.fixture
-def web(db: None) -> Any:
-    return client(make_token("frontend", projects=["default"], environment="development"))
-
-
 def asked(who: Any, key: str, **context: Any) -> Any:
     return who.post(f"{FLAGS}/{key}", {"context": context})
 

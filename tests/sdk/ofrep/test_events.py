@@ -15,11 +15,6 @@ pytestmark = pytest.mark.django_db
 PAGE = {"Origin": "https://app.example.com"}
 
 
-@pytest.fixture
-def web(db: None) -> Any:
-    return client(make_token("frontend", projects=["default"], environment="development"))
-
-
 def uri(who: Any) -> str:
     [stream] = who.post(FLAGS, {}).json()["eventStreams"]
     assert stream["type"] == "sse"
