@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from groups.models import Grant, Role, RolePermission
 from groups.permissions import Permission, Scope
@@ -36,7 +37,7 @@ class Holder:
         user = make_user("holder", root_role=self.root.pk)
         for project in ("shop", "default"):
             Grant.objects.create(user=user, role=self.project, project_id=project)
-        self.client = client(make_token("personal", user=user))
+        self.client = client(make_token("personal", user=user, seen_at=timezone.now()))
 
     def hold(self, permissions, *, environment=None):
         RolePermission.objects.filter(role__in=[self.root, self.project]).delete()

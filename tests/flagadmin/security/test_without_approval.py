@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from groups.models import Grant, Role, RolePermission
 from groups.permissions import BuiltIn, Permission, Scope
@@ -65,7 +66,7 @@ def mallory(shop: Any) -> Any:
 
 @pytest.fixture
 def attacker(mallory: Any) -> Any:
-    return client(make_token("personal", user=mallory))
+    return client(make_token("personal", user=mallory, seen_at=timezone.now()))
 
 
 def guard() -> None:
