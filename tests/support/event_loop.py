@@ -13,7 +13,8 @@ from django.db import connections
 from flagadmin.rsgi import Application
 
 Pairs = Sequence[tuple[str, str]]
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
