@@ -12,8 +12,7 @@ from django.utils import timezone
 from flagadmin.core.lists.charts import format_percent
 from groups.access import Caller
 from groups.console import ConsolePage, read_next_page
-from playground.comparison.results import StateResults
-from playground.comparison.shares import Shares
+from playground.comparison.results import Shares, StateResults
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.outcomes import State

@@ -10,8 +10,7 @@ from fractions import Fraction
 from itertools import chain, islice
 
 from playground.comparison.payloads import normalize_payloads
-from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares, drop_payloads, sort_key
+from playground.comparison.results import Answer, Shares, StateResults, drop_payloads, sort_key
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation

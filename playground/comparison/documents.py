@@ -7,7 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from flagadmin.core.wording import clip
 from playground.comparison.compare import Change, Example, FlagComparison, Result
-from playground.comparison.shares import Answer
+from playground.comparison.results import Answer
 from playground.comparison.who_changes import FlagChanges, WhoChanges
 from playground.engine.outcomes import State
 from playground.models import SavedContext

@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 
 from flagadmin.core.wording import clip
-from playground.comparison.shares import Shares, replace_payloads
+from playground.comparison.results import Shares, replace_payloads
 from playground.engine.variants import Payload
 from projects.strategies.variant_rules import find_json_fault
 

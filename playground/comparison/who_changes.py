@@ -14,7 +14,7 @@ from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.compare import CHANGES, COUNTED, Change, Comparison, Example, FlagComparison
 from playground.comparison.contexts import generate_contexts
-from playground.comparison.shares import Answer
+from playground.comparison.results import Answer
 from playground.comparison.table import Column, ContextTable, Mask, mask_positions
 from playground.comparison.users import FlagUsers, GeneratedUsers, NamedValues, NameValues, UserTable
 from playground.engine.constraints import CompiledConstraint

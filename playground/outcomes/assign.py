@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from flagadmin.core.http.responses import iso
-from playground.comparison.shares import ALWAYS_OFF, ONE, UNKNOWN, Shares, drop_payloads
+from playground.comparison.results import ALWAYS_OFF, ONE, UNKNOWN, Shares, drop_payloads
 from playground.comparison.table import Mask
 from playground.engine.outcomes import State
 from playground.outcomes.history import FlagHistory

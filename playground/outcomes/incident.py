@@ -16,7 +16,7 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.responses import iso
 from playground.comparison.compare import CHANGES, Change, find_change
 from playground.comparison.past import Moment, compile_past_state
-from playground.comparison.shares import ALWAYS_OFF, Shares
+from playground.comparison.results import ALWAYS_OFF, Shares
 from playground.comparison.table import Mask
 from playground.comparison.users import make_users
 from playground.engine.outcomes import State

@@ -10,8 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 
-from playground.comparison.results import Path, Picks, StateResults
-from playground.comparison.shares import ONE, UNKNOWN, ZERO
+from playground.comparison.results import ONE, UNKNOWN, ZERO, Path, Picks, StateResults
 from playground.comparison.table import DEFAULT_IDENTIFIER, ContextTable, Mask
 from playground.engine.batch import list_constraints
 from playground.engine.constraints import Conditions

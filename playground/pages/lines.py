@@ -13,7 +13,7 @@ from flagadmin.core.lists.charts import Slice, answer_slices, choose_variant_col
 from playground.comparison.compare import Change, Example, Result
 from playground.comparison.impact import Impact
 from playground.comparison.payloads import describe_difference
-from playground.comparison.shares import Answer, Shares, drop_payloads
+from playground.comparison.results import Answer, Shares, drop_payloads
 from playground.engine.context import Context
 from playground.engine.outcomes import State
 from playground.pages.query import CONTEXT

@@ -13,8 +13,7 @@ from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from playground.comparison.compare import FlagReasons
 from playground.comparison.payloads import describe_payload, is_same_payload
-from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares, drop_payloads
+from playground.comparison.results import Answer, Shares, StateResults, drop_payloads
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context, PointInTime

@@ -14,8 +14,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from playground.comparison.contexts import generate_contexts
-from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares
+from playground.comparison.results import Answer, Shares, StateResults
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context, format_time
 from playground.engine.literals import read_instant

@@ -26,8 +26,7 @@ from django.utils.module_loading import import_string
 
 from flagadmin.core.db.backups.programs import is_bundled
 from flagadmin.core.errors import AppError, Conflict, ValidationError
-from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares, drop_payloads
+from playground.comparison.results import Answer, Shares, StateResults, drop_payloads
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context, format_time
 from playground.engine.evaluator import Evaluation

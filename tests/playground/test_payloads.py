@@ -15,7 +15,7 @@ from importer.plan.build import plan_import
 from playground.comparison.compare import Change
 from playground.comparison.documents import MAX_VALUE
 from playground.comparison.payloads import describe_difference, describe_payload
-from playground.comparison.shares import ONE, Answer, Shares
+from playground.comparison.results import ONE, Answer, Shares
 from playground.engine.outcomes import State
 from playground.models import SavedContext
 from playground.snapshot_cache import load_snapshot_at

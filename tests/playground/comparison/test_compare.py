@@ -11,8 +11,7 @@ from yggdrasil_engine.engine import UnleashEngine
 
 from playground.comparison.compare import Change, Comparison, find_change
 from playground.comparison.contexts import generate_contexts
-from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares
+from playground.comparison.results import Answer, Shares, StateResults
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import TOP_LEVEL, Context

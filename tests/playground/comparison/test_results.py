@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from playground.comparison.shares import Answer
+from playground.comparison.results import Answer
 from playground.engine.compilation import compile_snapshot
 from playground.engine.outcomes import State
 from tests.support.cases import CaseFile, case_files
