@@ -73,6 +73,8 @@ def attacks(target: Installation, seconds: float, seed: int, only: Iterable[str]
     }
     for name in only or kinds:
         yield from kinds[name]()
+    if target.waits:
+        yield resources.all_bystanders(target, quiet)
 
 
 def main() -> int:

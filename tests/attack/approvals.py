@@ -4,15 +4,13 @@ The attacker leads a guarded project: may do everything there, approve and apply
 """
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import requests
 
 from tests.attack.installation import PASSWORD, Installation
 from tests.attack.result import Result
-from tests.support.live_server import Client
 
 ADMIN = "/api/admin"
 GUARDED, OPEN = f"{ADMIN}/projects/guarded", f"{ADMIN}/projects/unguarded"
@@ -33,9 +31,8 @@ class World:
     def __init__(self, target: Installation) -> None:
         self.target = target
 
-    def call(self, key: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        with closing(Client(self.target.port, self.target.keys[key])) as client:
-            status, answer = client.call(method, path, body)
+    def call(self, key: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        status, answer = self.target.call(key, method, path, body, **headers)
         return status, json.loads(answer) if answer[:1] in (b"{", b"[") else answer
 
     def make(self, key: str, method: str, path: str, body: Any = None) -> Any:
@@ -60,6 +57,23 @@ class World:
             "outsider", "PUT", f"{GUARDED}/change-requests/{made['id']}/state", {"state": "In review"}
         )
 
+    def admit(self, project: str, *roles: int, who: str = "outsider") -> Any:
+        """Grants somebody these roles, and no others, in the project. Returns their id."""
+        user = self.make(who, "GET", f"{ADMIN}/user")["user"]["id"]
+        body = {"roles": roles, "users": [user], "groups": []}
+        self.make("admin", "POST", f"{ADMIN}/projects/{project}/access", body)
+        return user
+
+
+W = TypeVar("W", bound=World)
+
+
+def play(kind: str, world: W, tricks: Iterable[Callable[[W], str]]) -> Iterator[Result]:
+    """A trick returns what fell, "" if nothing did."""
+    for trick in tricks:
+        fell = trick(world)
+        yield Result(f"{kind}: {trick.__name__.replace('_', ' ')}", not fell, fell or "held")
+
 
 def build(world: World) -> None:
     for project in ("guarded", "unguarded"):
@@ -69,13 +83,11 @@ def build(world: World) -> None:
         for name in PERMISSIONS
     ]
     lead = world.make("admin", "POST", f"{ADMIN}/roles", {"name": "Lead", "permissions": permissions})
-    me = world.make("outsider", "GET", f"{ADMIN}/user")["user"]["id"]
-    body = {"roles": [OWNER, lead["roles"]["id"]], "users": [me], "groups": []}
-    world.make("admin", "POST", f"{GUARDED}/access", body)
-    world.make("admin", "POST", f"{OPEN}/access", body | {"roles": [OWNER]})
+    world.admit("guarded", OWNER, lead["roles"]["id"])
+    world.admit("unguarded", OWNER)
     for name in ("off", "moved", "deleted"):
         world.flag(name)
-    for name in ("child", "parent", "shared", "hosts", "together", "braked"):
+    for name in ("child", "parent", "shared", "hosts", "together", "braked", "sampled"):
         world.flag(name, on=True)
     world.flag("pattern", PATTERN)
     world.make("admin", "POST", f"{ADMIN}/features/child/tags", {"type": "simple", "value": "risky"})
@@ -159,6 +171,23 @@ def hosts_that_only_sdks_know(world: World) -> str:
     return add_first(world, "hosts", name="applicationHostname", parameters={"hostNames": "web1"})
 
 
+def sample_made_small(world: World) -> str:
+    """So many values that there is time for 100 users only, and a group that has 7 % of all users and 4 of these."""
+    values = [f"{number}" for number in range(250)]
+    constraint = {"contextName": "userId", "operator": "IN", "values": values}
+    path = f"{GUARDED}/features/padded/environments/production/strategies"
+    world.make("admin", "POST", f"{GUARDED}/features", {"name": "padded"})
+    for _ in range(10):
+        world.make("admin", "POST", path, {"name": "default", "constraints": [constraint] * 30})
+    variants = [{"name": "p", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+    padding = {"feature": "padded", "action": "patchVariant", "payload": {"variants": variants}}
+    parameters = {"rollout": "7", "stickiness": "userId", "groupId": "19"}
+    payload = {"name": "flexibleRollout", "sortOrder": -1, "parameters": parameters, "variants": variants}
+    made = world.send([padding, {"feature": "sampled", "action": "addStrategy", "payload": payload}])
+    told = made["impact"]["changed"], made["impact"]["users"], made["minApprovals"]
+    return "" if told[1] < 1_000 and told[2] >= 2 else f"changed users, users, approvals: {told}"
+
+
 def conditions_that_all_meet_together(world: World) -> str:
     each = {"operator": "IN", "values": ["x"]}
     return add_first(world, "together", constraints=[each | {"contextName": f"p{n}"} for n in range(12)])
@@ -176,14 +205,11 @@ def worst_case_among_the_certain(world: World) -> str:
 
 TRICKS: tuple[Callable[[World], str], ...] = (
     untagged_parent, pattern_of_ids, group_that_has_everybody, hosts_that_only_sdks_know, conditions_that_all_meet_together,
-    worst_case_among_the_certain, puppet, delete_saved_context, move_away, make_anew,
+    sample_made_small, worst_case_among_the_certain, puppet, delete_saved_context, move_away, make_anew,
 )  # fmt: skip
 
 
 def attacks(target: Installation) -> Iterator[Result]:
     world = World(target)
     build(world)
-    for trick in TRICKS:
-        fell = trick(world)
-        name = trick.__name__.replace("_", " ")
-        yield Result(f"approvals: {name}", not fell, fell or "refused")
+    yield from play("approvals", world, TRICKS)

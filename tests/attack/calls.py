@@ -1,24 +1,31 @@
 """Requests from a table, again and again, and what none of their answers may be."""
 
-import http.client
 import re
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tests.attack.installation import MARKER, PASSWORD, Installation
-from tests.attack.resources import MAX_MEGABYTES
 from tests.attack.result import Result
-from tests.support.live_server import Client, is_ready
+from tests.support.live_server import is_ready
+
+T = TypeVar("T")
 
 INSIDERS = ("admin", "editor", "viewer", "backend", "frontend")  # who may read the project "sealed"
 FRAMES = ("Traceback (most", "site-packages", "psycopg.", "pbkdf2_sha256$", "argon2$")  # never in an answer
+MAX_MEGABYTES = 1000
 LOGGED = 4_000  # bytes of the log that are shown after a fault
 ANY_BUT_FAULTS = (range(200, 500), (503,))
+ODD: tuple[Any, ...] = (
+    None, 7, -1, 2**70, 1e308, True, [], {}, "", " ", "\0", "x" * 20_000, "é😀\u202e\u200b", "a@b", "' OR 1=1 --", "../..",
+    "%00", [["a"]], {"a": {"b": []}},
+)  # fmt: skip
+"""Values that no member has."""
 
 
 class Call(NamedTuple):
@@ -44,11 +51,7 @@ class Verdict:
 
     def send(self, call: Call) -> tuple[int, bytes]:
         began = time.perf_counter()
-        try:
-            with closing(Client(self.target.port, self.target.keys.get(call.key, ""))) as client:
-                status, answer = client.call(call.method, call.path, call.body, **call.headers)
-        except (OSError, http.client.HTTPException) as error:
-            status, answer = 599, repr(error).encode()
+        status, answer = self.target.call(call.key, call.method, call.path, call.body, **call.headers)
         self.saw(call, status, answer, time.perf_counter() - began)
         return status, answer
 
@@ -117,3 +120,25 @@ def judge(
     if then:
         then(verdict)
     return verdict.result(name)
+
+
+def imported(names: Sequence[str]) -> dict[str, Any]:
+    """The body of an import of these flags into checkout, each with a strategy in production."""
+    data = {
+        "features": [{"name": name} for name in names],
+        "featureStrategies": [{"name": "default", "featureName": name} for name in names],
+        "tagTypes": [],
+    }
+    return {"project": "checkout", "environment": "production", "data": data}
+
+
+def at_once(count: int, work: Callable[[int], T]) -> list[T]:
+    """Calls ``work`` with each number below ``count``, all at one moment."""
+    gate = threading.Barrier(count)
+
+    def run(number: int) -> T:
+        gate.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(run, range(count)))

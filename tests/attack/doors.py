@@ -10,7 +10,7 @@ from typing import Any
 
 import requests
 
-from tests.attack.approvals import ADMIN, OWNER, World
+from tests.attack.approvals import ADMIN, OWNER, World, play
 from tests.attack.drifts import MEMBER
 from tests.attack.installation import Installation
 from tests.attack.result import Result
@@ -33,15 +33,11 @@ class Doors(World):
 
     def build(self) -> None:
         self.make("admin", "POST", f"{ADMIN}/projects", {"id": "doors", "name": "Doors"})
-        me = self.make("outsider", "GET", f"{ADMIN}/user")["user"]["id"]
-        self.make("admin", "POST", f"{PROJECT}/access", {"roles": [MEMBER], "users": [me], "groups": []})
-        staged = {
-            "tokenName": "staged",
-            "type": "client",
-            "environment": "development",
-            "projects": ["doors"],
-        }
-        self.target.keys["staged"] = self.make("admin", "POST", f"{ADMIN}/api-tokens", staged)["secret"]
+        self.admit("doors", MEMBER)
+        staged = {"type": "client", "environment": "development", "projects": ["doors"]}
+        self.target.keys["staged"] = self.make(
+            "admin", "POST", f"{ADMIN}/api-tokens", staged | {"tokenName": "staged"}
+        )["secret"]
         self.tokens = {who: self.make_source(who) for who in ("admin", "editor")}
         for name in METRICS:
             self.guard(name, "internal", {"timeRange": "hour", "aggregationMode": "count"})
@@ -124,9 +120,7 @@ def sources_that_exist(world: Doors) -> str:
 
 def names_of_groups(world: Doors) -> str:
     """Of all groups, to the owner of a project."""
-    me = world.make("outsider", "GET", f"{ADMIN}/user")["user"]["id"]
-    access = {"roles": [MEMBER, OWNER], "users": [me], "groups": []}
-    world.make("admin", "POST", f"{PROJECT}/access", access)
+    world.admit("doors", MEMBER, OWNER)
     world.make("admin", "POST", f"{ADMIN}/groups", {"name": "Secret merger", "users": []})
     listed = world.make("outsider", "GET", f"{ADMIN}/user-admin/access")
     names = [group["name"] for group in listed["groups"]]
@@ -135,13 +129,11 @@ def names_of_groups(world: Doors) -> str:
 
 def former_events(world: Doors) -> str:
     """Of a project that was deleted, to somebody with a role in the one that has its id now."""
-    me = world.make("outsider", "GET", f"{ADMIN}/user")["user"]["id"]
     for name in ("Former name", "Present name"):
         world.make("admin", "POST", f"{ADMIN}/projects", {"id": "again", "name": name})
         if name == "Former name":
             world.make("admin", "DELETE", f"{ADMIN}/projects/again")
-    access = {"roles": [MEMBER], "users": [me], "groups": []}
-    world.make("admin", "POST", f"{ADMIN}/projects/again/access", access)
+    world.admit("again", MEMBER)
     events = world.make("outsider", "GET", f"{ADMIN}/events?project=IS:again")["events"]
     shown = [event["type"] for event in events if "Former name" in str(event)]
     created = sum(event["type"] == "project-created" for event in events)
@@ -159,15 +151,10 @@ def relays_pushed_out(world: Doors) -> str:
     return "" if "real-relay" in listed else f"the real relay is gone, {len(listed)} are left"
 
 
-def read_page(world: Doors, path: str) -> requests.Response:
-    cookies = {"sessionid": world.target.sessions["console"]}
-    return requests.get(f"{world.target.url}{path}", cookies=cookies, timeout=60)
-
-
 def kept_error_pages(world: Doors) -> str:
-    kept = []
+    kept, cookies = [], {"sessionid": world.target.sessions["console"]}
     for path in ("/nowhere/", "/projects/nowhere/", "/signals/999999/", "/import/nowhere/", "/users/999999/"):
-        answer = read_page(world, path)
+        answer = requests.get(f"{world.target.url}{path}", cookies=cookies, timeout=60)
         if "no-store" not in answer.headers.get("Cache-Control", ""):
             kept.append(f"{path} {answer.status_code}")
     return f"caches may keep {', '.join(kept)}" if kept else ""
@@ -182,6 +169,4 @@ def attacks(target: Installation) -> Iterator[Result]:
     world = Doors(target)
     world.build()
     yield from breach(world)
-    for trick in TRICKS:
-        fell = trick(world)
-        yield Result(f"doors: {trick.__name__.replace('_', ' ')}", not fell, fell or "held")
+    yield from play("doors", world, TRICKS)

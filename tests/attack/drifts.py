@@ -3,20 +3,22 @@
 Each request and each plan is approved; then the Member edits what the gate lets through, because nothing answers it yet.
 """
 
-import http.client
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.attack.approvals import ADMIN, World
+import requests
+
+from tests.attack.approvals import ADMIN, World, play
 from tests.attack.installation import Installation
 from tests.attack.result import Result
-from tests.support.live_server import Client
 
 PROJECT = f"{ADMIN}/projects/approved"
 REQUESTS = f"{PROJECT}/change-requests"
 MAKE = f"{PROJECT}/environments/production/change-requests"
 MEMBER = 5  # the built-in role's id
+DAILY = {
+    "steps": {"strategy": {"name": "flexibleRollout"}, "rollouts": [5, 25, 100], "intervalMinutes": 1440}
+}
 EVIL = "https://evil.example"
 VARIANT = {"name": "p", "weight": 1000, "weightType": "variable", "stickiness": "default"}
 Edit = tuple[str, str, Any]
@@ -31,8 +33,7 @@ class Approved(World):
 
     def build(self) -> None:
         self.make("admin", "POST", f"{ADMIN}/projects", {"id": "approved", "name": "Approved"})
-        me = self.make("outsider", "GET", f"{ADMIN}/user")["user"]["id"]
-        self.make("admin", "POST", f"{PROJECT}/access", {"roles": [MEMBER], "users": [me], "groups": []})
+        self.admit("approved", MEMBER)
         policy = {"changeRequestsEnabled": True, "requiredApprovals": 1}
         self.make("admin", "PUT", f"{MAKE}/config", policy)
 
@@ -51,6 +52,23 @@ class Approved(World):
         strategy = self.off(name)
         self.make("admin", "POST", f"{self.place(name)}/on")
         return strategy
+
+    def template(self, *strategies: dict[str, Any]) -> dict[str, Any]:
+        """A milestone for each strategy."""
+        milestones = [
+            {"name": f"{number}", "strategies": [{"name": "default", **strategy}]}
+            for number, strategy in enumerate(strategies)
+        ]
+        body = {"name": f"Template of {milestones}"[:200], "milestones": milestones}
+        made = self.make("admin", "POST", f"{PROJECT}/release-templates", body)
+        return {"templateId": made["id"]}
+
+    def plan(self, name: str, body: dict[str, Any]) -> "Plan":
+        """The member's plan for a flag that is on."""
+        self.on(name)
+        plans = f"{self.place(name)}/release-plans"
+        made = self.make("outsider", "POST", plans, body)
+        return Plan(self, name, f"{plans}/{made['id']}", made)
 
     def approve(self, feature: str, action: str, payload: Any, by: str = "admin") -> str:
         change = {"feature": feature, "action": action, "payload": payload}
@@ -78,6 +96,28 @@ class Approved(World):
         if status != 409 or on(self.find_answers()) != on(before):
             return f"applying what was edited: {status}"
         return ""
+
+
+class Plan(NamedTuple):
+    world: Approved
+    feature: str
+    path: str
+    document: dict[str, Any]
+
+    def approve(self, number: int) -> str:
+        """The start of a milestone. Returns the path of the request."""
+        start = {"planId": self.document["id"], "milestoneId": self.document["milestones"][number]["id"]}
+        return self.world.approve(self.feature, "startMilestone", start)
+
+    def start(self, number: int) -> None:
+        self.world.make("admin", "PUT", self.approve(number), {"state": "Applied"})
+
+    def step(self, number: int, *refusals: int) -> str:
+        """What falls if the member may start a milestone."""
+        before, milestone = self.world.find_answers(), self.document["milestones"][number]["id"]
+        status, _ = self.world.call("outsider", "POST", f"{self.path}/milestones/{milestone}/start")
+        held = status in refusals and self.world.find_answers() == before
+        return "" if held else f"starting milestone {number}: {status}"
 
 
 def on(features: list[Any]) -> list[Any]:
@@ -150,14 +190,10 @@ def approved_unread(world: Approved) -> str:
     change = {"feature": "unread", "action": "updateEnabled", "payload": {"enabled": True}}
     path = f"{REQUESTS}/{world.make('outsider', 'POST', MAKE, change)['id']}"
     world.make("outsider", "PUT", f"{path}/state", {"state": "In review"})
-    with closing(http.client.HTTPConnection("127.0.0.1", world.target.port, timeout=60)) as connection:
-        connection.request("GET", path, headers={"Authorization": world.target.keys["admin"]})
-        answer = connection.getresponse()
-        answer.read()
-    seen = {"If-Match": answer.getheader("ETag") or ""}
+    url, secret = f"{world.target.url}{path}", {"Authorization": world.target.keys["admin"]}
+    seen = {"If-Match": requests.get(url, headers=secret, timeout=60).headers["ETag"]}
     world.make("outsider", "PUT", strategy, {"constraints": []})
-    with closing(Client(world.target.port, world.target.keys["admin"])) as client:
-        status, _ = client.call("PUT", f"{path}/state", {"state": "Approved"}, **seen)
+    status, _ = world.call("admin", "PUT", f"{path}/state", {"state": "Approved"}, **seen)
     return "" if status == 412 else f"approving what was not read: {status}"
 
 
@@ -165,10 +201,7 @@ def approver_who_left(world: Approved) -> str:
     """Somebody approves, and loses the role before it is applied."""
     permission = {"name": "APPROVE_CHANGE_REQUEST", "environment": "production"}
     made = world.make("admin", "POST", f"{ADMIN}/roles", {"name": "Approver", "permissions": [permission]})
-    editor = world.make("editor", "GET", f"{ADMIN}/user")["user"]["id"]
-    role = made["roles"]["id"]
-    access = {"roles": [role], "users": [editor], "groups": []}
-    world.make("admin", "POST", f"{PROJECT}/access", access)
+    editor = world.admit("approved", made["roles"]["id"], who="editor")
     world.off("left")
     path = world.approve("left", "updateEnabled", {"enabled": True}, by="editor")
     world.make("admin", "DELETE", f"{PROJECT}/users/{editor}/roles")
@@ -177,76 +210,47 @@ def approver_who_left(world: Approved) -> str:
 
 
 def segment_of_the_next_milestone(world: Approved) -> str:
-    world.on("stepped")
     body = {"name": "step-only", "project": "approved", "constraints": only("1")}
     segment = world.make("admin", "POST", f"{ADMIN}/segments", body)
-    steps = [{"name": "first", "strategies": [{"name": "default", "constraints": only("1")}]}]
-    steps.append({"name": "second", "strategies": [{"name": "default", "segments": [segment["id"]]}]})
-    template = world.make(
-        "admin", "POST", f"{PROJECT}/release-templates", {"name": "Stepped", "milestones": steps}
-    )
-    plans = f"{world.place('stepped')}/release-plans"
-    plan = world.make("outsider", "POST", plans, {"templateId": template["id"]})
-    first, second = (milestone["id"] for milestone in plan["milestones"])
-    path = world.approve("stepped", "startMilestone", {"planId": plan["id"], "milestoneId": first})
-    world.make("admin", "PUT", path, {"state": "Applied"})
+    plan = world.plan("stepped", world.template({"constraints": only("1")}, {"segments": [segment["id"]]}))
+    plan.start(0)
     world.make("admin", "PUT", f"{ADMIN}/segments/{segment['id']}", body | {"constraints": []})
-    before = world.find_answers()
-    status, _ = world.call("outsider", "POST", f"{plans}/{plan['id']}/milestones/{second}/start")
-    held = status in (403, 409) and world.find_answers() == before
-    return "" if held else f"a step to what was edited: {status}"
+    return plan.step(1, 403, 409)
+
+
+def template_of_a_plan(world: Approved) -> str:
+    """A request adds the plan of a template, and starts it. The template is edited."""
+    world.off("templated")
+    body = world.template({"constraints": only("1")})
+    path = world.approve("templated", "addReleasePlan", body)
+    edited = {"name": "Edited", "milestones": [{"name": "all", "strategies": [{"name": "default"}]}]}
+    edit = "PUT", f"{PROJECT}/release-templates/{body['templateId']}", edited
+    return world.apply_edited(path, edit, by="admin")
 
 
 def plan_ahead_of_its_time(world: Approved) -> str:
-    world.on("planned")
-    steps = {"strategy": {"name": "flexibleRollout"}, "rollouts": [5, 25, 100], "intervalMinutes": 1440}
-    plans = f"{world.place('planned')}/release-plans"
-    plan = world.make("outsider", "POST", plans, {"steps": steps})
-    first, second, _ = (milestone["id"] for milestone in plan["milestones"])
-    path = world.approve("planned", "startMilestone", {"planId": plan["id"], "milestoneId": first})
-    world.make("admin", "PUT", path, {"state": "Applied"})
-    before = world.find_answers()
-    status, _ = world.call("outsider", "POST", f"{plans}/{plan['id']}/milestones/{second}/start")
-    held = status == 403 and world.find_answers() == before
-    return "" if held else f"the next milestone at once: {status}"
+    plan = world.plan("planned", DAILY)
+    plan.start(0)
+    return plan.step(1, 403)
 
 
 def brake_of_a_plan(world: Approved) -> str:
     """Added to a plan that has not started yet, it would turn the flag off once it runs."""
-    world.on("braked-plan")
-    steps = {"strategy": {"name": "flexibleRollout"}, "rollouts": [5, 100], "intervalMinutes": 1440}
-    plans = f"{world.place('braked-plan')}/release-plans"
-    plan = world.make("outsider", "POST", plans, {"steps": steps})
-    start = {"planId": plan["id"], "milestoneId": plan["milestones"][0]["id"]}
-    path = world.approve("braked-plan", "startMilestone", start)
-    read = {"metricName": "errors", "timeRange": "hour", "aggregationMode": "count"}
+    plan = world.plan("braked-plan", DAILY)
+    path = plan.approve(0)
     brake = {
-        "impactMetric": read,
+        "impactMetric": {"metricName": "errors", "timeRange": "hour", "aggregationMode": "count"},
         "triggerCondition": {"operator": ">", "threshold": 0},
         "action": {"type": "turnOff"},
     }
-    return world.apply_edited(path, ("PUT", f"{plans}/{plan['id']}/safeguards", brake))
+    return world.apply_edited(path, ("PUT", f"{plan.path}/safeguards", brake))
 
 
 def plan_back_from_its_end(world: Approved) -> str:
-    world.on("finished")
-    steps: list[dict[str, Any]] = [
-        {"name": name, "strategies": [{"name": "default"}]} for name in ("first", "last")
-    ]
-    steps[0]["strategies"] = [{"name": "default", "constraints": only("1")}]
-    template = world.make(
-        "admin", "POST", f"{PROJECT}/release-templates", {"name": "Finished", "milestones": steps}
-    )
-    plans = f"{world.place('finished')}/release-plans"
-    plan = world.make("outsider", "POST", plans, {"templateId": template["id"]})
-    milestones = [milestone["id"] for milestone in plan["milestones"]]
-    for milestone in milestones:
-        path = world.approve("finished", "startMilestone", {"planId": plan["id"], "milestoneId": milestone})
-        world.make("admin", "PUT", path, {"state": "Applied"})
-    before = world.find_answers()
-    status, _ = world.call("outsider", "POST", f"{plans}/{plan['id']}/milestones/{milestones[0]}/start")
-    held = status == 403 and world.find_answers() == before
-    return "" if held else f"back to the first milestone: {status}"
+    plan = world.plan("finished", world.template({"constraints": only("1")}, {}))
+    plan.start(0)
+    plan.start(1)
+    return plan.step(0, 403)
 
 
 def one_of_two_parents(world: Approved) -> str:
@@ -272,6 +276,15 @@ def token_of_production(world: Approved) -> str:
     return "" if (status, answers) == (403, 200) else f"revoking: {status}, then SDKs get {answers}"
 
 
+def impression_data(world: Approved) -> str:
+    """Of a flag that is on: all its SDKs report each evaluation."""
+    world.on("reported")
+    patch = [{"op": "replace", "path": "/impressionData", "value": True}]
+    status, _ = world.call("outsider", "PATCH", f"{PROJECT}/features/reported", patch)
+    reported = any(flag["impressionData"] for flag in world.find_answers())
+    return "" if status == 403 and not reported else f"turning it on: {status}"
+
+
 def turning_off_is_blocked(world: Approved) -> str:
     """The other way round: no edit must be able to delay this."""
     world.on("urgent")
@@ -284,7 +297,7 @@ def turning_off_is_blocked(world: Approved) -> str:
 TRICKS: tuple[Callable[[Approved], str], ...] = (
     payload_of_a_variant, variants_of_a_strategy, one_user_more, variant_of_a_parent, segment_that_nothing_uses,
     strategy_that_a_flag_gets, approved_unread, approver_who_left, segment_of_the_next_milestone,
-    edited_before_it_is_scheduled, plan_ahead_of_its_time, brake_of_a_plan, plan_back_from_its_end, one_of_two_parents, token_of_production,
+    template_of_a_plan, edited_before_it_is_scheduled, plan_ahead_of_its_time, brake_of_a_plan, plan_back_from_its_end, one_of_two_parents, token_of_production, impression_data,
     turning_off_is_blocked,
 )  # fmt: skip
 
@@ -292,6 +305,4 @@ TRICKS: tuple[Callable[[Approved], str], ...] = (
 def attacks(target: Installation) -> Iterator[Result]:
     world = Approved(target)
     world.build()
-    for trick in TRICKS:
-        fell = trick(world)
-        yield Result(f"drifts: {trick.__name__.replace('_', ' ')}", not fell, fell or "held")
+    yield from play("drifts", world, TRICKS)

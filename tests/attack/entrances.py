@@ -3,16 +3,14 @@
 import base64
 import hmac
 import http.client
-import json
 import re
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from urllib.parse import urlencode
 
 from tests.attack import protocols
-from tests.attack.calls import Call, Verdict, judge
+from tests.attack.calls import ODD, Call, Verdict, at_once, judge
 from tests.attack.installation import PASSWORD, Installation
 from tests.attack.result import Result
 from tests.attack.sign_on import FORM, Browser
@@ -20,23 +18,6 @@ from tests.attack.sign_on import FORM, Browser
 AT_ONCE = 8
 GUESSES = 60
 ADMIN, INVITES = "/api/admin", "/api/admin/invite-link/tokens"
-ODD = (
-    None,
-    7,
-    [],
-    {},
-    "",
-    " ",
-    "\0",
-    "x" * 20_000,
-    "é😀\u202e",
-    "a@b",
-    "' OR 1=1 --",
-    "../..",
-    "%00",
-    True,
-    1e308,
-)
 PATHS = ("x", "..%2f..%2fadmin", "%00", "%ff", "'%20OR%201=1", "x" * 3_000, "shell-", "0")
 OPEN = {
     "/auth/simple/login": ("username", "password", "code"),
@@ -59,11 +40,15 @@ PEOPLE: dict[tuple[str, str], dict[str, object]] = {
     ("PUT", f"{ADMIN}/projects/checkout/access"): {"roles": []},
 }
 FORBIDDEN = (
-    "/api/admin/user-admin",
+    f"{ADMIN}/user-admin",
     INVITES,
     f"{ADMIN}/service-account",
     f"{ADMIN}/instance-admin/statistics/csv",
 )
+OWN = (
+    "user", "user/tokens", "user-admin/inactive", "personal-dashboard/sealed", "event-creators", "flag-creators",
+)  # fmt: skip
+LINKS = ("/invite/{}/validate", "/login/invite/{}/", "/login/link/{}/", "/auth/reset/validate?token={}")
 COOKIES = ("", "x", "\xff", "'", "a" * 32, "../../etc/passwd", "x" * 3_900, '"; csrftoken="', "%00")
 
 
@@ -78,14 +63,7 @@ def people() -> Iterator[Call]:
         yield Call("", "GET", path, statuses=(401,))
         for end in PATHS:
             yield Call("admin", "GET", f"{path}/{end}")
-    for path in (
-        "user",
-        "user/tokens",
-        "user-admin/inactive",
-        "personal-dashboard/sealed",
-        "event-creators",
-        "flag-creators",
-    ):
+    for path in OWN:
         yield Call("outsider", "GET", f"{ADMIN}/{path}?q=%00&daysSinceLastSeen=9e9")
     for path in ("status", "flag-creators", "access", "overview", "api-tokens"):
         yield Call("outsider", "GET", f"{ADMIN}/projects/sealed/{path}", statuses=(403, 404))
@@ -100,12 +78,7 @@ def entered() -> Iterator[Call]:
             yield Call("", "POST", path, body)
         yield Call("", "POST", path, {}, {"Origin": "https://evil.example"}, (400, 403))
     for end in PATHS:
-        for path in (
-            "/invite/{}/validate",
-            "/login/invite/{}/",
-            "/login/link/{}/",
-            "/auth/reset/validate?token={}",
-        ):
+        for path in LINKS:
             yield Call("", "GET", path.format(end), statuses=range(400, 432))
     for cookie in COOKIES:
         for path in ("/account/", "/api/admin/user", "/admin/"):
@@ -136,12 +109,9 @@ def sign_up(target: Installation, number: int) -> bool:
         "username": "raced",
         "email": f"raced-{number}@example.org",
         "name": "Raced",
-        "password": "correct horse battery 9",
+        "password": PASSWORD,
     }
-    sent = {"Content-Type": "application/json"}
-    status, _, _ = Browser(target).ask(
-        f"/invite/{target.links['invite']}/signup", "POST", json.dumps(body), **sent
-    )
+    status, _ = target.call("", "POST", f"/invite/{target.links['invite']}/signup", body)
     if status >= 500:
         raise ValueError(status)
     return status < 300
@@ -150,21 +120,13 @@ def sign_up(target: Installation, number: int) -> bool:
 def once(
     target: Installation, name: str, attempt: Callable[[Installation, int], bool], winners: int
 ) -> Result:
-    gate, found = threading.Barrier(AT_ONCE), Counter[str]()
-
-    def run(number: int) -> None:
-        gate.wait()
+    def run(number: int) -> str:
         try:
-            found["in" if attempt(target, number) else "refused"] += 1
+            return "in" if attempt(target, number) else "refused"
         except (OSError, ValueError, http.client.HTTPException) as error:
-            found[repr(error)] += 1
+            return repr(error)
 
-    runners = [threading.Thread(target=run, args=(number,)) for number in range(AT_ONCE)]
-    for runner in runners:
-        runner.start()
-    for runner in runners:
-        runner.join()
-    verdict = Verdict(target)
+    found, verdict = Counter(at_once(AT_ONCE, run)), Verdict(target)
     if found != {"in": winners, "refused": AT_ONCE - winners}:
         verdict.fault(str(dict(found)))
     return verdict.result(name, f"{found['in']} of {AT_ONCE} in")

@@ -1,15 +1,13 @@
 """What an editor stores, as much as one flag takes, evaluated for a stranger with no more than a frontend key."""
 
-import json
 import random
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from tests.attack.installation import Installation
-from tests.attack.resources import Attacked, beside, repeat
+from tests.attack.resources import Attacked, beside, frontend, repeat
 from tests.attack.result import Result
-from tests.support.live_server import Client
 
 PROJECT = "/api/admin/projects/legacy-portal/features"  # not the one that the bystander asks about
 CONSTRAINTS, STRATEGIES, VALUES, VALUE_LENGTH = 30, 30, 250, 100  # as the settings have them
@@ -61,38 +59,27 @@ def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Resu
         if refused:
             yield Result(f"900 × {name}", refused.startswith("400"), f"refused when stored: {refused}")
             continue
-        yield beside(f"900 × {name}", target, quiet, _evaluating(target, texts, each))
-        switch_off(target, flag)
+        yield beside(f"900 × {name}", target, quiet, partial(evaluate, target, texts, each))
+        target.call("editor", "POST", f"{PROJECT}/{flag}/environments/production/off", {})
 
 
-def _evaluating(target: Installation, texts: tuple[str, ...], seconds: float) -> Callable[[], Attacked]:
-    def ask() -> Attacked:
-        found = Attacked()
-        for text in texts:
-            body = json.dumps({"context": {"properties": {FIELD: text}}}).encode()
-            repeat(target, ("frontend", "POST", "/api/frontend", body), seconds / len(texts), found)
-        return found
-
-    return ask
+def evaluate(target: Installation, texts: tuple[str, ...], seconds: float) -> Attacked:
+    found = Attacked()
+    for text in texts:
+        repeat(target, frontend(properties={FIELD: text}), seconds / len(texts), found)
+    return found
 
 
 def store(target: Installation, flag: str, constraint: dict[str, Any]) -> str:
     """A flag that is full of this constraint, on in production. Answers why it was refused, if it was."""
     place = f"{PROJECT}/{flag}/environments/production"
     strategy = {"name": "default", "constraints": [constraint] * CONSTRAINTS}
-    calls = [
+    for path, body in (
         (PROJECT, {"name": flag}),
         *[(f"{place}/strategies", strategy)] * STRATEGIES,
         (f"{place}/on", {}),
-    ]
-    with closing(Client(target.port, target.keys["editor"])) as client:
-        for path, body in calls:
-            status, answer = client.call("POST", path, body)
-            if status >= 300:
-                return f"{status} {answer.decode()[-300:]}"
+    ):
+        status, answer = target.call("editor", "POST", path, body)
+        if status >= 300:
+            return f"{status} {answer.decode()[-300:]}"
     return ""
-
-
-def switch_off(target: Installation, flag: str) -> None:
-    with closing(Client(target.port, target.keys["editor"])) as client:
-        client.call("POST", f"{PROJECT}/{flag}/environments/production/off", {})

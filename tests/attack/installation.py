@@ -1,18 +1,19 @@
 """The installation that is attacked: a data directory, a server and keys of its own."""
 
+import http.client
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.live_server import started
+from tests.support.live_server import Client, started
 
 WORKERS = 2
 MARKER = "kept-from-others-8c1f"  # in the project "sealed": an answer that has it told too much
@@ -50,6 +51,7 @@ class Installation:
     links: dict[str, str]  # login and invite: tokens of links; app: the secret of an authenticator app
     question: Question = PLAYGROUND
     ready: str = "/readyz"
+    waits: list[float] = field(default_factory=list)  # of bystanders of attacks, in seconds
 
     @property
     def log(self) -> Path:
@@ -58,6 +60,14 @@ class Installation:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def call(self, key: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
+        """The answer to one request on a connection of its own; the status 599 if there is none."""
+        try:
+            with closing(Client(self.port, self.keys.get(key, ""))) as client:
+                return client.call(method, path, body, **headers)
+        except (OSError, http.client.HTTPException) as error:
+            return 599, repr(error).encode()
 
     def worker_megabytes(self) -> float:
         """What the largest of the server's processes holds now."""

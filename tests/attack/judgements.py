@@ -1,12 +1,13 @@
 """What looks at many contexts or at the past: comparisons, drafts, imports to compare, expectations, runs of users."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from tests.attack.calls import Call, Verdict, judge
+from tests.attack.calls import Call, Verdict, imported, judge
 from tests.attack.installation import Installation
-from tests.attack.resources import Attacked, beside, repeat
+from tests.attack.resources import Attacked, beside_each, repeat
 from tests.attack.result import Result
 
 ADMIN = "/api/admin"
@@ -62,14 +63,8 @@ def draft(*constraints: Any) -> dict[str, Any]:
     return HERE | {"draft": {"flag": "dark-theme", "strategies": strategies}}
 
 
-def imported(flags: int, **more: Any) -> dict[str, Any]:
-    names = [f"compared-{number}" for number in range(flags)]
-    data = {
-        "features": [{"name": name} for name in names],
-        "featureStrategies": [{"name": "default", "featureName": name} for name in names],
-        "tagTypes": [],
-    }
-    return {"project": "checkout", "environment": "production", "data": data} | more
+def compared(flags: int, **more: Any) -> dict[str, Any]:
+    return imported([f"compared-{number}" for number in range(flags)]) | more
 
 
 # What, with which key, where, and the body.
@@ -80,11 +75,11 @@ COSTLY: dict[str, tuple[str, str, Any]] = {
     "the past compared": (
         "viewer", COMPARE, {"from": HERE | {"at": "2026-01-01T00:00:00Z"}, "to": HERE, "contexts": SAMPLE},
     ),
-    "2,000 flags compared": ("admin", PLANNED, imported(2_000, contexts={"synthetic": 500, "seed": 1})),
-    "an import's entries compared": ("admin", PLANNED, imported(20_000, contexts={"synthetic": 1})),
+    "2,000 flags compared": ("admin", PLANNED, compared(2_000, contexts={"synthetic": 500, "seed": 1})),
+    "an import's entries compared": ("admin", PLANNED, compared(20_000, contexts={"synthetic": 1})),
     "10,000 contexts in CSV": (
         "admin", PLANNED,
-        imported(1, contexts={"csv": "userId,region\n" + "".join(f"{n},{'ab' * 40}\n" for n in range(10_000))}),
+        compared(1, contexts={"csv": "userId,region\n" + "".join(f"{n},{'ab' * 40}\n" for n in range(10_000))}),
     ),
     "expectations of everything": ("viewer", CHECK, {}),
     "expectations of a draft": ("viewer", CHECK, {"projects": ["checkout"], "asIf": draft(EVIL)}),
@@ -121,7 +116,7 @@ def odd() -> Iterator[Call]:
     for contexts in CONTEXTS:
         for key in ("viewer", "outsider"):
             yield Call(key, "POST", COMPARE, {"from": HERE, "to": HERE, "contexts": contexts})
-        yield Call("editor", "POST", PLANNED, imported(2, contexts=contexts))
+        yield Call("editor", "POST", PLANNED, compared(2, contexts=contexts))
         yield Call("editor", "POST", SAVED, {"name": "odd", "context": contexts, "expectations": contexts})
     yield from odd_tables()
     for body in (b"", b"[]", b"null", b"7", b'"x"', b"{}", b'{"from":1e999}', b"[" * 5_000):
@@ -143,7 +138,7 @@ def of_others() -> Iterator[Call]:
     yield Call("outsider", "GET", f"{SAVED}?project=sealed", statuses=refused)
     yield Call("outsider", "POST", f"{ADMIN}/playground", HERE | {"projects": ["*"], "context": {}})
     yield Call("outsider", "POST", f"{ADMIN}/playground", HERE | {"projects": ["sealed"], "context": {}})
-    into = imported(1, contexts={"saved": ["Sealed"]})
+    into = compared(1, contexts={"saved": ["Sealed"]})
     yield Call("outsider", "POST", PLANNED, into | {"project": "sealed"}, statuses=refused)
     yield Call("outsider", "POST", PLANNED, into | {"project": "legacy-portal"})
     csv = {"Content-Type": "text/csv"}
@@ -179,23 +174,21 @@ def forget_runs(verdict: Verdict) -> None:
 
 def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Result]:
     each = seconds / (len(COSTLY) + 3)
-    for name, (key, path, body) in COSTLY.items():
-        attack = (key, "POST", path, json.dumps(body).encode())
-        yield beside(name, target, quiet, lambda attack=attack: repeat(target, attack, each), PATIENCE)
-    yield beside("files of 100,000 users", target, quiet, users(target, each), PATIENCE)
+    made = {
+        name: partial(repeat, target, (key, "POST", path, json.dumps(body).encode()), each)
+        for name, (key, path, body) in COSTLY.items()
+    }
+    table = b"userId,region\n" + b"".join(b"%d,%b\n" % (n, b"ab" * 200) for n in range(100_000))
+    made["files of 100,000 users"] = partial(send_users, target, table, each)
+    yield from beside_each(target, quiet, made, PATIENCE)
     yield judge("odd moments, drafts and contexts", target, odd(), each, then=forget_runs)
     yield judge("what others compare and expect", target, of_others(), each, then=forget_runs)
 
 
-def users(target: Installation, seconds: float) -> Callable[[], Attacked]:
+def send_users(target: Installation, table: bytes, seconds: float) -> Attacked:
     """As many files as are taken, and then the next."""
-    table = b"userId,region\n" + b"".join(b"%d,%b\n" % (n, b"ab" * 200) for n in range(100_000))
-
-    def send() -> Attacked:
-        found = Attacked()
-        attack = ("viewer", "POST", f"{USERS}?environment=production", table)
-        repeat(target, attack, seconds, found, **{"Content-Type": "text/csv"})
-        forget_runs(Verdict(target))
-        return found
-
-    return send
+    found = Attacked()
+    attack = ("viewer", "POST", f"{USERS}?environment=production", table)
+    repeat(target, attack, seconds, found, **{"Content-Type": "text/csv"})
+    forget_runs(Verdict(target))
+    return found

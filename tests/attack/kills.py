@@ -1,6 +1,5 @@
 """Workers and the database are killed in the middle of imports: each import is there as a whole or not at all."""
 
-import http.client
 import json
 import os
 import random
@@ -10,12 +9,13 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Any
 
+from tests.attack.calls import imported
 from tests.attack.installation import Installation
 from tests.attack.result import Result
-from tests.support.live_server import Client
 
 FLAGS = 400
 PATIENCE = 60  # seconds to answer again
@@ -23,13 +23,7 @@ PACE = 4.0  # seconds between kills: after more than 20 in a minute, `serve` end
 
 
 def body(number: int) -> dict[str, Any]:
-    names = [f"kill-{number}-{index}" for index in range(FLAGS)]
-    data = {
-        "features": [{"name": name} for name in names],
-        "featureStrategies": [{"name": "default", "featureName": name} for name in names],
-        "tagTypes": [],
-    }
-    return {"project": "checkout", "environment": "production", "data": data}
+    return imported([f"kill-{number}-{index}" for index in range(FLAGS)])
 
 
 def kill_a_worker(target: Installation, chosen: random.Random) -> None:
@@ -94,29 +88,16 @@ def import_and_kill(
     chosen: random.Random,
 ) -> bool:
     """Whether the import was answered as done."""
-    answered: list[int] = []
-
-    def send() -> None:
-        with (
-            suppress(OSError, http.client.HTTPException),
-            closing(Client(target.port, target.keys["admin"])) as client,
-        ):
-            answered.append(client.call("POST", "/api/admin/features-batch/import", body(number))[0])
-
-    sending = threading.Thread(target=send)
-    sending.start()
-    sending.join(chosen.uniform(0.02, 1.0))
-    kill(target, chosen)
-    sending.join(PATIENCE)
-    return answered == [200]
+    with ThreadPoolExecutor(1) as thread:
+        sent = thread.submit(target.call, "admin", "POST", "/api/admin/features-batch/import", body(number))
+        wait([sent], chosen.uniform(0.02, 1.0))
+        kill(target, chosen)
+        return sent.result()[0] == 200
 
 
 def wait_until_ready(target: Installation) -> float:
     began = time.monotonic()
-    while time.monotonic() - began < PATIENCE:
-        with suppress(OSError, http.client.HTTPException), closing(Client(target.port)) as client:
-            if client.call("GET", "/readyz")[0] == 200:
-                break
+    while time.monotonic() - began < PATIENCE and target.call("", "GET", "/readyz")[0] != 200:
         time.sleep(0.2)
     return time.monotonic() - began
 
@@ -124,14 +105,10 @@ def wait_until_ready(target: Installation) -> float:
 def count(target: Installation, number: int) -> int:
     """Flags of this import that are there."""
     for _ in range(20):
-        with (
-            suppress(OSError, http.client.HTTPException),
-            closing(Client(target.port, target.keys["admin"])) as client,
-        ):
-            status, answer = client.call("GET", "/api/admin/projects/checkout/features")
-            if status == 200:
-                names = [flag["name"] for flag in json.loads(answer)["features"]]
-                return sum(name.startswith(f"kill-{number}-") for name in names)
+        status, answer = target.call("admin", "GET", "/api/admin/projects/checkout/features")
+        if status == 200:
+            names = [flag["name"] for flag in json.loads(answer)["features"]]
+            return sum(name.startswith(f"kill-{number}-") for name in names)
         time.sleep(0.5)
     return -1
 
@@ -140,27 +117,25 @@ def backup_under_writers(
     target: Installation, seconds: float, manage: Callable[..., subprocess.CompletedProcess]
 ) -> Result:
     """Backups while flags are made: each is whole, and none stands in the writers' way."""
-    over, written, failed, backups = threading.Event(), [0], [0], 0
-    file = target.folder / "attack.backup"
+    over, broken, file = threading.Event(), list[bool](), target.folder / "attack.backup"
 
-    def write() -> None:
-        with closing(Client(target.port, target.keys["admin"])) as client:
-            while not over.is_set():
-                flag = {"name": f"backed-{threading.get_ident()}-{written[0]}"}
-                status, _ = client.call("POST", "/api/admin/projects/checkout/features", flag)
-                written[0] += 1
-                failed[0] += status >= 500
+    def write(number: int) -> list[int]:
+        statuses: list[int] = []
+        while not over.is_set():
+            flag = {"name": f"backed-{number}-{len(statuses)}"}
+            statuses.append(target.call("admin", "POST", "/api/admin/projects/checkout/features", flag)[0])
+        return statuses
 
-    writers = [threading.Thread(target=write) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    until, broken = time.monotonic() + seconds, 0
-    while not backups or time.monotonic() < until:
-        broken += manage(target, "backup", str(file)).returncode != 0 or file.stat().st_size == 0
-        backups += 1
-        file.unlink(missing_ok=True)
-    over.set()
-    for writer in writers:
-        writer.join()
-    figures = f"{backups} backups, {broken} broken; {written[0]} writes meanwhile, {failed[0]} failed"
-    return Result("backups under writers", not broken and not failed[0], figures)
+    with ThreadPoolExecutor(3) as threads:
+        writers = [threads.submit(write, number) for number in range(3)]
+        until = time.monotonic() + seconds
+        while not broken or time.monotonic() < until:
+            broken.append(manage(target, "backup", str(file)).returncode != 0 or file.stat().st_size == 0)
+            file.unlink(missing_ok=True)
+        over.set()
+    statuses = [status for writer in writers for status in writer.result()]
+    failed = sum(status >= 500 for status in statuses)
+    figures = (
+        f"{len(broken)} backups, {sum(broken)} broken; {len(statuses)} writes meanwhile, {failed} failed"
+    )
+    return Result("backups under writers", not any(broken) and not failed, figures)

@@ -15,11 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 CLIENT, CLIENT_SECRET = "flagadmin", "the-secret-of-the-client"
 TOKEN = "an-access-token-of-the-provider"
 KEY, OTHER = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-NAMES = {
-    "/.well-known/openid-configuration": "config",
-    "/token": "token",
-    "/keys": "keys",
-    "/userinfo": "userinfo",
+NAMES = {"/.well-known/openid-configuration": "config"} | {
+    f"/{name}": name for name in ("token", "keys", "userinfo")
 }
 DEEP = b"[" * 100_000 + b"]" * 100_000
 SLOW_BYTES = 60  # one in a second
@@ -142,15 +139,8 @@ class Liar(ThreadingHTTPServer):
 
     def claims(self) -> dict[str, Any]:
         now = int(time.time())
-        times = {"iat": now, "exp": now + 300}
-        return {
-            "iss": self.issuer,
-            "aud": CLIENT,
-            "sub": "anna",
-            "nonce": self.nonce,
-            "name": "Anna",
-            **times,
-        }
+        made = {"iss": self.issuer, "aud": CLIENT, "sub": "anna", "nonce": self.nonce, "name": "Anna"}
+        return made | {"iat": now, "exp": now + 300}
 
     def config(self) -> dict[str, Any]:
         places = {"token_endpoint": "token", "jwks_uri": "keys", "userinfo_endpoint": "userinfo"}

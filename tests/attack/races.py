@@ -1,19 +1,16 @@
 """The same thing done by many at one moment: one of them wins, the others are told so, and nobody gets a fault."""
 
-import http.client
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
+from tests.attack.calls import at_once
 from tests.attack.installation import Installation
 from tests.attack.result import Result
-from tests.support.live_server import Client
 
 RUNNERS = 8
-PROJECT = "/api/admin/projects/checkout"
+ADMIN, PROJECT = "/api/admin", "/api/admin/projects/checkout"
 
 Call = tuple[str, str, Any]
 
@@ -23,19 +20,19 @@ def create_flag(turn: int) -> Call:
 
 
 def create_segment(turn: int) -> Call:
-    return "POST", "/api/admin/segments", {"name": f"raced-{turn}", "constraints": []}
+    return "POST", f"{ADMIN}/segments", {"name": f"raced-{turn}", "constraints": []}
 
 
 def create_context_field(turn: int) -> Call:
-    return "POST", "/api/admin/context", {"name": f"raced-{turn}"}
+    return "POST", f"{ADMIN}/context", {"name": f"raced-{turn}"}
 
 
 def create_project(turn: int) -> Call:
-    return "POST", "/api/admin/projects", {"id": f"raced-{turn}", "name": "Raced"}
+    return "POST", f"{ADMIN}/projects", {"id": f"raced-{turn}", "name": "Raced"}
 
 
 def delete_project(turn: int) -> Call:
-    return "DELETE", f"/api/admin/projects/raced-{turn}", None
+    return "DELETE", f"{ADMIN}/projects/raced-{turn}", None
 
 
 def switch_flag(turn: int) -> Call:
@@ -56,7 +53,8 @@ def attacks(target: Installation, seconds: float) -> Iterator[Result]:
         until, turn, statuses, odd = time.monotonic() + seconds / len(RACES), 0, Counter[int](), 0
         most = turns if race is delete_project else 10**6
         while time.monotonic() < until and turn < most:
-            found = at_once(target, race(turn))
+            call = race(turn)
+            found = at_once(RUNNERS, lambda _, call=call: target.call("admin", *call)[0])
             statuses.update(found)
             odd += sum(status < 300 for status in found) > winners or any(status >= 500 for status in found)
             turn += 1
@@ -66,22 +64,3 @@ def attacks(target: Installation, seconds: float) -> Iterator[Result]:
         yield Result(
             f"a race to {name}", not odd and turn > 0, f"{turn} turns of {RUNNERS}, {odd} odd: {told}"
         )
-
-
-def at_once(target: Installation, call: Call) -> list[int]:
-    gate, found = threading.Barrier(RUNNERS), []
-
-    def run() -> None:
-        with closing(Client(target.port, target.keys["admin"])) as client:
-            gate.wait()
-            try:
-                found.append(client.call(*call)[0])
-            except (OSError, http.client.HTTPException):
-                found.append(599)
-
-    runners = [threading.Thread(target=run) for _ in range(RUNNERS)]
-    for runner in runners:
-        runner.start()
-    for runner in runners:
-        runner.join()
-    return found

@@ -5,11 +5,12 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from itertools import count
 
 from tests.attack.calls import Call, Verdict, judge
 from tests.attack.installation import SEALED, Installation
-from tests.attack.resources import Attacked, beside, repeat
+from tests.attack.resources import Attacked, beside_each, repeat
 from tests.attack.result import Result
 from tests.support.live_server import Client
 
@@ -38,7 +39,7 @@ CONTEXTS = (
 )  # fmt: skip
 FLAGS = "/ofrep/v1/evaluate/flags"
 KEYS = ("", "/", "/sealed-flag", "/dark-theme", "/..%2f..%2f", "/%00", "/" + "x" * 3_000, "/a/b/c", "/%ff")
-LARGE = json.dumps({"context": {f"p{number}": "x" * 900 for number in range(1_000)}}).encode()
+LARGE = {f"p{number}": "x" * 900 for number in range(1_000)}
 
 
 def conditional() -> Iterator[Call]:
@@ -68,11 +69,13 @@ def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Resu
     yield judge("odd conditions on SDK answers", target, conditional(), each)
     yield judge("odd OFREP requests", target, evaluated(), each)
     yield odd_streams(target)
-    yield beside(
-        "1 MB: OFREP", target, quiet, lambda: repeat(target, ("frontend", "POST", FLAGS, LARGE), each)
-    )
-    yield beside("304s, one after the other", target, quiet, lambda: poll(target, each))
-    yield beside(f"{DEAF} streams that nobody reads", target, quiet, lambda: hold_streams(target, each))
+    large = "frontend", "POST", FLAGS, json.dumps({"context": LARGE}).encode()
+    made = {
+        "1 MB: OFREP": partial(repeat, target, large, each),
+        "304s, one after the other": partial(poll, target, each),
+        f"{DEAF} streams that nobody reads": partial(hold_streams, target, each),
+    }
+    yield from beside_each(target, quiet, made)
 
 
 def odd_streams(target: Installation) -> Result:
@@ -107,18 +110,14 @@ def beginning(target: Installation, call: Call) -> tuple[int, bytes]:
 
 def poll(target: Installation, seconds: float) -> Attacked:
     """The condition that holds, and one that does not, by turns."""
-    found, until = Attacked(), time.monotonic() + seconds
-    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=10)
-    etag = ""
-    with closing(connection):
+    found, until, etag = Attacked(), time.monotonic() + seconds, ""
+    with closing(http.client.HTTPConnection("127.0.0.1", target.port, timeout=10)) as connection:
         for turn in count():
             if time.monotonic() > until:
                 break
-            sent = {"If-None-Match": etag if turn % 2 else '"other"'}
+            headers = {"Authorization": target.keys["backend"], "If-None-Match": etag if turn % 2 else '"x"'}
             began = time.perf_counter()
-            connection.request(
-                "GET", "/api/client/features", headers={"Authorization": target.keys["backend"]} | sent
-            )
+            connection.request("GET", "/api/client/features", headers=headers)
             answer = connection.getresponse()
             size = len(answer.read())
             etag = answer.headers.get("ETag") or etag

@@ -7,65 +7,68 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 from multiprocessing import get_context
+from typing import Any
 
-from tests.attack.bystander import Bystander
+from tests.attack.bystander import Bystander, p99
+from tests.attack.calls import MAX_MEGABYTES, at_once
 from tests.attack.installation import Installation
 from tests.attack.result import Result
 from tests.support.live_server import Client
 
 MAX_SLOWDOWN = 3  # times the quiet p99
-MAX_MEGABYTES = 1000
-MIN_MILLISECONDS = 50  # a p99 below this is never too slow: so short, noise decides
+MIN_MILLISECONDS = 50  # a wait below this is never too long: so short, noise decides
 SLOWEST = 2.0  # seconds
 SOCKETS = 200
 WAITING = 100  # who send whole bodies at once
 FLAG = "/api/admin/projects/checkout/features/dark-theme"
 PLACE = f"{FLAG}/environments/production"
-EMPTY = b"[" + b"{}," * 330_000 + b"{}]"
+
+
+def empty(times: int = 1) -> bytes:
+    """A list of empty objects, of 1 MB or so many times as much."""
+    return b"[" + b"{}," * (330_000 * times) + b"{}]"
 
 
 def entries(member: str, before: str = "") -> bytes:
-    return b"{%b%b:%b}" % (before.encode(), json.dumps(member).encode(), EMPTY)
+    return b"{%b%b:%b}" % (before.encode(), json.dumps(member).encode(), empty())
 
 
-# What, with which key, how.
-BODIES: dict[str, tuple[str, str, str, bytes]] = {
-    "a patch of a flag": ("admin", "PATCH", FLAG, EMPTY),
-    "variants": ("admin", "PUT", f"{PLACE}/variants", EMPTY),
-    "the order of strategies": ("admin", "POST", f"{PLACE}/strategies/set-sort-order", EMPTY),
-    "the order of environments": (
-        "admin", "PUT", "/api/admin/environments/sort-order",
-        json.dumps({f"e{number}": {} for number in range(60_000)}).encode(),
-    ),
-    "an export's names": (
-        "viewer", "POST", "/api/admin/features-batch/export", entries("features", '"environment":"production",')
-    ),
-    "bulk metrics": ("backend", "POST", "/api/client/metrics/bulk", entries("metrics", '"applications":[],')),
-    "the playground's projects": (
-        "viewer", "POST", "/api/admin/playground", entries("projects", '"environment":"production","context":{},')
-    ),
-    "a long number": (
-        "frontend", "POST", "/api/frontend",
-        json.dumps({"context": {"properties": {"appVersion": "9" * 90_000, "plan": "9" * 90_000}}}).encode(),
-    ),
-    "many fields": (
-        "frontend", "POST", "/api/frontend",
-        json.dumps({"context": {"properties": {f"p{number}": "x" for number in range(60_000)}}}).encode(),
-    ),
-    "long addresses": (
-        "frontend", "POST", "/api/frontend", json.dumps({"context": {"remoteAddress": "1." * 400_000}}).encode(),
-    ),
-    "the API's description": ("frontend", "GET", "/api/openapi.json", b""),
-    "an import's entries": (
-        "viewer", "POST", "/api/admin/features-batch/validate",
-        b'{"project":"checkout","environment":"production","data":%b}' % entries("features"),
-    ),
-}  # fmt: skip
+def frontend(**context: Any) -> tuple[str, str, str, bytes]:
+    return "frontend", "POST", "/api/frontend", json.dumps({"context": context}).encode()
+
+
+@cache
+def bodies() -> dict[str, tuple[str, str, str, bytes]]:
+    """What, with which key, how."""
+    environments = json.dumps({f"e{number}": {} for number in range(60_000)}).encode()
+    of_production = '"environment":"production",'
+    return {
+        "a patch of a flag": ("admin", "PATCH", FLAG, empty()),
+        "variants": ("admin", "PUT", f"{PLACE}/variants", empty()),
+        "the order of strategies": ("admin", "POST", f"{PLACE}/strategies/set-sort-order", empty()),
+        "the order of environments": ("admin", "PUT", "/api/admin/environments/sort-order", environments),
+        "an export's names": (
+            "viewer", "POST", "/api/admin/features-batch/export", entries("features", of_production)
+        ),
+        "bulk metrics": ("backend", "POST", "/api/client/metrics/bulk", entries("metrics", '"applications":[],')),
+        "the playground's projects": (
+            "viewer", "POST", "/api/admin/playground", entries("projects", f'{of_production}"context":{{}},')
+        ),
+        "a long number": frontend(properties={"appVersion": "9" * 90_000, "plan": "9" * 90_000}),
+        "many fields": frontend(properties={f"p{number}": "x" for number in range(60_000)}),
+        "long addresses": frontend(remoteAddress="1." * 400_000),
+        "the API's description": ("frontend", "GET", "/api/openapi.json", b""),
+        "an import's entries": (
+            "viewer", "POST", "/api/admin/features-batch/validate",
+            b'{"project":"checkout","environment":"production","data":%b}' % entries("features"),
+        ),
+    }  # fmt: skip
 
 
 CROWDS = (
@@ -80,18 +83,15 @@ def quiet_p99(target: Installation, seconds: float) -> float:
         time.sleep(min(seconds, 5))
     with Bystander(target) as quiet:
         time.sleep(seconds)
-    return quiet.p99
+    return p99(quiet.times)
 
 
 def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Result]:
-    each = seconds / (len(BODIES) + 3)
-    for name, attack in BODIES.items():
-        yield beside(f"1 MB: {name}", target, quiet, lambda attack=attack: repeat(target, attack, each))
-    yield beside("200 slow bodies without a key", target, quiet, lambda: hold_sockets(target, each))
-    for name, count, megabytes, path in CROWDS:
-        yield beside(
-            name, target, quiet, lambda sent=(count, megabytes, path): crowd(target, *sent, seconds=each)
-        )
+    each = seconds / (len(bodies()) + 1 + len(CROWDS))
+    made = {f"1 MB: {name}": partial(repeat, target, attack, each) for name, attack in bodies().items()}
+    made[f"{SOCKETS} slow bodies without a key"] = partial(hold_sockets, target, each)
+    made |= {name: partial(crowd, target, count, times, path, each) for name, count, times, path in CROWDS}
+    return beside_each(target, quiet, made)
 
 
 @dataclass(slots=True)
@@ -120,9 +120,10 @@ def beside(
     """The attack, and what a bystander and the workers' memory say of it. ``patience``: for one answer, in seconds."""
     with Bystander(target) as bystander:
         found = attack()
+    target.waits.extend(bystander.times)
     allowed = max(quiet * MAX_SLOWDOWN, MIN_MILLISECONDS)
     held = (
-        bystander.p99 <= allowed
+        not bystander.waited_longer(allowed)
         and bystander.megabytes < MAX_MEGABYTES
         and not bystander.failures
         and bool(found.statuses or found.told)  # else nothing was attacked
@@ -130,10 +131,27 @@ def beside(
         and not found.fell
         and not any(status >= 500 and status != 503 for status in found.statuses)
     )
-    figures = f"p99 {bystander.p99:.0f} ms of {allowed:.0f}, {bystander.megabytes:.0f} MB, {found}"
+    figures = f"{bystander} of {allowed:.0f}, {bystander.megabytes:.0f} MB, {found}"
     if bystander.failures:
         figures += f", {bystander.failures} failures of others"
     return Result(name, held, figures)
+
+
+def beside_each(
+    target: Installation,
+    quiet: float,
+    attacks: Mapping[str, Callable[[], Attacked]],
+    patience: float = SLOWEST,
+) -> Iterator[Result]:
+    for name, attack in attacks.items():
+        yield beside(name, target, quiet, attack, patience)
+
+
+def all_bystanders(target: Installation, quiet: float) -> Result:
+    """What the bystanders of all attacks together waited: pauses too rare to be seen beside one attack."""
+    allowed, waited = max(quiet * MAX_SLOWDOWN, MIN_MILLISECONDS), p99(target.waits)
+    figures = f"p99 {waited:.0f} ms of {allowed:.0f}, {len(target.waits):,} questions"
+    return Result("the bystanders of all attacks", waited <= allowed, figures)
 
 
 def repeat(
@@ -160,36 +178,30 @@ def repeat(
     return found
 
 
-def crowd(target: Installation, count: int, megabytes: int, path: str, seconds: float) -> Attacked:
+def crowd(target: Installation, count: int, times: int, path: str, seconds: float) -> Attacked:
     """Connections that all send a whole body without a key, again and again. How long they wait is theirs.
 
     A crowd has machines of its own. Here it gets the processor when nobody else wants it: as a hundred threads beside the
     server and the bystander, it would keep these waiting, whatever the server does.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), initializer=os.nice, initargs=(19,)) as apart:
-        return apart.submit(send_together, target.port, count, megabytes, path, seconds).result()
+        return apart.submit(send_together, target.port, count, times, path, seconds).result()
 
 
-def send_together(port: int, count: int, megabytes: int, path: str, seconds: float) -> Attacked:
-    body = EMPTY * megabytes
-    found, over, closed = Attacked(), threading.Event(), Counter[str]()
+def send_together(port: int, count: int, times: int, path: str, seconds: float) -> Attacked:
+    found, closed, body = Attacked(), Counter[str](), empty(times)
+    until = time.monotonic() + seconds
 
-    def send() -> None:
-        while not over.is_set():
+    def send(number: int) -> None:
+        while time.monotonic() < until:
             try:
-                with closing(Client(port)) as client:
-                    while not over.is_set():
+                with closing(Client(port, timeout=60)) as client:
+                    while time.monotonic() < until:
                         found.statuses[client.call("POST", path, body)[0]] += 1
             except (OSError, http.client.HTTPException):  # refused before the whole body was sent
                 closed["closed"] += 1
 
-    senders = [threading.Thread(target=send, daemon=True) for _ in range(count)]
-    for sender in senders:
-        sender.start()
-    time.sleep(seconds)
-    over.set()
-    for sender in senders:
-        sender.join(60)
+    at_once(count, send)
     found.told = f"{closed['closed']} closed while they sent" if closed else ""
     return found
 

@@ -1,14 +1,14 @@
 """Logins through an identity provider that lies, and one that is slow; and back-channel logout."""
 
 import http.client
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from tests.attack import lying_provider
-from tests.attack.calls import Call, Verdict
+from tests.attack.calls import Call, Verdict, at_once
 from tests.attack.installation import Installation
 from tests.attack.lying_provider import CLIENT, CLIENT_SECRET, KEY, LIES, MAY_BE_TRUE, OTHER, TOKEN, Liar
 from tests.attack.resources import Attacked, beside
@@ -20,6 +20,14 @@ WAITING = 80  # who make the server ask a slow provider: more than it has thread
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 GOOD_FOR_LOGOUT = ("without a nonce", "for two clients")  # rules of ID tokens, not of logout tokens
+BAD_FOR_LOGOUT: tuple[dict[str, Any], ...] = (
+    {"sub": "\ud800"}, {"sid": "\0"}, {"events": []}, {"events": None}, {"jti": None}, {"nonce": "n"}, {"iat": 1},
+)  # fmt: skip
+ODD_QUERIES = (
+    "", "code=", "state=", "code=a&state=b", "error=access_denied", "error=%00&error_description=" + "x" * 5_000,
+    "code=a&code=b&state=%ff", "error=%0d%0aSet-Cookie:%20a=b", "iss=https://evil.example&code=a&state=b",
+)  # fmt: skip
+ELSEWHERE = ("//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "/%0d%0aa:b")
 HONEST = (*range(200, 500), 502, 503)
 
 
@@ -48,14 +56,8 @@ class Browser:
 
 def options(liar: Liar) -> dict[str, str]:
     """The server's variables."""
-    given = {
-        "ISSUER": liar.issuer,
-        "CLIENT_ID": CLIENT,
-        "CLIENT_SECRET": CLIENT_SECRET,
-        "CREATE_ACCOUNTS": "1",
-        "ROOT_ROLE": "Viewer",
-        "GROUPS_CLAIM": "groups",
-    }
+    given = {"ISSUER": liar.issuer, "CLIENT_ID": CLIENT, "CLIENT_SECRET": CLIENT_SECRET}
+    given |= {"CREATE_ACCOUNTS": "1", "ROOT_ROLE": "Viewer", "GROUPS_CLAIM": "groups"}
     return {f"FLAGADMIN_OIDC_{name}": value for name, value in given.items()}
 
 
@@ -105,18 +107,9 @@ def lies(target: Installation, liar: Liar) -> Result:
 def odd_ways_back(target: Installation, liar: Liar) -> Result:
     """What a browser may bring back that the provider never sent."""
     verdict = Verdict(target, PATIENCE)
-    for query in (
-        "", "code=", "state=", "code=a&state=b", "error=access_denied", "error=%00&error_description=" + "x" * 5_000,
-        "code=a&code=b&state=%ff", "error=%0d%0aSet-Cookie:%20a=b", "iss=https://evil.example&code=a&state=b",
-    ):  # fmt: skip
+    for query in ODD_QUERIES:
         verdict.send(Call("", "GET", f"{BACK}?{query}"))
-    for path in (
-        "//evil.example",
-        "https://evil.example",
-        "/\\evil.example",
-        "javascript:alert(1)",
-        "/%0d%0aa:b",
-    ):
+    for path in ELSEWHERE:
         browser = Browser(target)
         _, away, _ = browser.ask(
             f"{START}?{urlencode({'next': path, 'process': 'connect', 'scope': 'admin'})}"
@@ -148,18 +141,7 @@ def logouts(target: Installation, liar: Liar) -> Result:
         return verdict.send(Call("", "POST", LOGOUT, body.encode(), FORM, HONEST))[0]
 
     others = [make(good) for name, make in lying_provider.ID_TOKENS.items() if name not in GOOD_FOR_LOGOUT]
-    others += [
-        lying_provider.claim(**change)(good)
-        for change in (
-            {"sub": "\ud800"},
-            {"sid": "\0"},
-            {"events": []},
-            {"events": None},
-            {"jti": None},
-            {"nonce": "n"},
-            {"iat": 1},
-        )
-    ]
+    others += [lying_provider.claim(**change)(good) for change in BAD_FOR_LOGOUT]
     for token in [lying_provider.signed(OTHER, **good), *map(str, others), "", "\0", "x" * 60_000]:
         if send(token) == 200 and not browser.is_in():
             verdict.fault(f"{token[:50]} ended a session")
@@ -178,28 +160,17 @@ def judged(verdict: Verdict, name: str) -> Result:
 
 def wait_for_it(target: Installation, liar: Liar, seconds: float) -> Attacked:
     """More callers without a key than there are threads make the server ask a provider that answers byte by byte."""
-    found, over = Attacked(), threading.Event()
+    found, until = Attacked(), time.monotonic() + seconds
     liar.lie = "config: slow"
 
     def call(number: int) -> None:
-        while not over.is_set():
+        asked = ("GET", START, None) if number % 2 else ("POST", LOGOUT, b"logout_token=a.b.c")
+        while time.monotonic() < until:
             began = time.perf_counter()
-            path, method, body = (
-                (START, "GET", None) if number % 2 else (LOGOUT, "POST", "logout_token=a.b.c")
-            )
-            try:
-                status, _, answer = Browser(target).ask(path, method, body, **FORM)
-            except (OSError, http.client.HTTPException):
-                status, answer = 599, b""
+            status, answer = target.call("", *asked, **FORM)
             found.saw(status, time.perf_counter() - began, len(answer))
-            over.wait(1)
+            time.sleep(1)
 
-    callers = [threading.Thread(target=call, args=(number,), daemon=True) for number in range(WAITING)]
-    for caller in callers:
-        caller.start()
-    time.sleep(seconds)
-    over.set()
-    for caller in callers:
-        caller.join(60)
+    at_once(WAITING, call)
     liar.lie = ""
     return found

@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.attack.calls import Call, Verdict
+from tests.attack.calls import Call, Verdict, imported
 from tests.attack.installation import Installation
 from tests.attack.result import Result
 
@@ -13,16 +13,9 @@ METRICS_TOKEN = "a-token-for-prometheus"
 MAINTENANCE = "/api/admin/maintenance"
 PROJECT = "/api/admin/projects/checkout"
 CREDENTIALS = (
-    "",
-    "Bearer",
-    "Bearer ",
-    f"bearer{METRICS_TOKEN}",
-    METRICS_TOKEN,
-    "Bearer \xfc",
-    f"Bearer {METRICS_TOKEN} ,x",
-    "Basic eDp5",
-    "Bearer " + "x" * 4_000,
-)
+    "", "Bearer", "Bearer ", f"bearer{METRICS_TOKEN}", METRICS_TOKEN, "Bearer \xfc", f"Bearer {METRICS_TOKEN} ,x",
+    "Basic eDp5", "Bearer " + "x" * 4_000,
+)  # fmt: skip
 ODD_NAMES = ('a"b', "a\nb", "a\\", 'a{b="c"} 1\nflagadmin_up 7', "\u2028", "\0", "é", "x" * 2_000)
 PATHS = 500  # that do not exist: none may get a series of its own
 CHANGES: tuple[tuple[str, str, Any], ...] = (
@@ -42,13 +35,7 @@ CHANGES: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/api/admin/playground/contexts", {"name": "closed", "context": {}}),
     ("POST", "/api/admin/environments", {"name": "closed", "type": "test"}),
     ("POST", "/api/admin/ui-config/cors", {"frontendApiOrigins": ["https://closed.example"]}),
-    (
-        "POST", "/api/admin/features-batch/import",
-        {
-            "project": "checkout", "environment": "production",
-            "data": {"features": [{"name": "closed"}], "featureStrategies": [], "tagTypes": []},
-        },
-    ),
+    ("POST", "/api/admin/features-batch/import", imported(["closed"])),
 )  # fmt: skip
 GOES_ON = (
     Call("backend", "GET", "/api/client/features"),
@@ -81,15 +68,11 @@ def metrics(target: Installation) -> Result:
     for number in range(PATHS):
         verdict.send(Call("", "GET" if number % 2 else "ODD", f"/{number}/nowhere"))
     for name in ODD_NAMES:
-        bucket = {
-            "start": "2026-11-21T03:26:40Z",
-            "stop": "2026-11-21T03:27:40Z",
-            "toggles": {name: {"yes": 1}},
-        }
-        impact = [
-            {"name": name, "type": "counter", "help": name, "samples": [{"labels": {name: name}, "value": 1}]}
-        ]
-        body = {"appName": name, "instanceId": name, "bucket": bucket, "impactMetrics": impact}
+        times = {"start": "2026-11-21T03:26:40Z", "stop": "2026-11-21T03:27:40Z"}
+        samples = [{"labels": {name: name}, "value": 1}]
+        impact = {"name": name, "type": "counter", "help": name, "samples": samples}
+        body: dict[str, Any] = {"appName": name, "instanceId": name, "impactMetrics": [impact]}
+        body["bucket"] = times | {"toggles": {name: {"yes": 1}}}
         verdict.send(Call("backend", "POST", "/api/client/metrics", body))
         verdict.send(Call("backend", "GET", "/internal-backstage/impact/metrics"))
     grown = series(verdict) - before
@@ -117,9 +100,8 @@ def maintenance(target: Installation) -> Result:
         _, before = verdict.send(events)
         for method, path, body in CHANGES:
             for key in ("admin", "editor"):
-                verdict.send(
-                    Call(key, method, path, body, statuses=(503, 403) if key == "editor" else (503,))
-                )
+                statuses = (503, 403) if key == "editor" else (503,)
+                verdict.send(Call(key, method, path, body, statuses=statuses))
         for call in GOES_ON:
             verdict.send(call._replace(statuses=(200,)))
         if verdict.send(events)[1] != before:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.installation import Installation, installation
-from tests.attack.resources import BODIES
+from tests.attack.resources import bodies
 from tests.support.live_server import Client
 
 pytestmark = pytest.mark.processes
@@ -25,7 +25,7 @@ def target(install: Callable[[Path], None]) -> Iterator[Installation]:
 
 def test_bodies_of_1_mb_take_little_time_and_memory(target: Installation) -> None:
     found = {}
-    for name, (key, method, path, body) in BODIES.items():
+    for name, (key, method, path, body) in bodies().items():
         with closing(Client(target.port, target.keys[key], timeout=SECONDS)) as client:
             status, answer = client.call(method, path, body or None)
         found[name] = (status, len(answer))
