@@ -282,7 +282,7 @@ def play_rounds(seed: int, rounds: int, api: Any) -> Counter[str]:
 
 def test_what_is_applied_answers_as_what_was_approved(flags: None, api: Any) -> None:
     ends = play_rounds(3, 16, api)
-    assert any("refused" in end for end in ends), ends
+    assert any(end.endswith("refused") for end in ends), ends
     assert any("applied" in end for end in ends), ends
 
 
@@ -291,6 +291,5 @@ def test_what_is_applied_answers_as_what_was_approved(flags: None, api: Any) -> 
 def test_so_it_does_for_many_requests(flags: None, api: Any, seed: int, rounds: int) -> None:
     ends = play_rounds(seed, rounds, api)
     assert sum(ends.values()) - ends["not possible"] > ends["not possible"] / 4, ends
-    for door in DOORS:
-        assert ends[f"{door} refused"], ends
-        assert ends[f"{door} applied after edits"], ends
+    for end in ("refused", "applied", "applied after edits"):
+        assert any(each.endswith(f" {end}") for each in ends), ends
