@@ -104,7 +104,7 @@ SMALL = {
     scim_filter: 400, unknown_flags: 200, impact_series: 202, advanced_playground: 400, proposed_changes: 200,
 }  # fmt: skip
 """What must be answered or refused cheaply, and how. Each turn differs, so that nothing is kept from the last."""
-MAX_CPU = {proposed_changes: 4.0}
+MAX_CPU = {proposed_changes: 4.0, unknown_flags: 0.5, impact_series: 0.5}
 """Seconds of the server's processors for one, whatever else runs on the machine; 1 without an entry."""
 
 
