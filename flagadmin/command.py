@@ -26,7 +26,6 @@ GROUPS = {
     "Flags": ("import_flags", "convert", "move", "check_expectations", "assignments"),
     "Flags of a server, from another machine": client.NAMES,
     "Data": ("backup", "restore", "cleanup_usage", "backfill_versions"),
-    "Databases": ("standby",),
 }
 OURS = frozenset(name for names in GROUPS.values() for name in names)
 # Django's commands that help an operator diagnose a fault. Developers' commands work too, but are not listed.

@@ -149,10 +149,6 @@ STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # o
 DATABASE_SECONDS = environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1)
 # Seconds that a commit may wait for a synchronous standby before responding 503.
 COMMIT_SECONDS = environment.integer("FLAGADMIN_COMMIT_SECONDS", 5, at_least=1)
-# For `standby watch`: the primary, as a role that may set the synchronous standby, and the seconds of silence after
-# which none is required.
-STANDBY_URL = environment.text("FLAGADMIN_STANDBY_URL")
-STANDBY_ALONE_SECONDS = environment.integer("FLAGADMIN_STANDBY_ALONE_SECONDS", 30, at_least=3)
 # Seconds for which SDKs are answered from memory while the database cannot be reached.
 SERVE_STALE_SECONDS = environment.integer("FLAGADMIN_SERVE_STALE_SECONDS", 300)
 

@@ -110,12 +110,7 @@ ELSEWHERE = {
     ("docs/flags-as-code.md", "name: Flags"): "tests/importer/as_code/test_ci_examples.py",
     ("docs/flags-as-code.md", "default:"): "tests/importer/as_code/test_ci_examples.py",
     ("deploy/README.md", "./rolling-restart.sh \\"): "tests/flagadmin/deploy/test_rolling_restart.py",
-    (
-        "deploy/README.md",
-        "PATH=/usr/lib/postgresql/17/bin:$PATH PGDATA=/var/lib/postgresql/17/main "
-        "PGCONFIG=/etc/postgresql/17/main/postgresql.conf \\",
-    ): "tests/flagadmin/deploy/test_rejoin.py",
-    ("deploy/README.md", "[Service]"): "tests/flagadmin/deploy/test_standby.py",
+    ("deploy/README.md", "PATRONI_NAME=db1"): "tests/flagadmin/deploy/test_failover.py",
     (
         "docs/engine.md",
         'snapshot = compile_snapshot(flags, segments, environment="production")',

@@ -18,7 +18,7 @@ MAY_SKIP = {
     "flagadmin/core/db/bundled/test_server.py": "root, who runs the server under another account",
     "shape/test_commit_subjects.py": "the history since 1.3.0, which a shallow clone lacks",
     "support/postgresql_versions.py": "PostgreSQL 17, whose programs FLAGADMIN_TEST_POSTGRESQL can name",
-    "support/programs.py": "nginx, prometheus, promtool, pgbouncer, systemd-analyze and node, which FLAGADMIN_PROGRAMS=required asks for",
+    "support/programs.py": "Patroni, etcd, and nginx and others, which FLAGADMIN_PROGRAMS=required asks for",
 }
 
 

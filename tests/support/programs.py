@@ -1,4 +1,4 @@
-"""Programs of other packages that tests run: nginx, Prometheus, promtool, PgBouncer, systemd-analyze, node."""
+"""Programs of other packages that tests run: nginx, Prometheus, promtool, PgBouncer, systemd-analyze, node, Patroni, etcd."""
 
 import os
 import shutil
@@ -6,12 +6,16 @@ import shutil
 import pytest
 
 
-def program(name: str) -> str:
-    """The path of a program. Skips the test without it; with FLAGADMIN_PROGRAMS=required, fails it."""
+def program(name: str, package: str = "") -> str:
+    """The path of a program. Skips the test without it; with FLAGADMIN_PROGRAMS=required, fails it.
+
+    ``package`` is Debian's, for a program that `make programs` does not install.
+    """
     # Debian's administrators' programs are in sbin, which may not be in the path of others.
     program_path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
     if program_path is None:
-        reason = f"{name} is not installed, nothing was tried with it. `make programs` installs it."
+        command = f"apt-get install {package}" if package else "make programs"
+        reason = f"{name} is not installed, nothing was tried with it. `{command}` installs it."
         if os.environ.get("FLAGADMIN_PROGRAMS") == "required":
             pytest.fail(reason)
         pytest.skip(reason)

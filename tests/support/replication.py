@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,14 +13,16 @@ from urllib.parse import quote
 
 from flagadmin.core.db.bundled.programs import APPLICATION as BUNDLED_APPLICATION
 from flagadmin.core.db.bundled.programs import SUPERUSER as BUNDLED_SUPERUSER
-from flagadmin.core.db.bundled.programs import Account, find_runnable_root, find_server_account, find_tool
+from flagadmin.core.db.bundled.programs import Account, find_runnable_root, find_server_account
 from tests.support.live_server import reserved_port, wait_until
 from tests.support.nginx import make_certificate
 from tests.support.paths import ROOT
 
 DEPLOY = ROOT / "deploy" / "postgresql"
 SUPERUSER, APPLICATION = "postgres", "flagadmin"
-PASSWORDS = {"application_password": "of the application", "replicator_password": "of the replicator"}
+PASSWORDS = {
+    f"{role}_password": f"of the {role}" for role in ("application", "replicator", "rewinder", "superuser")
+}
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -64,31 +66,16 @@ class Server:
         (self.folder / "pg_hba.conf").write_text(f"host all {SUPERUSER} 127.0.0.1/32 trust\n{clients}")
 
     def become_standby(self, of: "Server") -> None:
-        """Runs deploy/postgresql/standby.sh: this server is a standby of the other one once it is started."""
-        self._run_script("standby.sh", of)
+        """Runs deploy/postgresql/standby.sh as the server's account, which may not read the checkout.
 
-    def rejoin(self, of: "Server") -> str:
-        """Runs deploy/postgresql/rejoin.sh, which starts this former primary too. Returns what it prints."""
-        options = " ".join(str(word) for word in self._options())
-        start = f'#!/bin/sh\nexec pg_ctl start -w -t 300 -s -D "{self.folder}" -l "{self.folder}-rejoined.log" -o "{options}"\n'
-        folder = self.folder.parent / "start"
-        if not folder.exists():
-            self.make_folder(folder, {})
-        script = folder / f"{self.folder.name}.sh"
-        script.write_text(start)
-        script.chmod(0o755)
-        return self._run_script("rejoin.sh", of, START=str(script))
-
-    def _run_script(self, name: str, of: "Server", **more: str) -> str:
-        """Runs a script of deploy/postgresql as the server's account, which may not read the checkout."""
+        This server is a standby of the other one once it is started.
+        """
         scripts = self.folder.parent / "scripts"
         if not scripts.exists():
-            texts = {path.name: path.read_text() for path in DEPLOY.glob("*.sh")}
-            self.make_folder(
-                scripts, texts | {"pgpass": f"*:*:*:replicator:{PASSWORDS['replicator_password']}\n"}
-            )
-            for script in scripts.glob("*.sh"):
-                script.chmod(0o755)
+            passwords = f"*:*:*:replicator:{PASSWORDS['replicator_password']}\n"
+            script = (DEPLOY / "standby.sh").read_text()
+            self.make_folder(scripts, {"standby.sh": script, "pgpass": passwords})
+            (scripts / "standby.sh").chmod(0o755)
             (scripts / "pgpass").chmod(0o600)
         environment = {
             "PATH": f"{self._programs}:/usr/bin:/bin",
@@ -96,18 +83,17 @@ class Server:
             "PGPASSFILE": str(scripts / "pgpass"),
         }
         done = subprocess.run(
-            [scripts / name, "127.0.0.1", str(of.port)],
+            [scripts / "standby.sh", "127.0.0.1", str(of.port)],
             check=False,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             cwd="/",
-            env=environment | more,
+            env=environment,
             **self.as_its_account(),
         )
         assert done.returncode == 0, done.stdout
-        return done.stdout
 
     def _options(self) -> list[str]:
         return [
@@ -145,10 +131,10 @@ class Server:
         self.start()
 
     def kill(self) -> None:
-        """SIGKILL to the server and all its processes."""
+        """SIGKILL to the server."""
         with suppress(FileNotFoundError, ProcessLookupError):
             pid = int((self.folder / "postmaster.pid").read_text().split()[0])
-            os.killpg(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)  # its children notice, and end
             wait_until(lambda: self._has_ended(pid))
 
     def _has_ended(self, pid: int) -> bool:
@@ -194,14 +180,15 @@ class Server:
     def _psql(self, database: str, user: str, port: int, *, statement: str, **variables: str) -> str:
         where = f"host=127.0.0.1 port={port} user={user} dbname={database}"
         settings = [f"--set={name}={value}" for name, value in (variables | {"ON_ERROR_STOP": "1"}).items()]
-        command = [str(find_tool("psql")), "-XAtq", *settings, where]
+        command = [self._programs / "psql", "-XAtq", *settings, where]
+        password = PASSWORDS["superuser_password" if user == SUPERUSER else "application_password"]
         answer = subprocess.run(
             command,
             input=statement,
             check=True,
             capture_output=True,
             text=True,
-            env=os.environ | {"PGPASSWORD": PASSWORDS["application_password"]},
+            env=os.environ | {"PGPASSWORD": password},
         )
         return answer.stdout.strip()
 
@@ -211,17 +198,9 @@ class Server:
 
 def application_url(*databases: Server) -> str:
     """The DATABASE_URL of an installation that uses whichever is the primary."""
-    return _url(databases, f"{APPLICATION}:{quote(PASSWORDS['application_password'])}", "flagadmin")
-
-
-def replicator_url(*databases: Server) -> str:
-    """The FLAGADMIN_STANDBY_URL of an installation."""
-    return _url(databases, f"replicator:{quote(PASSWORDS['replicator_password'])}", "postgres")
-
-
-def _url(databases: Sequence[Server], account: str, name: str) -> str:
     hosts = ",".join(f"127.0.0.1:{database.port}" for database in databases)
-    return f"postgresql://{account}@{hosts}/{name}?target_session_attrs=read-write"
+    account = f"{APPLICATION}:{quote(PASSWORDS['application_password'])}"
+    return f"postgresql://{account}@{hosts}/flagadmin?target_session_attrs=read-write"
 
 
 @contextmanager
@@ -294,6 +273,7 @@ def replicated(programs: Path | None = None) -> Iterator[tuple[Server, Server]]:
         primary.initialize(clients, (DEPLOY / "flagadmin.conf").read_text())
         primary.start()
         primary.run("roles.sql", **PASSWORDS)
+        primary.run("replicator.sql", **PASSWORDS)
         follow(primary, standby)
         yield primary, standby
 

@@ -1,13 +1,9 @@
 """The synchronous standby dies: reads go on, changes are refused within seconds, and all is well once it is back."""
 
 import json
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +12,8 @@ from flagadmin.core.errors import NoStandby, NotConfirmed
 from tests.support.asking import METRICS, Answer, Installation
 from tests.support.live_server import reserved_port, wait_until
 from tests.support.load import ADMIN, FLAG, SDK, TOKENS, report_body
-from tests.support.paths import ROOT
-from tests.support.replication import application_url, replicated, replicator_url
-from tests.support.serve import environment, serve, wait_until_it_answers
+from tests.support.replication import application_url, replicated
+from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = [pytest.mark.processes, pytest.mark.machines]
 
@@ -112,8 +107,6 @@ def test_the_standby_dies(installed: Installation) -> None:
 
 
 COUNTED = "SELECT coalesce(sum(yes), 0) FROM projects_usagehour"
-WATCHES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'flagadmin standby watch'"
-SYNC_STATE = "SELECT sync_state FROM pg_stat_replication"
 COMMITS_THAT_WAIT = (
     "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = 'flagadmin'"
 )
@@ -191,31 +184,3 @@ def wait_for_health(installed: Installation, health: str) -> None:
 
 def wait_for_answers(requests: list[Asking]) -> None:
     wait_until(lambda: all(request.answered for request in requests))
-
-
-def test_the_watch_lets_the_primary_go_on_alone(installed: Installation, tmp_path: Path) -> None:
-    url = replicator_url(installed.primary, installed.standby)
-    variables = {"FLAGADMIN_STANDBY_URL": url, "FLAGADMIN_STANDBY_ALONE_SECONDS": "5"}
-    command = [sys.executable, "manage.py", "standby", "watch"]
-    with subprocess.Popen(command, cwd=ROOT, env=environment(tmp_path, **variables)) as watch:
-        try:
-            wait_until(lambda: installed.primary.ask(WATCHES) == "1")
-            installed.standby.kill()
-            assert installed.create("waits") in (201, 503)
-            wait_until(lambda: installed.primary.ask("SHOW synchronous_standby_names") == "")
-            wait_until(lambda: installed.create(f"alone-{time.monotonic_ns()}") == 201)
-            wait_until(lambda: installed.metric("flagadmin_standby_required") == 0)
-            wait_until(lambda: installed.ready() == {"health": "GOOD"})
-
-            installed.standby.start()
-            wait_until(lambda: installed.primary.ask(SYNC_STATE) == "sync")
-            wait_until(lambda: installed.metric("flagadmin_standby_required") == 1)
-            assert installed.create("together") == 201
-            assert (
-                installed.standby.ask(
-                    "SELECT count(*) FROM projects_flag WHERE name = 'together'", "flagadmin"
-                )
-                == "1"
-            )
-        finally:
-            watch.terminate()
