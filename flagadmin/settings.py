@@ -394,6 +394,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 
 ACCESS_LOG = environment.flag("FLAGADMIN_ACCESS_LOG")  # a line for each request
 
+LOG_LEVEL = environment.text("FLAGADMIN_LOG_LEVEL", "INFO").upper()
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -402,15 +403,25 @@ LOGGING: dict[str, Any] = {
         "plain": {"()": "flagadmin.core.http.logs.PlainFormatter"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain" if DEBUG else "json"},
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "plain" if DEBUG else "json",
+            "level": LOG_LEVEL,  # also for loggers with a level of their own
+        },
     },
-    "root": {"handlers": ["stderr"], "level": environment.text("FLAGADMIN_LOG_LEVEL", "INFO").upper()},
+    "filters": {"not_told": {"()": "flagadmin.core.http.logs.NotToldFilter"}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         # Django's default handlers would log everything twice.
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
         # flagadmin.core.http.error_responses logs client errors with their reason and id.
-        "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
+        "django.request": {
+            "handlers": [],
+            "level": "ERROR",
+            "filters": ["not_told"],
+            "propagate": True,
+        },
         "psycopg.pool": {"level": "ERROR"},
     },
 }

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -45,6 +46,13 @@ def drop_secrets(text: str) -> str:
 def _get_request_id(record: logging.LogRecord) -> str:
     """The id of the current request, or of the request that Django logs about after all middleware has ended."""
     return request_id.get() or getattr(getattr(record, "request", None), "id", "")
+
+
+class NotToldFilter(logging.Filter):
+    """Drops Django's line about a 503: flagadmin has logged its reason as a warning."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return getattr(record, "status_code", None) != HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class JsonFormatter(logging.Formatter):

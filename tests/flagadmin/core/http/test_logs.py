@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from flagadmin import rsgi
 from flagadmin.core.http.logs import JsonFormatter
@@ -34,6 +35,19 @@ def test_djangos_own_lines_have_the_id_too(
     response = api["admin"].get("/api/admin/projects", headers={"X-Request-Id": ID})
     assert (response.status_code, response.json()["id"]) == (500, ID)
     assert [line["requestId"] for line in lines(caplog, "django.request")] == [ID]
+
+
+def test_an_outage_is_one_line_for_each_request(
+    api, settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr("projects.projects.api.ProjectViewSet.list", refuse)
+    assert api["admin"].get("/api/admin/projects").status_code == 503
+    assert [(record.name, record.levelname) for record in caplog.records] == [("flagadmin.http", "WARNING")]
+    # FLAGADMIN_LOG_LEVEL holds for loggers with a level of their own, too.
+    assert settings.LOGGING["handlers"]["stderr"]["level"] == settings.LOG_LEVEL
 
 
 def test_a_body_refused_by_the_event_loop_has_an_id(settings) -> None:
