@@ -40,6 +40,8 @@ REFUSED = {
     "post /auth/reset/password",
     "post /auth/reset/password-email",
     "post /auth/simple/login",
+    # Nothing has changed since.
+    "post /api/admin/environments/<str:name>/revert",
     # The flag has a plan.
     "post /api/admin/projects/<str:project_id>/features/<str:name>/environments/<str:environment>/release-plans",
 }
