@@ -29,7 +29,7 @@ LEFT_OUT = (
 )
 ALSO_LEFT_OUT = "A change request leaves these out. Import the file again once it is applied:"
 MAX_NAMED = 1_000
-_PROPOSED = frozenset({"enabled", "strategies", "variants", "parents", "archived"})
+_PROPOSED = frozenset({"enabled", "strategies", "variants", "parents", "archived", "impressionData"})
 
 
 def list_unproposable(plan: Plan, caller: Caller) -> list[str]:

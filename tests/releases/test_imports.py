@@ -122,6 +122,17 @@ def test_what_changes_no_answer_is_imported_not_sent(browse, people, body):
     assert Flag.objects.filter(name="quiet").exists()
 
 
+def test_impression_data_is_proposed_and_not_left_out(api, browse, people, body):
+    body["data"]["featureStrategies"][0]["parameters"] = PARAMETERS
+    body["data"]["features"][0]["impressionData"] = True
+    run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
+    page = browse("owner").get(f"/import/{run.id}/").text
+    assert ("Send for review" in page, "leaves out the rest" in page) == (True, False)
+    assert api["owner"].post(IMPORT, body, format="json").json().keys() == {"changeRequest"}
+    [change] = ChangeRequest.objects.get().changes.all()
+    assert change.action == "updateImpressionData"
+
+
 @pytest.mark.parametrize("by_page", [True, False])
 @pytest.mark.parametrize("changed", [{"title": "Half of them"}, {"sortOrder": 7}])
 def test_what_replaces_a_strategy_by_one_that_answers_the_same_is_imported(
