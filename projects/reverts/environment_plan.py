@@ -123,7 +123,7 @@ def plan_environment(
             *(row for row in rows if isinstance(row, KeptOut)),
             *(row for row in gone if row and row.project in chosen),
         ],
-        find_changed_conditions(_find_used_segments(timeline, names, environment, at), at),
+        find_changed_conditions(_find_used_segments(timeline, chosen, environment, at), at),
     )
 
 
@@ -185,12 +185,15 @@ def _plan(
     return FlagBack(flag, now, planned)
 
 
-def _find_used_segments(timeline: Timeline, names: Sequence[str], environment: str, at: datetime) -> set[int]:
-    """Those that these flags use there, now or then."""
+def _find_used_segments(
+    timeline: Timeline, projects: Collection[str], environment: str, at: datetime
+) -> set[int]:
+    """Those that flags of these projects use there, now or then. Others may have their names at the other moment."""
     return {
         segment
         for moment in (PRESENT, at)
-        for flag in timeline.read_definitions(names, environment, moment).flags
+        for flag in timeline.read_definitions(timeline.asked, environment, moment).flags
+        if flag["project"] in projects
         for strategy in flag["strategies"]
         for segment in strategy["segments"]
     }

@@ -158,6 +158,22 @@ def test_only_the_projects_that_one_may_change(api: Any, browse: Any, people: An
     assert [row["feature"] for row in send(api["member"], then).json()["features"]] == ["hat"]
 
 
+def test_segments_of_flags_that_now_have_the_names_elsewhere_stay_hidden(api: Any, shop: Project) -> None:
+    make_project("other")
+    live_flag("cart")
+    secret = create_segment({"name": "secret", "constraints": [], "project_id": "other"}, caller=WHO)
+    at = moment()
+    archive_flags("shop", ["cart"], caller=WHO)
+    delete_flags("shop", ["cart"], caller=WHO)
+    create_flag("other", NewFlag(name="cart"), caller=WHO)
+    add_strategy("other", "cart", "production", {"name": "default", "segments": [secret.pk]}, caller=WHO)
+    only = {"contextName": "plan", "operator": "IN", "values": ["pro"]}
+    update_segment(secret.pk, {"constraints": [only]}, caller=WHO)
+    seen = api["member"].get(URL, {"at": iso(at)}).json()
+    assert [row["feature"] for row in seen["keptOut"]] == ["cart"]
+    assert seen["segments"] == []
+
+
 def test_moments_that_are_unknown_or_ahead(api: Any, then: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     change_all()
     assert send(api["admin"], timezone.now() + timedelta(days=1)).status_code == 400
