@@ -155,10 +155,13 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
 
 
 def _check_production(token: ApiToken, caller: Caller) -> None:
-    """Raises NoAccess if only owners may end production tokens, which stops the SDKs that use them."""
+    """Raises NoAccess if only owners may end production tokens, which stops the SDKs that use them.
+
+    A token for all projects needs the permission in all of them.
+    """
     is_production = token.environment is not None and token.environment.type == "production"
     if settings.GUARD_PRODUCTION_TOKENS and is_production:
-        for project in read_scope(token):
+        for project in read_scope(token) or (None,):
             caller.check(Permission.UPDATE_PROJECT, project=project)
 
 

@@ -132,14 +132,15 @@ def test_a_setting_leaves_tokens_of_production_to_owners(api, shop, settings, gu
         assert api[who].delete(path).status_code == expected
 
 
-def test_the_setting_holds_for_permissions_about_all_tokens_too(api, people, shop, settings):
+@pytest.mark.parametrize("projects", [["shop"], ["*"]])
+def test_the_setting_holds_for_permissions_about_all_tokens_too(api, people, shop, settings, projects):
     settings.GUARD_PRODUCTION_TOKENS = True
     verbs = "UPDATE_CLIENT_API_TOKEN", "DELETE_CLIENT_API_TOKEN"
     role = Role.objects.create(name="Tokens", type="root-custom")
     RolePermission.objects.bulk_create(RolePermission(role=role, permission=verb) for verb in verbs)
     robert = client(make_token("personal", user=make_user("robert", root_role=role.pk)))
-    body = {"tokenName": "web", "type": "client", "environment": "production", "projects": ["shop"]}
-    made = api["owner"].post("/api/admin/projects/shop/api-tokens", body, format="json").json()
+    body = {"tokenName": "web", "type": "client", "environment": "production", "projects": projects}
+    made = api["admin"].post("/api/admin/api-tokens", body, format="json").json()
     path = f"/api/admin/api-tokens/{made['secret']}"
     soon = {"expiresAt": (timezone.now() + timedelta(seconds=1)).isoformat()}
     assert robert.put(path, soon, format="json").status_code == 403
