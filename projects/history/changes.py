@@ -153,14 +153,19 @@ def users_changed(events: Iterable[AuditEvent]) -> dict[int, list[Document]]:
     (sentences). A change is all that one transaction changed of the flag; events of changes that have not been
     counted yet are missing.
     """
+    return {pk: row.places for pk, row in find_counts(events).items()}
+
+
+def find_counts(events: Iterable[AuditEvent]) -> dict[int, UsersChanged]:
+    """The stored numbers of ``users_changed``, with that of the environments that were not compared."""
     listed = [event for event in events if event.feature]
     if not listed:
         return {}
     rows = UsersChanged.objects.filter(
         feature__in={event.feature for event in listed}, at__in={event.created_at for event in listed}
     )
-    places = {(row.feature, row.at): row.places for row in rows.order_by("began")}
-    return {event.pk: places[key] for event in listed if (key := (event.feature, event.created_at)) in places}
+    found = {(row.feature, row.at): row for row in rows.order_by("began")}
+    return {event.pk: found[key] for event in listed if (key := (event.feature, event.created_at)) in found}
 
 
 def _describe_users(events: Iterable[AuditEvent], counted: Mapping[int, list[Document]]) -> list[str]:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Q
 
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from groups.access import Caller
-from projects.history.changes import GroupedChange, change_page, users_changed
+from projects.history.changes import GroupedChange, change_page, find_counts
 from projects.history.queries import TYPES, readable_events
+from projects.models import UsersChanged
 
 MAX_EVENTS = 2_000
 """The newest events that are read."""
@@ -18,8 +19,10 @@ MAX_CHANGES = 200
 
 
 class Effect(NamedTuple):
-    """The users, among ``generated`` ones, whose result a change changed: those of its flag with the most. None: not
-    counted, such as a segment's. ``kind``: what happened to most of them: "on", "off" or "other".
+    """The users, among ``generated`` ones, whose result a change changed: those of its flag with the most.
+
+    None: not counted, such as a segment's, or none although conditions cannot be measured. ``kind``: what happened to
+    most of them: "on", "off" or "other".
     """
 
     users: int | None
@@ -75,19 +78,21 @@ def read_happened(
 def _find_effects(events: Iterable[AuditEvent], environment: str) -> dict[datetime, Effect]:
     """The largest effect of the events of each transaction, which have the same time."""
     listed = list(events)
-    counted = users_changed(listed)
+    counted = find_counts(listed)
     effects: dict[datetime, Effect] = {}
     for event in listed:
-        places = counted.get(event.pk)
-        effect = Effect(None) if places is None else _read_effect(places, environment)
+        row = counted.get(event.pk)
+        effect = Effect(None) if row is None else _read_effect(row, environment)
         effects[event.created_at] = _choose(effects.get(event.created_at, NOTHING), effect)
     return effects
 
 
-def _read_effect(places: Iterable[Mapping[str, Any]], environment: str) -> Effect:
-    place = next((each for each in places if each["environment"] == environment), None)
-    if place is None or place["changed"] == 0:
-        return NOTHING
+def _read_effect(row: UsersChanged, environment: str) -> Effect:
+    place = next((each for each in row.places if each["environment"] == environment), None)
+    if place is None:
+        return Effect(None) if row.more else NOTHING
+    if place["changed"] == 0:
+        return Effect(None) if place["unmeasured"] else NOTHING
     on, off = (place["changes"].get(key, 0) for key in ("offToOn", "onToOff"))
     other = (place["changed"] or 0) - on - off
     most = max((on, "on"), (off, "off"), (other, "other"))

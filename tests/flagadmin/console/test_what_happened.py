@@ -16,11 +16,12 @@ from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.days import DateRange
 from flagadmin.core.lists.pages import Listing
 from groups.access import Caller
+from playground.comparison import versions
 from playground.comparison.versions import count_recent_changes
 from projects.flags.actions import update_flag
 from projects.flags.archive.actions import archive_flags
 from projects.flags.environments.actions import disable_flag, enable_flag
-from projects.models import Project
+from projects.models import FlagEnvironment, Project
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies.actions import update_strategy
 from releases.models import MetricChart, Safeguard
@@ -101,6 +102,24 @@ def test_archiving_a_flag_that_was_on_is_noticed(browse: Any, shop: Project) -> 
     [row] = rows(browse("viewer").get(PAGE).text)
     assert "archived cart" in row
     assert "10,000 of 10,000 users" in row
+
+
+def test_what_was_not_compared_or_measured_is_not_counted(
+    browse: Any, shop: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes are compared in MAX_PLACES environments, production first."""
+    monkeypatch.setattr(versions, "MAX_PLACES", 1)
+    cart(100)
+    FlagEnvironment.objects.filter(flag__name="cart", environment="development").update(enabled=True)
+    archive_flags("shop", ["cart"], caller=WHO)
+    make_flag("hat", "shop", environment="production", strategies=[{"name": "hostGroup"}])
+    enable_flag("shop", "hat", "production", caller=WHO)
+    count_recent_changes()
+    hat, archived = rows(browse("viewer").get(PAGE).text)
+    assert ("turned hat on" in hat, "Not counted" in hat) == (True, True)
+    assert "10,000 of 10,000 users" in archived
+    [elsewhere] = rows(browse("viewer").get(f"{PAGE}?environment=development").text)
+    assert ("archived cart" in elsewhere, "Not counted" in elsewhere) == (True, True)
 
 
 def test_a_stretch_of_time_is_picked_with_links_and_a_form(browse: Any, changed: list[AuditEvent]) -> None:
