@@ -1,7 +1,7 @@
 """/what-happened/: the changes of an environment, by how many users noticed them, beside a metric."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest
@@ -165,10 +165,11 @@ class HappenedPage(ChangesPage):
 
 
 def make_axis(dates: DateRange, now: datetime) -> Axis:
-    """From the first to the last moment, or to now; at least a minute."""
+    """From the first to the last moment, or to now, in UTC; at least a minute."""
     until = dates.until or now
     begin = dates.since or min(until, now) - DAY
     end = min(until, now) if begin < now else until
+    begin, end = begin.astimezone(UTC), end.astimezone(UTC)  # differences of local times omit clock changes
     return Axis(begin, max(end, begin + timedelta(minutes=1)))
 
 

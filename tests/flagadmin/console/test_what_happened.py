@@ -198,6 +198,12 @@ def test_the_axis_has_even_times_of_the_readers_zone(query: str, texts: list[str
     assert all("since=2026-11-" in tick.url for tick in ticks)
 
 
+def test_a_day_on_which_clocks_change_is_longer() -> None:
+    dates = DateRange.of(QueryDict("from=2026-10-25&to=2026-10-25"), ZoneInfo("Europe/Oslo"))
+    axis = make_axis(dates, datetime(2026, 11, 28, tzinfo=UTC))
+    assert axis.end - axis.begin == timedelta(hours=25)
+
+
 def test_any_time_can_be_asked_for(browse: Any, changed: list[AuditEvent]) -> None:
     for query in ("from=1970-01-01", "to=2020-01-01", "from=8000-01-01", "from=2026-05-02&to=2026-05-01"):
         assert browse("viewer").get(f"{PAGE}?{query}").status_code == 200, query
