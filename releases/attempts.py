@@ -22,10 +22,11 @@ LOCK_WAIT = "1s"
 AT_ONCE = 200
 SOON = timedelta(seconds=1)
 """The delay before a change blocked by another one is retried."""
+# ARRAY runs the query once. PostgreSQL may run that of an IN again for each row, and claim more than the limit.
 _CLAIM = """
-UPDATE {table} SET look_at = %s WHERE id IN (
+UPDATE {table} SET look_at = %s WHERE id = ANY(ARRAY(
        SELECT id FROM {table} WHERE {condition} AND look_at <= %s
-        ORDER BY look_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED) RETURNING id
+        ORDER BY look_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED)) RETURNING id
 """
 
 
