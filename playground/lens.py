@@ -1,10 +1,12 @@
 """The lens: as whom one looks at flags, on every page: a user id, or a saved context. ``?as=`` chooses it; the session
 keeps it until it is ended."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
@@ -17,8 +19,11 @@ from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.outcomes import State
 from playground.models import SavedContext
-from playground.saved_contexts.expectations import compile_flags, read_stored_flags
+from playground.saved_contexts.expectations import compile_flags
+from projects.definitions import Definitions
+from projects.flag_versions import FlagVersions
 from projects.flags.lists.people import Place
+from projects.models import Flag
 
 PARAMETER, SAVED = "as", "saved:"
 """The URL parameter, also the key in the session; what a value begins with that is the name of a saved context."""
@@ -41,39 +46,64 @@ class Told(NamedTuple):
     url: str
 
 
-def choose_lens(request: HttpRequest) -> None:
-    """Keeps the lens of the URL, if it names one; an empty one ends it."""
+def choose_lens(request: HttpRequest, caller: Caller) -> None:
+    """Keeps the lens of the URL, if it names one; an empty one ends it.
+
+    The name of a saved context that the caller cannot read changes nothing, and a message says so.
+    """
     if (key := request.GET.get(PARAMETER)) is None:
         return
-    if key.strip():
-        request.session[PARAMETER] = key.strip()[:MAX_LENGTH]
-    else:
+    key = key.strip()[:MAX_LENGTH]
+    if not key:
         request.session.pop(PARAMETER, None)
+    elif make_lens(key, caller):
+        request.session[PARAMETER] = key
+    else:
+        messages.error(request, f"Saved context {key.removeprefix(SAVED)} not found.")
 
 
 def find_lens(request: HttpRequest, caller: Caller) -> Lens | None:
-    """The lens of the URL, or of the session. One query for a saved context, which the caller must be able to read."""
-    if not request.path.startswith(reverse("playground")):  # whose parameter is another one
-        choose_lens(request)
-    key = request.session.get(PARAMETER, "")
+    """The lens of the URL, or of the session. One or two queries for a saved context."""
+    if not _is_of_playground(request.path):
+        choose_lens(request, caller)
+    return make_lens(request.session.get(PARAMETER, ""), caller)
+
+
+def make_lens(key: str, caller: Caller) -> Lens | None:
+    """The lens with this value of the parameter; None without one, or if the caller cannot read the saved context."""
     if not key.startswith(SAVED):
         return Lens(f"userId {key}", {"userId": key}, {"context.userId": key}) if key else None
     saved = SavedContext.objects.readable_by(caller).filter(name=key.removeprefix(SAVED)).first()
     return Lens(saved.name, saved.context, {"saved": saved.name}) if saved else None
 
 
-def tell_flags(lens: Lens, places: Collection[Place]) -> dict[Place, Told]:
-    """What these active flags are for the lens now. At most eight queries for each environment."""
+def _is_of_playground(path: str) -> bool:
+    """Whether the parameter is another one on this page."""
+    return path.startswith(reverse("playground"))
+
+
+def tell_flags(lens: Lens, places: Collection[Place], flags: Collection[Flag]) -> dict[Place, Told]:
+    """What these active flags are for the lens now. Six queries, for any number of flags and environments."""
+    now = timezone.now()
+    versions = FlagVersions([flag.pk for flag in flags], now)
+    ids = {flag.name: flag.pk for flag in flags}
     told = {}
     for environment in sorted({environment for _, environment, _ in places}):
         chosen = [place for place in places if place[1] == environment]
-        projects, names = {project for project, _, _ in chosen}, {name for _, _, name in chosen}
-        snapshot = compile_flags(read_stored_flags(projects, environment, names), environment)
-        results = StateResults(snapshot, ContextTable([Context(lens.context).at(timezone.now())]))
-        for place in chosen:
-            [shares] = (shares for shares, mask in results.results(place[2]).items() if mask & 1)
+        read = versions.read([ids[name] for _, _, name in chosen], environment, now)
+        for place, shares in zip(chosen, evaluate_for(lens, read, environment, chosen, now), strict=True):
             told[place] = _tell(shares, lens, place)
     return told
+
+
+def evaluate_for(
+    lens: Lens, read: Definitions, environment: str, places: Iterable[Place], at: datetime
+) -> Iterator[Shares]:
+    """The answers of these flags in a state, which includes their parents, at a moment."""
+    results = StateResults(compile_flags(read, environment), ContextTable([Context(lens.context).at(at)]))
+    for _, _, name in places:
+        [shares] = (shares for shares, mask in results.results(name).items() if mask & 1)
+        yield shares
 
 
 def _tell(shares: Shares, lens: Lens, place: Place) -> Told:
@@ -98,5 +128,14 @@ class LensPage(ConsolePage):
     http_method_names = ["get", "head"]
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        choose_lens(request)
-        return HttpResponseRedirect(read_next_page(request) or reverse("all-flags"))
+        choose_lens(request, self.caller)
+        return HttpResponseRedirect(_drop_lens(read_next_page(request)) or reverse("all-flags"))
+
+
+def _drop_lens(url: str) -> str:
+    """The URL without a choice of its own, which would undo the present one."""
+    path, mark, query = url.partition("?")
+    if not mark or _is_of_playground(path):
+        return url
+    kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != PARAMETER]
+    return f"{path}?{urlencode(kept)}" if kept else path

@@ -27,7 +27,7 @@ def tell_rows(context: Mapping[str, Any], rows: Sequence[FlagRow]) -> Mapping[st
         for place in row.cells
         if place
     ]
-    for (_, environment, name), each in tell_flags(lens, places).items():
+    for (_, environment, name), each in tell_flags(lens, places, [row.flag for row in rows]).items():
         told[name][environment] = each
     return told
 
@@ -39,4 +39,4 @@ def tell_flag(context: Mapping[str, Any], flag: Flag, environments: Sequence[Any
     if not lens or flag.is_archived:
         return {}
     places = [(flag.project_id, environment.name, flag.name) for environment in environments]
-    return {place[1]: told for place, told in tell_flags(lens, places).items()}
+    return {place[1]: told for place, told in tell_flags(lens, places, [flag]).items()}

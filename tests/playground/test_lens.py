@@ -5,6 +5,8 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from playground.models import SavedContext
 from projects.models import Project
@@ -94,6 +96,18 @@ def test_parameters_of_others_and_long_values(browse: Any, flags: None) -> None:
     assert viewer.post("/lens/").status_code == 405
 
 
+def test_a_saved_context_that_is_gone_leaves_the_choice_and_filters_stay(browse: Any, flags: None) -> None:
+    viewer = browse("viewer")
+    viewer.get(f"{LIST}?as=42")
+    gone = viewer.get(f"{LIST}?as=saved:Gone&q=cart")
+    assert "Saved context Gone not found." in page_text(gone)
+    assert told(gone) == {"cart": "On"}
+    [stop] = re.findall(r'href="(/lens/[^"]+)" aria-label="Stop looking as userId 42"', gone.text)
+    assert viewer.get(unescape(stop)).url == f"{LIST}?q=cart"
+    assert told(viewer.get(LIST)) == {}
+    assert viewer.get("/lens/", {"as": "7", "next": f"{LIST}?as=42&q=cart"}).url == f"{LIST}?q=cart"
+
+
 def test_it_takes_a_few_queries_for_any_number_of_flags(
     browse: Any, flags: None, django_assert_max_num_queries: Any
 ) -> None:
@@ -101,5 +115,8 @@ def test_it_takes_a_few_queries_for_any_number_of_flags(
     viewer.get(f"{LIST}?as=42")
     for number in range(20):
         live_flag(f"more-{number}", strategies=ONLY_42)
-    with django_assert_max_num_queries(60):
-        assert len(told(viewer.get(LIST))) == 26
+    with CaptureQueriesContext(connection) as without:
+        viewer.get("/lens/", {"as": "", "next": LIST})
+        viewer.get(LIST)
+    with django_assert_max_num_queries(len(without) + 6):
+        assert len(told(viewer.get(f"{LIST}?as=42"))) == 26
