@@ -10,7 +10,7 @@ RUN = [
     "docs/flags-as-code.md",
     "docs/migrating.md",
     "docs/openfeature.md",
-    "docs/operations.md",
+    "docs/operations/maintenance.md",
     "docs/saved-contexts.md",
     "docs/sdk-languages.md",
     "docs/sdk.md",
@@ -61,7 +61,7 @@ _MAINTENANCE = (
 
 # What follows a block: the rest of a program that a page shows the beginning of, or what ends what it has begun.
 AFTER = {
-    ("docs/operations.md", _MAINTENANCE): _MAINTENANCE.replace("true", "false"),
+    ("docs/operations/maintenance.md", _MAINTENANCE): _MAINTENANCE.replace("true", "false"),
     ("docs/sdk-languages.md", 'import { startUnleash } from "unleash-client";'): "unleash.destroy();",
     ("docs/sdk-languages.md", "import os"): "unleash.destroy()\n",
     ("docs/sdk-languages.md", 'import { UnleashClient } from "unleash-proxy-client";'): "process.exit();",
@@ -119,32 +119,35 @@ ELSEWHERE = {
         "docs/sign-on.md",
         "FLAGADMIN_OIDC_ISSUER=https://login.example.org/realms/work",
     ): "tests/groups/login/sign_on/test_settings.py",
-    ("docs/operations.md", "python3 -m venv /opt/flagadmin"): "tests/flagadmin/deploy/test_package.py",
+    ("docs/operations/run.md", "python3 -m venv /opt/flagadmin"): "tests/flagadmin/deploy/test_package.py",
     (
-        "docs/operations.md",
+        "docs/operations/run.md",
         "ssh-keygen -Y verify -f signers -I release -n flagadmin-release -s SHA256SUMS.sig < SHA256SUMS "
         "&& sha256sum --check SHA256SUMS",
     ): "tests/flagadmin/deploy/test_release.py",
-    ("docs/operations.md", "scrape_configs:"): "tests/flagadmin/core/metrics/test_processes.py",
+    ("docs/operations/monitor.md", "scrape_configs:"): "tests/flagadmin/core/metrics/test_processes.py",
     (
-        "docs/operations.md",
+        "docs/operations/monitor.md",
         "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318   # or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     ): "tests/flagadmin/core/server/test_tracing.py",
     (
-        "docs/operations.md",
+        "docs/operations/back-up.md",
         "flagadmin backup before-upgrade.backup          # one file; servers go on",
     ): "tests/flagadmin/core/db/backups/test_backup.py",
     (
-        "docs/operations.md",
+        "docs/operations/back-up.md",
         "flagadmin backup move.backup",
     ): "tests/flagadmin/core/db/backups/test_versions.py",
-    ("docs/operations.md", "wal_level = replica"): "tests/flagadmin/deploy/test_point_in_time.py",
+    **{
+        ("docs/operations/back-up.md", line): "tests/flagadmin/deploy/test_point_in_time.py"
+        for line in (
+            "sudo -u postgres pgbackrest --stanza=flagadmin stanza-create",
+            "sudo -u postgres pgbackrest --stanza=flagadmin --delta --type=time "
+            '"--target=2026-11-23 12:02:59+00" --target-action=promote restore',
+        )
+    },
     (
-        "docs/operations.md",
-        "restore_command = 'cp /srv/archive/%f %p'",
-    ): "tests/flagadmin/deploy/test_point_in_time.py",
-    (
-        "docs/operations.md",
+        "docs/operations/several-machines.md",
         "DATABASE_URL=postgresql://flagadmin@db1:5432,db2:5432/flagadmin?target_session_attrs=read-write",
     ): "tests/flagadmin/deploy/test_failover.py",
     ("docs/migrating.md", "export UNLEASH_TOKEN='*:*.…'"): "tests/importer/test_move.py",
@@ -179,10 +182,10 @@ NOT_RUN = {
         "make demo    # installs everything, loads demo data, serves http://127.0.0.1:8000 and prints a login link",
     ): _INSTALLS,
     ("README.md", "make install"): _INSTALLS,
-    ("docs/operations.md", "make install"): _INSTALLS,
-    ("docs/operations.md", "sudo cp deploy/flagadmin.service /etc/systemd/system/"): _SYSTEMD,
+    ("docs/operations/run.md", "make install"): _INSTALLS,
+    ("docs/operations/run.md", "sudo cp deploy/flagadmin.service /etc/systemd/system/"): _SYSTEMD,
     (
-        "docs/operations.md",
+        "docs/operations/back-up.md",
         "sudo cp deploy/flagadmin-backup.service deploy/flagadmin-backup.timer /etc/systemd/system/",
     ): _SYSTEMD,
     (
@@ -201,6 +204,7 @@ PAGES_NOT_RUN = {
     "docs/architecture.md": "a picture",
     "docs/contributing.md": _INSTALLS,
     "docs/site/index.md": _INSTALLS,
+    "docs/operations/replace-edge.md": "starts a relay of its own; tests/relay",
     "docs/relay.md": "starts a server of its own; tests/relay",
 }
 

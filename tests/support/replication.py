@@ -25,7 +25,6 @@ PASSWORDS = {
 }
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",
     "fsync": "off",  # a killed server loses nothing that way, only a machine without power would
     "max_connections": "80",
 }
@@ -54,6 +53,8 @@ class Server:
         self.folder, self.port, self._account = folder, port, account
         self._programs = programs or find_runnable_root(account) / "bin"
         self._process: subprocess.Popen[Any] | None = None
+        # A folder for a socket beside the port; none by default.
+        self.sockets = ""
 
     def initialize(self, clients: str = TRUSTING, configuration: str = "") -> None:
         """``clients`` are lines of pg_hba.conf, ``configuration`` of postgresql.conf."""
@@ -96,10 +97,11 @@ class Server:
         assert done.returncode == 0, done.stdout
 
     def _options(self) -> list[str]:
+        settings = SETTINGS | {"unix_socket_directories": self.sockets}
         return [
             "-p",
             str(self.port),
-            *(word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")),
+            *(word for name, value in settings.items() for word in ("-c", f"{name}={value}")),
         ]
 
     def copy_to(self, other: "Server") -> None:
@@ -123,11 +125,14 @@ class Server:
             )
         wait_until(lambda: self.asks("SELECT 1", user=user))
 
-    def restart(self) -> None:
+    def stop(self) -> None:
         """At once: connections are cut, whatever they are doing (PostgreSQL's fast shutdown)."""
         if self._process:
             self._process.send_signal(signal.SIGINT)
             self._process.wait()
+
+    def restart(self) -> None:
+        self.stop()
         self.start()
 
     def kill(self) -> None:

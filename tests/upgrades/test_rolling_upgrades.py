@@ -1,6 +1,6 @@
 """While an upgrade rolls out, servers of the previous version work with the new version's database.
 
-So a migration may add, and it may remove only what the version before it no longer uses (docs/operations.md).
+So a migration may add, and it may remove only what the version before it no longer uses (docs/operations/upgrade.md).
 """
 
 from collections import defaultdict

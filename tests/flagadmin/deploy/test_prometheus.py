@@ -84,7 +84,7 @@ def test_alerts_ask_for_metrics_that_exist(declared: set[str]) -> None:
 
 
 def test_the_docs_list_every_metric(declared: set[str]) -> None:
-    text = (ROOT / "docs" / "operations.md").read_text()
+    text = (ROOT / "docs" / "operations" / "monitor.md").read_text()
     assert named_in(text.partition("## Monitoring")[2].partition("\n## ")[0]) == declared
 
 

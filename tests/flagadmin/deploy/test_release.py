@@ -79,7 +79,7 @@ def test_the_signature_is_checked_as_documented(dist: Path, tmp_path: Path) -> N
     (dist / "signers").write_text(f"release {key.with_suffix('.pub').read_text()}")
     [sign] = re.findall(r"\|\| (ssh-keygen -Y sign .*)", (ROOT / "deploy" / "release.sh").read_text())
     subprocess.run(sign, shell=True, cwd=dist, env=os.environ | {"RELEASE_KEY": str(key)}, check=True)
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "operations" / "run.md").read_text()
     [verify] = re.findall(r"^ssh-keygen -Y verify .*", page, re.MULTILINE)
 
     verified = subprocess.run(verify, shell=True, cwd=dist, check=False, capture_output=True, text=True)
@@ -92,7 +92,7 @@ def test_the_signature_is_checked_as_documented(dist: Path, tmp_path: Path) -> N
 
 def test_images_are_built_in_the_format_that_has_a_health_check() -> None:
     """OCI's has none: Podman drops it with a warning."""
-    for name in ("docs/operations.md", "deploy/README.md", "deploy/Containerfile"):
+    for name in ("docs/operations/run.md", "deploy/README.md", "deploy/Containerfile"):
         for command in re.findall(r"podman build[^`\n]*", (ROOT / name).read_text()):
             assert "--format docker" in command, name
 

@@ -80,8 +80,8 @@ def after_a_kill(port: int) -> Values:
 
 @pytest.fixture
 def ask(served: Served, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Asks a Prometheus that scrapes the server as docs/operations.md says, and has the alerts of deploy/."""
-    documented = (ROOT / "docs" / "operations.md").read_text().partition("## Monitoring")[2]
+    """Asks a Prometheus that scrapes the server as docs/operations/monitor.md says, and has the alerts of deploy/."""
+    documented = (ROOT / "docs" / "operations" / "monitor.md").read_text().partition("## Monitoring")[2]
     config = yaml.safe_load(documented.partition("```yaml\n")[2].partition("```")[0])
     job = config["scrape_configs"][0]
     job["authorization"]["credentials_file"] = str(tmp_path / "token")
