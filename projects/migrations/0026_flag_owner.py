@@ -19,7 +19,7 @@ ALTER TABLE projects_flag
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('groups', '0010_invite_links'),
+        ('groups', '0001_initial'),
         ('projects', '0025_approvals'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
