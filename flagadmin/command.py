@@ -23,7 +23,7 @@ from flagadmin.core.db.transactions import is_schema_incomplete
 GROUPS = {
     "Serving": ("serve", "demo"),
     "Accounts and tokens": ("createadmin", "login_link", "remove_second_factor", "token"),
-    "Flags": ("import_flags", "convert", "move", "check_expectations", "assignments"),
+    "Flags": ("import_flags", "convert", "diff", "move", "check_expectations", "assignments"),
     "Flags of a server, from another machine": client.NAMES,
     "Data": ("backup", "restore", "cleanup_usage", "backfill_versions"),
 }

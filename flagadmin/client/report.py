@@ -20,6 +20,7 @@ KINDS = {
     "unknown": "only an SDK can tell",
 }
 MAX_LINES = 1_000
+MAX_FLAGS = 20
 MAX_VALUE = 500  # characters
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
@@ -55,8 +56,9 @@ def _change(change: Document) -> str:
 
 def describe_who_changes(entry: Document) -> str:
     kinds = ", ".join(f"{number:,} {KINDS.get(kind, kind)}" for kind, number in entry["counts"].items())
-    place_name = f"{entry['project']} / {entry['environment']}"
-    changed = f"{place_name}: {entry['changed']:,} of {entry['users']:,} generated users change"
+    place_name = " / ".join(filter(None, (entry["project"], entry["environment"]))) or "All flags"
+    people = entry.get("people", "generated users")
+    changed = f"{place_name}: {entry['changed']:,} of {entry['users']:,} {people} change"
     contexts = entry["savedContexts"]
     saved = f"; saved contexts that change: {', '.join(contexts)}" if contexts else ""
     if entry["compared"] < entry["differing"]:
@@ -91,7 +93,7 @@ def write_text(answer: Document, missing: Sequence[tuple[str, str]], *, is_plan:
         yield describe_request(entry, is_plan=is_plan)
     for comparison in answer["whoChanges"]:
         yield describe_who_changes(comparison)
-        for flag in comparison["flags"][:20]:
+        for flag in comparison["flags"][:MAX_FLAGS]:
             yield f"    {flag['name']}: {flag['changed']:,}"
     yield from (f"Note: {note}" for note in answer["notes"][:MAX_LINES])
     yield from write_missing(missing)
@@ -118,7 +120,10 @@ def write_markdown(answer: Document, missing: Sequence[tuple[str, str]]) -> Iter
         yield f"\n- {format_code(describe_request(entry, is_plan=True))}"
     if answer["whoChanges"]:
         yield "\n### Who changes\n"
-    yield from (f"- {format_code(describe_who_changes(comparison))}" for comparison in answer["whoChanges"])
+    for comparison in answer["whoChanges"]:
+        yield f"- {format_code(describe_who_changes(comparison))}"
+        for flag in comparison["flags"][:MAX_FLAGS]:
+            yield f"  - {format_code(flag['name'])}: {flag['changed']:,}"
     yield from (
         f"\n> {format_code(note)}" for note in (*answer["notes"][:MAX_LINES], *write_missing(missing))
     )

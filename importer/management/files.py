@@ -1,5 +1,6 @@
 """Files that commands read and write, and requests that they refuse."""
 
+import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,13 @@ def write_bytes(path: Path, content: bytes, status: int = 1) -> None:
         path.write_bytes(content)
     except OSError as error:
         raise CommandError(f"Cannot write {path}: {error.strerror}", returncode=status) from None
+
+
+def read_percent(text: str) -> float:
+    percent = float(text.removesuffix("%"))
+    if not 0 <= percent <= 100:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 100, not {text}")
+    return percent
 
 
 @contextmanager

@@ -77,7 +77,8 @@ def _list_untold(who: WhoChanges, name: str, before: Definitions, after: Definit
     documents += [{"variants": flag["variants"]} for flag in varied]
     fields = set(chain.from_iterable(map(list_sticky_fields, documents))) - {*IDENTIFIERS, "random"}
     if fields:
-        projects = Project.objects.filter(pk__in={flag["project"] for flag in flags})
+        # Flags of files have no project, and no database.
+        projects = Project.objects.filter(pk__in={flag["project"] for flag in flags} - {""})
         fields.difference_update(projects.values_list("default_stickiness", flat=True))
     yield from (f"a rollout or variants by {field}" for field in sorted(fields))
 
@@ -88,14 +89,20 @@ def _is_partial(strategy: Document) -> bool:
     return kind is not None and 0 < kind.share(parameters_of(parameters)) < 100
 
 
-def find_most_affected(who: WhoChanges, before: Definitions, after: Definitions) -> tuple[int, int]:
+def find_most_affected(
+    who: WhoChanges, before: Definitions, after: Definitions, *, flag: str | None = None
+) -> tuple[int, int]:
     """The number of users who meet all conditions of a strategy, and the number of these who change, for the strategy
     with the largest share: that generated users meet conditions is made up, and real users may all do.
+
+    Of one ``flag`` if it is given, and then without users whose ids its conditions list.
     """
-    most = who.users, who.affected
-    for name in who.names:
+    most = who.users, who.affected if flag is None else who.changed_users(flag).bit_count()
+    for name in who.names if flag is None else [flag]:
         changed = who.changed_users(name)
-        for mask in _find_who_meet_all(who, name, before, after):
+        left_out = 0 if flag is None else _find_named(who, name, before, after)
+        for met in _find_who_meet_all(who, name, before, after):
+            mask = met & ~left_out
             users, affected = mask.bit_count(), (changed & mask).bit_count()
             if affected * most[0] > most[1] * users:
                 most = users, affected
@@ -123,14 +130,17 @@ def find_named(who: WhoChanges, before: Definitions, after: Definitions) -> tupl
     named: Mask = 0
     changed: Mask = 0
     for name in who.names:
-        constraints = (_list_constraints(*pair) for pair in _list_deciding(name, before, after))
-        exact = (each for each in chain.from_iterable(constraints) if _is_exact_id(each))
-        mask: Mask = 0
-        for constraint in exact:
-            mask |= _find_who_meets(who, name, constraint | {"operator": "IN", "inverted": False})
+        mask = _find_named(who, name, before, after)
         named |= mask
         changed |= mask & who.changed_users(name)
     return named.bit_count(), changed.bit_count()
+
+
+def _find_named(who: WhoChanges, name: str, before: Definitions, after: Definitions) -> Mask:
+    constraints = (_list_constraints(*pair) for pair in _list_deciding(name, before, after))
+    exact = (each for each in chain.from_iterable(constraints) if _is_exact_id(each))
+    found = (_find_who_meets(who, name, each | {"operator": "IN", "inverted": False}) for each in exact)
+    return reduce(or_, found, 0)
 
 
 def _find_who_meets(who: WhoChanges, name: str, constraint: Document) -> Mask:

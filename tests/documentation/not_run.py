@@ -107,6 +107,8 @@ ELSEWHERE = {
     ): "tests/projects/connect/test_components.py",
     ("docs/sdk-languages.md", "<script setup>"): "tests/projects/connect/test_components.py",
     **{(page, block.first_line): test for page, test in GUIDES.items() for block in blocks(page)},
+    ("docs/how-to/check-a-pull-request.md", "name: Flags"): "tests/importer/diff/test_ci_examples.py",
+    ("docs/how-to/check-a-pull-request.md", "diff:"): "tests/importer/diff/test_ci_examples.py",
     ("docs/flags-as-code.md", "name: Flags"): "tests/importer/as_code/test_ci_examples.py",
     ("docs/flags-as-code.md", "default:"): "tests/importer/as_code/test_ci_examples.py",
     ("deploy/README.md", "./rolling-restart.sh \\"): "tests/flagadmin/deploy/test_rolling_restart.py",

@@ -12,7 +12,7 @@ from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from importer.body.schemas import parse_body
 from importer.effects import answer_plan, check_if_imported, find_broken_if_imported
-from importer.management.files import REFUSED, read_bytes, refusing, write_bytes
+from importer.management.files import REFUSED, read_bytes, read_percent, refusing, write_bytes
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
 from playground.comparison.given_contexts import check_contexts
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         people = parser.add_argument_group("who changes, with --as-if-imported")
         people.add_argument(
             "--at-most",
-            type=_read_percent,
+            type=read_percent,
             metavar="PERCENT",
             help="of people who may get another result; more is exit status 1",
         )
@@ -179,13 +179,6 @@ def _read_contexts(options: Mapping[str, Any]) -> Mapping[str, Any]:
         else:
             contexts["csv"] = content.decode("utf-8-sig", errors="replace")
     return check_contexts(contexts) if contexts else {}
-
-
-def _read_percent(text: str) -> float:
-    percent = float(text.removesuffix("%"))
-    if not 0 <= percent <= 100:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 100, not {text}")
-    return percent
 
 
 def _read_field(text: str) -> tuple[str, str]:
