@@ -1,4 +1,4 @@
-"""Saved contexts and, read-only, evaluated files of users in the admin site."""
+"""Saved contexts and, read-only, evaluated files of users and analyses in the admin site."""
 
 from django import forms
 from django.contrib import admin
@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
 from groups.admin_site.base import ReadOnlyModelAdmin, Subject, SubjectAdmin
-from playground.models import SavedContext, UserRun
+from playground.models import Analysis, SavedContext, UserRun
 from playground.saved_contexts import actions
 from playground.saved_contexts.serializers import ExpectationBody
 
@@ -50,3 +50,14 @@ class UserRunAdmin(ReadOnlyModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[UserRun]:
         return super().get_queryset(request).defer("body", "counts")
+
+
+@admin.register(Analysis)
+class AnalysisAdmin(ReadOnlyModelAdmin):
+    list_display = ("created_at", "name", "flag", "environment", "caller_name", "state")
+    list_filter = ("state", "environment")
+    search_fields = ("name", "flag__name", "caller_name")
+    exclude = ("body",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Analysis]:
+        return super().get_queryset(request).defer("body", "result")

@@ -2,6 +2,7 @@
 
 from flagadmin.core.http.routers import Router
 from playground.api import PlaygroundViewSet
+from playground.outcomes.analyses.api import AnalysisViewSet
 from playground.outcomes.api import AssignmentViewSet, IncidentViewSet
 from playground.saved_contexts.api import SavedContextViewSet
 from playground.stale.api import StaleViewSet
@@ -11,6 +12,7 @@ router = Router()
 router.register("playground/contexts", SavedContextViewSet)
 router.register("playground/assignments", AssignmentViewSet)
 router.register("playground/incidents", IncidentViewSet)
+router.register("projects/<str:project_id>/features/<str:name>/analyses", AnalysisViewSet)
 router.register("playground/users", UserRunViewSet)
 router.register("playground", PlaygroundViewSet)
 router.register("stale-flags", StaleViewSet)

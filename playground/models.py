@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from groups.models import User
-from projects.models import Project
+from projects.models import Environment, Flag, Project
 from projects.models.querysets import SharedQuerySet
 
 
@@ -59,11 +59,52 @@ class SavedContext(models.Model):
         return self.project_id or self.enforced_in.get(flag)
 
 
-class UserRun(models.Model):
-    """Work on a table of users, beside the requests: the table, the progress, and the counts of the result.
+class Work(models.Model):
+    """Work on a table, beside the requests: the table, the progress, and the problem if it failed.
 
-    ``projects`` are those that its caller chose or could read. Only its caller sees it. ``body`` is the table as gzip,
-    or as it was sent; "" once the run has ended. ``rows`` is 0 until they are counted.
+    ``body`` is the table as gzip, or as it was sent; "" once the work has ended. ``rows`` is 0 until they are counted.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.WAITING)
+    caller_id = models.BigIntegerField(null=True, blank=True)
+    caller_name = models.CharField(max_length=255)
+    file_name = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    body = models.BinaryField(default=b"")
+    rows = models.PositiveIntegerField(default=0)
+    rows_done = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    problem = models.TextField(blank=True)
+
+    class Meta:
+        abstract = True
+        ordering = ("-created_at",)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in (self.State.DONE, self.State.FAILED)
+
+    @property
+    def writer(self) -> str:
+        """The function that does the work."""
+        raise NotImplementedError
+
+    def forget_parts(self) -> None:
+        """Deletes what has been stored of its result."""
+
+
+class UserRun(Work):
+    """Work on a table of users with the counts of its result, which is kept for some days.
+
+    ``projects`` are those that its caller chose or could read. Only its caller sees it.
     """
 
     class Kind(models.TextChoices):
@@ -75,43 +116,57 @@ class UserRun(models.Model):
         ASSIGNMENTS = "assignments"
         INCIDENT = "incident"
 
-    class State(models.TextChoices):
-        WAITING = "waiting"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.USERS, db_default="users")
     options = models.JSONField(default=dict, db_default={}, blank=True)
-    state = models.CharField(max_length=16, choices=State.choices, default=State.WAITING)
-    caller_id = models.BigIntegerField(null=True, blank=True)
-    caller_name = models.CharField(max_length=255)
     projects = models.JSONField(default=list)
     environment = models.TextField()
     flag = models.TextField(blank=True)
-    file_name = models.TextField(blank=True)
-    created_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True, blank=True)
-    body = models.BinaryField(default=b"")
     flags = models.PositiveIntegerField(default=0)
-    rows = models.PositiveIntegerField(default=0)
-    rows_done = models.PositiveIntegerField(default=0)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    problem = models.TextField(blank=True)
     counts = models.JSONField(default=list, blank=True)
     size = models.BigIntegerField(default=0)
 
-    class Meta:
-        ordering = ("-created_at",)
+    class Meta(Work.Meta):
         indexes = (models.Index(fields=("state", "created_at"), name="user_run_state"),)
 
     def __str__(self) -> str:
         return f"{self.rows} users in {self.environment}"
 
     @property
-    def has_ended(self) -> bool:
-        return self.state in (self.State.DONE, self.State.FAILED)
+    def writer(self) -> str:
+        return {
+            self.Kind.USERS.value: "playground.user_runs.evaluate.write_users",
+            self.Kind.ASSIGNMENTS.value: "playground.outcomes.runs.write_assignments",
+            self.Kind.INCIDENT.value: "playground.outcomes.runs.write_incident",
+        }[self.kind]
+
+    def forget_parts(self) -> None:
+        UserRunPart.objects.filter(run=self).delete()
+
+
+class Analysis(Work):
+    """What came of a flag in an environment: its design and, once it is done, its result. The rows are not kept.
+
+    ``design`` is a ``playground.outcomes.analyses.design.Design``. ``sight``: the projects that its maker could read.
+    """
+
+    flag = models.ForeignKey(Flag, models.CASCADE, related_name="analyses")
+    environment = models.ForeignKey(Environment, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=200)
+    design = models.JSONField()
+    sight = models.JSONField()
+    result = models.JSONField(null=True, blank=True)
+
+    class Meta(Work.Meta):
+        verbose_name_plural = "analyses"
+        indexes = (models.Index(fields=("state", "created_at"), name="analysis_state"),)
+        constraints = (models.CheckConstraint(condition=~Q(name=""), name="analysis_has_a_name"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def writer(self) -> str:
+        return "playground.outcomes.analyses.evaluate.write_analysis"
 
 
 class OwnUsers(models.Model):

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers as s
 from rest_framework.decorators import action
 from rest_framework.exceptions import UnsupportedMediaType
@@ -14,12 +14,12 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import ContentTypeNotAccepted
 from flagadmin.core.http.fields import Body, Texts
-from flagadmin.core.lists.pages import SPREADSHEET
 from groups.viewsets import ApiRequest, ViewSet
 from playground.user_runs import runs
 from playground.user_runs.evaluate import SHARE
 from playground.user_runs.runs import make_csv_download
 from playground.user_runs.serializers import (
+    RESULT_PARAMETERS,
     RUN_EXAMPLE,
     UserRunList,
     UserRunResult,
@@ -69,16 +69,6 @@ class UserRunQuery(Body):
         required=False, help_text="Only flags of these projects; without it, of all you can read."
     )
     flag = s.CharField(required=False, help_text="Only this flag.")
-
-
-RESULT_PARAMETERS = [
-    OpenApiParameter(
-        SPREADSHEET,
-        bool,
-        description="Put an apostrophe before text that spreadsheets would run as a formula, such as an id that begins "
-        "with `+`. Without it, ids are as they were sent.",
-    )
-]
 
 
 class CsvParser(BaseParser):

@@ -15,11 +15,12 @@ from datetime import datetime
 from fractions import Fraction
 from io import BytesIO
 from itertools import islice
+from operator import attrgetter
 from typing import IO, Any, NamedTuple, cast
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import BigIntegerField, F, QuerySet, Sum
+from django.db.models import BigIntegerField, F, Q, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -33,7 +34,7 @@ from playground.engine.evaluator import Evaluation
 from playground.engine.outcomes import State
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
-from playground.models import UserRun, UserRunPart
+from playground.models import Analysis, UserRun, UserRunPart, Work
 from playground.snapshot_cache import load_snapshot
 from playground.user_runs.file import Sample, User, UserFile
 
@@ -177,15 +178,7 @@ log = logging.getLogger("flagadmin.user_runs")
 
 MAX_ATTEMPTS = 3
 PROBLEMS_SHOWN = 20
-RunState = UserRun.State
-
-
-WRITERS: dict[str, str] = {
-    UserRun.Kind.USERS: "playground.user_runs.evaluate.write_users",
-    UserRun.Kind.ASSIGNMENTS: "playground.outcomes.runs.write_assignments",
-    UserRun.Kind.INCIDENT: "playground.outcomes.runs.write_incident",
-}
-"""The function that evaluates a run of a kind."""
+RunState = Work.State
 
 
 class _Deleted(Exception):
@@ -205,29 +198,37 @@ def prepare_evaluation(compiled: Snapshot, flag: str, names: Sequence[str], at: 
     return UserEvaluation(compiled.only(flag) if flag else compiled, names, now=format_time(at))
 
 
-def list_unfinished() -> QuerySet[UserRun]:
-    return UserRun.objects.filter(state__in=(RunState.WAITING, RunState.RUNNING)).order_by("created_at")
+def find_unfinished() -> Work | None:
+    """The oldest run or analysis that waits, or was interrupted."""
+    unfinished = Q(state__in=(RunState.WAITING, RunState.RUNNING))
+    models: tuple[type[Work], ...] = (UserRun, Analysis)
+    queues = (
+        model._default_manager.filter(unfinished).defer("body").order_by("created_at") for model in models
+    )
+    found = (queue.first() for queue in queues)
+    return min((run for run in found if run), key=attrgetter("created_at"), default=None)
 
 
-def evaluate_run(run: UserRun) -> None:
-    """Evaluates a run from its beginning. Stores the reason if that fails."""
-    UserRunPart.objects.filter(run=run).delete()
+def evaluate_run(run: Work) -> None:
+    """Does a run's work from its beginning. Stores the reason if that fails."""
+    run.forget_parts()
     run.attempts += 1
     problem = "This run ended early several times. Try again with fewer users or flags."
     try:
         if run.attempts <= MAX_ATTEMPTS:
-            _update(run, state=RunState.RUNNING, rows_done=0, size=0, attempts=F("attempts") + 1)
-            import_string(WRITERS[run.kind])(run)
+            begin = {"size": 0} if isinstance(run, UserRun) else {}
+            update_run(run, state=RunState.RUNNING, rows_done=0, attempts=F("attempts") + 1, **begin)
+            import_string(run.writer)(run)
             return
     except _Deleted:
         return
     except AppError as error:
         problem = "\n".join(map(str, error.details[:PROBLEMS_SHOWN])) or error.message
     except Exception:
-        log.exception("The run %s of %s users failed", run.pk, run.rows)
+        log.exception("The run %s of %s rows failed", run.pk, run.rows)
         problem = "Something went wrong. The server log has the details."
-    UserRunPart.objects.filter(run=run).delete()
-    UserRun.objects.filter(id=run.pk).update(
+    run.forget_parts()
+    type(run)._default_manager.filter(id=run.pk).update(
         state=RunState.FAILED, problem=problem, finished_at=timezone.now(), body=b""
     )
 
@@ -256,16 +257,17 @@ def store_parts(run: UserRun, chunks: Iterable[Chunk]) -> None:
                 "Choose fewer flags."
             )
         with transaction.atomic():
-            _update(run, rows_done=F("rows_done") + chunk.rows, size=F("size") + chunk.size)
+            update_run(run, rows_done=F("rows_done") + chunk.rows, size=F("size") + chunk.size)
             UserRunPart.objects.create(run=run, data=chunk.data)
 
 
-def finish_run(run: UserRun, **values: Any) -> None:
-    _update(run, state=RunState.DONE, finished_at=timezone.now(), body=b"", **values)
+def finish_run(run: Work, **values: Any) -> None:
+    update_run(run, state=RunState.DONE, finished_at=timezone.now(), body=b"", **values)
 
 
-def _update(run: UserRun, **values: Any) -> None:
-    if not UserRun.objects.filter(id=run.pk).update(**values):
+def update_run(run: Work, **values: Any) -> None:
+    """Raises _Deleted if the run has been deleted, so that its work stops."""
+    if not type(run)._default_manager.filter(id=run.pk).update(**values):
         raise _Deleted
 
 

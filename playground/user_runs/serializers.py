@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers as s
 
+from flagadmin.core.lists.pages import SPREADSHEET
 from playground.comparison.openapi import CountedAnswer
 from playground.models import UserRun
 
@@ -25,6 +27,14 @@ COUNTS: dict[str, str] = {
     UserRun.Kind.INCIDENT: "found",
 }
 """The member of a kind's counts."""
+RESULT_PARAMETERS = [
+    OpenApiParameter(
+        SPREADSHEET,
+        bool,
+        description="Put an apostrophe before text that spreadsheets would run as a formula, such as an id that begins "
+        "with `+`. Without it, ids are as they were sent.",
+    )
+]
 
 
 class UserRunRecord(s.Serializer[Any]):

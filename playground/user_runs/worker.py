@@ -9,7 +9,7 @@ from django.utils import timezone
 from flagadmin.core.db.transactions import Lock, hold_if_free
 from flagadmin.core.server.worker_processes import start_process
 from playground.models import UserRun
-from playground.user_runs.evaluate import evaluate_run, list_unfinished
+from playground.user_runs.evaluate import evaluate_run, find_unfinished
 
 KEPT = timedelta(days=7)
 
@@ -20,17 +20,17 @@ def start() -> None:
 
 
 def work() -> None:
-    while list_unfinished().exists():
+    while find_unfinished():
         with hold_if_free(Lock.USER_RUNS) as is_alone:
             if not is_alone:
                 return
-            while run := list_unfinished().first():
+            while run := find_unfinished():
                 evaluate_run(run)
 
 
 def resume() -> None:
     """Starts a process for runs that were interrupted by the end of theirs."""
-    if list_unfinished().exists():
+    if find_unfinished():
         with hold_if_free(Lock.USER_RUNS) as is_free:
             pass
         if is_free:

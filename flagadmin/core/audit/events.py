@@ -67,6 +67,8 @@ class EventType(StrEnum):
     SAVED_CONTEXT_UPDATED = "saved-context-updated"
     SAVED_CONTEXT_DELETED = "saved-context-deleted"
     EXPECTATION_OVERRIDDEN = "expectation-overridden"
+    ANALYSIS_CREATED = "analysis-created"
+    ANALYSIS_DELETED = "analysis-deleted"
     STRATEGY_CREATED = "strategy-created"
     STRATEGY_UPDATED = "strategy-updated"
     STRATEGY_DELETED = "strategy-deleted"
@@ -184,7 +186,7 @@ DURING_MAINTENANCE = frozenset(
 
 
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "flags": ("Flags", ("feature-", "strategy-order", "expectation-")),
+    "flags": ("Flags", ("feature-", "strategy-order", "expectation-", "analysis-")),
     "requests": ("Change requests", ("change-",)),
     "plans": ("Release plans", ("release-plan-", "milestone-", "safeguard-", "impact-metrics-")),
     "imports": (

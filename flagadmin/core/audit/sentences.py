@@ -58,6 +58,8 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_PROMOTED: "promoted flag {feature} to {environment}",
     E.PROMOTION_UNDONE: "undid a promotion to {project} / {environment}",
     E.EXPECTATION_OVERRIDDEN: "broke what {subject} expects of {feature} in {environment}",
+    E.ANALYSIS_CREATED: "started analysis {subject} of {feature} in {environment}",
+    E.ANALYSIS_DELETED: "deleted analysis {subject} of {feature} in {environment}",
     E.ADDON_CREATED: "created integration {subject}",
     E.ADDON_UPDATED: "changed integration {subject}",
     E.ADDON_DELETED: "deleted integration {subject}",
@@ -151,9 +153,9 @@ _LABELS: dict[str, str] = {
 _NOUNS = (
     "project|environment|flag|feature type|segment|context field|saved context|strategy type|tag type|tag"
     "|change request|release plan|release template|milestone|safeguard|chart|integration|source of signals"
-    "|application|user|service account|group|role|API token|personal token|invite link"
+    "|application|analysis|user|service account|group|role|API token|personal token|invite link"
 )
-_WITH_AN = ("environment", "integration", "application", "API token", "invite link")
+_WITH_AN = ("environment", "integration", "application", "analysis", "API token", "invite link")
 _NAMED = re.compile(rf"(?:the )?\b({_NOUNS}) \{{\w+\}}")
 _UNNAMED = {
     "project": "a project",

@@ -28,6 +28,7 @@ HARMLESS = {
     ("post", "/api/admin/playground/users"),
     ("delete", "/api/admin/playground/users/<str:run_id>"),
     ("post", "/api/admin/projects/<str:project_id>/context/validate"),
+    ("post", "/api/admin/projects/<str:project_id>/features/<str:name>/analyses"),
     # Whoever may read a project may propose and comment; the rest is the author's, or of the state, and tested there.
     ("post", "/api/admin/projects/<str:project_id>/environments/<str:environment>/change-requests"),
     ("delete", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>"),

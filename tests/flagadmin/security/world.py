@@ -15,7 +15,8 @@ from groups.models import ApiToken, Group, InviteLink, Role, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun, InstallationMove
 from integrations.models import Delivery
-from playground.models import SavedContext, UserRun
+from playground.models import Analysis, SavedContext, UserRun
+from playground.outcomes.analyses.design import Design, read_measure
 from projects.models import (
     Application,
     ContextField,
@@ -100,6 +101,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"segments/$", "segment"),
     (r"playground/contexts/$", "saved context"),
     (r"playground/users/$", "user run"),
+    (r"analyses/$", "analysis"),
     (r"move/$", "move"),
     (r"strategy-types/$", "strategy type"),
     (r"tag-types/$", "tag type"),
@@ -276,6 +278,7 @@ def build(shop: Any) -> dict[str, Any]:
         "user run": UserRun.objects.create(
             projects=[shop.id], environment="production", state="done", caller_name="robot", created_at=now
         ).pk,
+        "analysis": make_analysis(flag).pk,
         "context field": ContextField.objects.create(name="plan", legal_values=values).name,
         "project context field": ContextField.objects.create(
             name="basket", legal_values=values, project=shop
@@ -305,6 +308,22 @@ def build(shop: Any) -> dict[str, Any]:
         ).pk,
         "application": Application.objects.create(name="web", folded_name="web", created_at=now).name,
     }
+
+
+def make_analysis(flag: Flag) -> Analysis:
+    """A failed one, of somebody else."""
+    design = Design(since=flag.created_at, until=flag.created_at, measures=[read_measure("mean", "revenue")])
+    return Analysis.objects.create(
+        flag=flag,
+        environment_id="production",
+        name="Does it sell?",
+        design=design.to_json(),
+        sight={"projects": [flag.project_id], "withDeleted": False},
+        state="failed",
+        problem="file: has no row in the period",
+        caller_name="robot",
+        created_at=flag.created_at,
+    )
 
 
 def build_plans(flag: Flag) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from groups.models import ApiToken, Grant, Group, GroupMembership, InviteLink, L
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret
 from importer.models import InstallationMove, SourceEvent
-from playground.models import SavedContext, UserRun
+from playground.models import Analysis, SavedContext, UserRun
 from projects.models import (
     Application,
     ApplicationInstance,
@@ -56,6 +56,15 @@ def furnished(people):
     make_token("backend", projects=["shop"], environment="development")
     SavedContext.objects.create(name="Ada")
     UserRun.objects.create(caller_name="x", environment="production", created_at=now)
+    Analysis.objects.create(
+        flag=flag,
+        environment_id="production",
+        name="x",
+        design={},
+        sight={},
+        caller_name="x",
+        created_at=now,
+    )
     LoginFailure.objects.create(account="x", address="127.0.0.1")
     InviteLink.objects.create(
         name="Team", key="abc", token_hash=hash_secret("abc.def"), role_id=BuiltIn.VIEWER, expires_at=now

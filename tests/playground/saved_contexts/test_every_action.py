@@ -77,6 +77,7 @@ HARMLESS = {
         importer.runs.create_run importer.runs.create_promotion importer.runs.change_parts
         importer.converting.runs.change_conversion importer.converting.runs.create_conversion
         importer.runs.check_run playground.user_runs.runs.create_run
+        playground.outcomes.analyses.actions.create_analysis playground.outcomes.analyses.actions.delete_analysis
         playground.outcomes.runs._create_incident playground.outcomes.runs.create_assignments
         playground.user_runs.file.keep_own_users playground.user_runs.file.forget_own_users""",
     "proposals, whose changes are made by the actions above": """

@@ -1,0 +1,135 @@
+"""Which side of a flag each row of a table was on, and the shares that were set for such a row.
+
+Shares are those of an evaluation in which each bucket is drawn anew: what the strategies and variants that were valid
+at the row's time would give users with the same fields.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from fractions import Fraction
+from operator import sub
+
+from playground.comparison.results import ONE, Answer, Picks, Shares
+from playground.comparison.table import Mask
+from playground.engine.flags import CompiledFlag
+from playground.engine.outcomes import State
+from playground.engine.strategies import Rollout
+from playground.engine.variants import CompiledVariants
+from playground.outcomes.analyses.design import OFF, ON
+from playground.outcomes.history import FlagHistory
+from playground.outcomes.partial import PartialResults, RowTable
+
+Stratum = tuple[tuple[str, Fraction], ...]
+"""The share that was set for each side."""
+NEVER: Stratum = ((OFF, ONE),)
+
+
+class SetShares(PartialResults):
+    """The shares of answers as they were set, not what the rows' own identifiers gave."""
+
+    def _find_inside(self, rollout: Rollout) -> Iterator[tuple[Mask, Fraction]]:
+        if rollout.threshold > 0:
+            yield self.table.everyone, Fraction(min(rollout.threshold, 100), 100)
+
+    def _split_by_weight(self, variants: CompiledVariants) -> Iterator[tuple[Mask, Shares]]:
+        weights = enumerate(map(sub, variants.limits, (0, *variants.limits)))
+        shares = ((index, Fraction(weight, variants.total)) for index, weight in weights if weight)
+        answers = ((Answer(State.ON, variants.names[index]), share) for index, share in shares)
+        yield self.table.everyone, tuple(answers)
+
+    def _pick_variants(self, variants: CompiledVariants | None) -> Picks:
+        return [
+            (mask, tuple((answer._replace(payload=None), share) for answer, share in shares))
+            for mask, shares in super()._pick_variants(variants)
+        ]
+
+
+class Sides:
+    """The sides of a flag. ``strata`` are the shares that were set, numbered as they are found."""
+
+    def __init__(self, history: FlagHistory) -> None:
+        self._history = history
+        self.strata: dict[Stratum, int] = {NEVER: 0}
+        self.left_out: Counter[str] = Counter()
+        """Rows whose side is not known: ``unknown`` (a field is missing) or ``random``."""
+        self.lacking: Counter[str] = Counter()
+
+    def assign(
+        self, fields: Sequence[str], cells: Sequence[Sequence[str]], times: Sequence[datetime]
+    ) -> tuple[list[str], list[int]]:
+        """For each row the name of its side, "" if that is not known, and the number of its stratum."""
+        rows_by_state: dict[int, list[int]] = defaultdict(list)
+        for row, time in enumerate(times):
+            rows_by_state[self._history.count_states_at(time)].append(row)
+        sides, strata = [""] * len(cells), [0] * len(cells)
+        for state, rows in rows_by_state.items():
+            table = RowTable(fields, [cells[row] for row in rows], [times[row] for row in rows])
+            known, found = self._assign_in_state(state, table)
+            for place, row in enumerate(rows):
+                sides[row], strata[row] = known[place], found[place]
+        return sides, strata
+
+    def _assign_in_state(self, state: int, table: RowTable) -> tuple[list[str], list[int]]:
+        snapshot = self._history.snapshots[state - 1] if state else None
+        if snapshot is None:
+            if state:
+                self.left_out["unknown"] += len(table)
+            return [OFF if state == 0 else ""] * len(table), [0] * len(table)
+        name = self._history.name
+        results = PartialResults(snapshot, table, name)
+        sides, strata = [""] * len(table), [0] * len(table)
+        for shares, mask in results.results(name).items():
+            side = self._find_side(shares, mask.bit_count(), results.lacking)
+            for row in table.positions(mask):
+                sides[row] = side
+        for shares, mask in SetShares(snapshot, table, name).results(name).items():
+            stratum = self.strata.setdefault(make_stratum(shares), len(self.strata))
+            for row in table.positions(mask):
+                strata[row] = stratum
+        return sides, strata
+
+    def _find_side(self, shares: Shares, rows: int, lacking: Sequence[str]) -> str:
+        names = {name_side(answer) for answer, _ in shares}
+        if len(names) == 1 and None not in names:
+            return str(names.pop())
+        if None in names:
+            self.lacking.update(dict.fromkeys(lacking, rows))
+        self.left_out["unknown" if None in names else "random"] += rows
+        return ""
+
+
+def name_side(answer: Answer) -> str | None:
+    """None if it is not known."""
+    if answer.state is State.UNKNOWN:
+        return None
+    return (answer.variant or ON) if answer.state is State.ON else OFF
+
+
+def make_stratum(shares: Shares) -> Stratum:
+    """Sorted by side. Empty if some answer is not known."""
+    stratum: dict[str, Fraction] = defaultdict(Fraction)
+    for answer, share in shares:
+        side = name_side(answer)
+        if side is None:
+            return ()
+        stratum[side] += share
+    return tuple(sorted(stratum.items()))
+
+
+def list_dividing_fields(history: FlagHistory, since: datetime, until: datetime) -> list[str]:
+    """The stickiness fields by which the flag, or a parent of it, divided its users in a period; sorted."""
+    first, last = history.count_states_at(since), history.count_states_at(until)
+    states = history.snapshots[max(first - 1, 0) : last]
+    return sorted({name for state in states if state for flag in state.flags for name in divides_by(flag)})
+
+
+def divides_by(flag: CompiledFlag) -> set[str]:
+    """The stickiness fields by which a flag divides its users."""
+    if not flag.enabled or flag.fault is not None:
+        return set()
+    strategies = [strategy for strategy in flag.strategies if strategy.counts]
+    rollouts = (strategy.rollout for strategy in strategies)
+    lists = (flag.variants, *(strategy.variants for strategy in strategies))
+    fields = {rollout.stickiness for rollout in rollouts if rollout and 0 < rollout.threshold < 100}
+    return (fields | {each.stickiness for each in lists if each and each.divides}) - {"random"}
