@@ -164,15 +164,14 @@ class Units:
         self.segments = [
             _make_segment(name, codes[first], collector.names_of(name)) for name, codes in segments.items()
         ]
-        inside = np.flatnonzero(follows)
+        inside, before = np.flatnonzero(follows), np.flatnonzero(is_before)
         inside = inside[np.argsort(time[inside], kind="stable")]
-        self._inside = Rows(
-            number[inside], time[inside], {name: values[inside] for name, values in columns.items()}
-        )
-        before = np.flatnonzero(is_before)
-        self._before = Rows(
-            number[before], time[before], {name: values[before] for name, values in columns.items()}
-        )
+        self._inside = Rows(number[inside], time[inside], {})
+        self._before = Rows(number[before], time[before], {})
+        del unit, time, side, number, known, follows, is_before
+        while columns:  # One at a time, so that not all are there twice.
+            name, values = columns.popitem()
+            self._inside.columns[name], self._before.columns[name] = values[inside], values[before]
 
     def __len__(self) -> int:
         return len(self.first)
