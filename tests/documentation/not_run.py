@@ -7,6 +7,7 @@ from tests.documentation.blocks import Block, blocks, pages
 
 RUN = [
     "README.md",
+    "docs/experiments.md",
     "docs/flags-as-code.md",
     "docs/migrating.md",
     "docs/openfeature.md",

@@ -193,7 +193,7 @@ class Checker:
         phases = [seen.start for seen in self.find_shares() if sum(seen.units.values())]
         if len(phases) > 1:
             told = (
-                f"The shares changed in the period. Its {len(phases)} parts were analysed apart and combined."
+                f"The shares changed in the period. Its {len(phases)} parts were analyzed apart and combined."
             )
             yield Check("phases", "note", told)
 
