@@ -4,6 +4,7 @@ from django.urls import path
 
 from integrations.addons import pages
 from integrations.calendar import pages as calendar
+from integrations.mcp.pages import AgentsPage
 from integrations.signals import pages as rule_pages
 from integrations.signals import pages as signals
 
@@ -12,7 +13,13 @@ SOURCE = "signals/<int:source_id>/"
 RULE = f"{SOURCE}rules/<int:rule_id>/"
 
 urlpatterns = [
+    path("access/agents/", AgentsPage.as_view(), name="agents"),
     path("integrations/", pages.IntegrationsPage.as_view(), name="integrations"),
+    path(
+        "projects/<str:project_id>/settings/integrations/",
+        pages.ProjectIntegrationsPage.as_view(),
+        name="project-integrations",
+    ),
     path("integrations/new/<str:provider>", pages.NewIntegration.as_view(), name="integration-new"),
     path(INTEGRATION, pages.EditIntegration.as_view(), name="integration"),
     path(f"{INTEGRATION}deliveries/", pages.DeliveriesPage.as_view(), name="deliveries"),

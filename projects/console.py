@@ -10,7 +10,7 @@ from projects.access import access_project
 from projects.models import Flag, Project
 
 PROJECTS = ("Projects", reverse_lazy("projects"))
-ALL_FLAGS = ("All flags", reverse_lazy("all-flags"))
+FLAGS = ("Flags", reverse_lazy("all-flags"))
 
 
 def project_url(project_id: str, page: str = "project") -> str:
@@ -36,7 +36,7 @@ def api_path(project_id: str, name: str = "") -> str:
 
 def get_project_breadcrumbs(project: Project) -> Breadcrumbs:
     """Breadcrumbs for a page below a project."""
-    return (PROJECTS, (project.name, project_url(project.pk)))
+    return (FLAGS, (project.name, project_url(project.pk)))
 
 
 def get_flag_breadcrumbs(flag: Flag) -> Breadcrumbs:

@@ -32,6 +32,7 @@ from projects.strategies import strategy_types_pages as strategy_types
 from projects.strategies import variants_page
 from projects.tag_types import pages as tag_types
 from projects.tokens import pages as tokens
+from projects.tokens.project_page import ProjectTokensPage
 
 PROJECT = "projects/<str:project_id>/"
 FLAG = f"{PROJECT}features/<str:name>/"
@@ -51,6 +52,8 @@ urlpatterns = [
     path(PROJECT, flag_list_page.ProjectPage.as_view(), name="project"),
     path(f"{PROJECT}favorite", projects.ProjectFavorite.as_view(), name="project-favorite"),
     path(f"{PROJECT}settings/", settings_pages.SettingsPage.as_view(), name="project-settings"),
+    path(f"{PROJECT}settings/approvals/", settings_pages.ApprovalsPage.as_view(), name="project-approvals"),
+    path(f"{PROJECT}settings/tokens/", ProjectTokensPage.as_view(), name="project-tokens"),
     path(f"{PROJECT}environments", settings_pages.Environments.as_view(), name="project-environments"),
     path(f"{PROJECT}environments/", environments.ComparePage.as_view(), name="environments-compare"),
     drafting_path(f"{PROJECT}environments/<str:environment>/strategy", settings_pages.DefaultStrategyPage, name="default-strategy"),

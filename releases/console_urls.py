@@ -19,6 +19,7 @@ REQUESTS = "projects/<str:project_id>/change-requests/"
 REQUEST = f"{REQUESTS}<str:request_id>/"
 
 urlpatterns = [
+    path("requests/", pages.AllRequestsPage.as_view(), name="all-change-requests"),
     path(REQUESTS, pages.RequestsPage.as_view(), name="change-requests"),
     path(REQUEST, RequestPage.as_view(), name="change-request"),
     path(f"{REQUEST}state", pages.SetState.as_view(), name="change-request-state"),

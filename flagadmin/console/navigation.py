@@ -3,6 +3,7 @@
 Everything that needs the database is evaluated lazily, because error pages must also render while it is down.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,8 @@ from flagadmin.core.installation.state import is_in_maintenance
 from groups.access import Caller, Permission
 from groups.authentication import get_caller
 from playground.lens import find_lens
+from projects.projects.head import INTEGRATION_PERMISSIONS
+from projects.tokens.access import LIST_PERMISSIONS
 
 THEMES = ("light", "dark")
 
@@ -28,101 +31,182 @@ class Page:
     label: str
     url: str
     needs: tuple[Permission, ...] = ()
+    about: str = ""  # a line on the overview of the section
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pages that are tabs of each other. ``more_prefixes``: the URLs of further pages, which have breadcrumbs."""
+
+    label: str
+    pages: tuple[Page, ...]
+    more_prefixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A navigation entry. Lists its pages below it if it has several."""
+    """A navigation entry. ``url``: its overview, which lists all groups; "" to start at the first page.
+
+    ``patterns`` match the URLs of its pages below another section's, such as the requests of one project.
+    """
 
     label: str
-    pages: tuple[Page, ...]
-    more_prefixes: tuple[str, ...] = ()  # further URL prefixes of the section, besides its pages
+    groups: tuple[Group, ...]
+    url: str = ""
+    patterns: tuple[re.Pattern[str], ...] = ()
 
-    def has(self, path: str) -> bool:
-        return path.startswith((*self.more_prefixes, *(page.url for page in self.pages)))
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """The pages of all groups, each once."""
+        return tuple(dict.fromkeys(page for group in self.groups for page in group.pages))
 
 
 @cache
 def list_sections() -> tuple[Section, ...]:
-    of_tokens = (
-        Permission.READ_CLIENT_API_TOKEN,
-        Permission.READ_FRONTEND_API_TOKEN,
-        Permission.READ_PROJECT_API_TOKEN,
-    )
     of_roles = (Permission.ADMIN, Permission.READ_ROLE)
-    of_integrations = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
     of_installation = (Permission.ADMIN, Permission.UPDATE_MAINTENANCE_MODE, Permission.UPDATE_CORS)
+    of_admins = (Permission.ADMIN,)
+    playground = Page("Playground", reverse("playground"))
     return (
+        Section("Home", (Group("Home", (Page("Home", reverse("start")),)),)),
         Section(
-            "Projects",
+            "Flags",
             (
-                Page("Projects", reverse("projects")),
-                Page("All flags", reverse("all-flags")),
-                Page("Stale flags", reverse("stale-flags")),
-                Page("Applications", reverse("applications")),
-                Page("Environments", reverse("environments")),
-                Page("Segments", reverse("segments")),
-                Page("Context fields", reverse("context-fields")),
-                Page("Strategy types", reverse("strategy-types")),
-                Page("Tag types", reverse("tag-types")),
-                Page("Release plans", reverse("release-plans")),
-                Page("Release templates", reverse("release-templates")),
+                Group(
+                    "Flags",
+                    (
+                        Page("Flags", reverse("all-flags")),
+                        Page("Projects", reverse("projects")),
+                        Page("Applications", reverse("applications")),
+                        Page("Stale flags", reverse("stale-flags")),
+                        playground,
+                    ),
+                    more_prefixes=(reverse("connect-anywhere"), "/in-steps/", "/if-saved/"),
+                ),
+                Group(
+                    "Playground",
+                    (
+                        playground,
+                        Page("Side by side", reverse("playground-compare")),
+                        Page("Who changes", reverse("who-changes")),
+                        Page("Many users", reverse("users")),
+                        Page("Who had it", reverse("assignments")),
+                        Page("Saved contexts", reverse("saved-contexts")),
+                        Page("Expectations", reverse("expectations")),
+                    ),
+                    more_prefixes=(reverse("lens"),),
+                ),
             ),
-            more_prefixes=(reverse("application", args=["*"]).partition("*")[0],),
         ),
         Section(
             "What happened",
             (
-                Page("What happened", reverse("what-happened")),
-                Page("Which change did this", reverse("incidents")),
-                Page("Audit log", reverse("activity")),
-                Page("Calendar", reverse("calendar")),
-                Page("Impact metrics", reverse("charts")),
+                Group(
+                    "What happened",
+                    (
+                        Page("What happened", reverse("what-happened")),
+                        Page("Which change did this", reverse("incidents")),
+                        Page("Audit log", reverse("activity")),
+                        Page("Calendar", reverse("calendar")),
+                        Page("Impact metrics", reverse("charts")),
+                    ),
+                ),
             ),
+            patterns=(re.compile(r"/projects/[^/]+/activity/"),),
         ),
         Section(
-            "Playground",
+            "Requests",
             (
-                Page("Evaluate", reverse("playground")),
-                Page("Side by side", reverse("playground-compare")),
-                Page("Who changes", reverse("who-changes")),
-                Page("Many users", reverse("users")),
-                Page("Who had it", reverse("assignments")),
-                Page("Saved contexts", reverse("saved-contexts")),
-                Page("Expectations", reverse("expectations")),
+                Group(
+                    "Requests",
+                    (
+                        Page("Requests", reverse("all-change-requests")),
+                        Page("Release plans", reverse("release-plans")),
+                    ),
+                ),
             ),
-        ),
-        Section(
-            "Import",
-            (
-                Page("Import", reverse("import")),
-                Page("Past imports", reverse("imports")),
-                Page("Move from Unleash", reverse("move"), (Permission.ADMIN,)),
-            ),
+            patterns=(re.compile(r"/projects/[^/]+/change-requests/"),),
         ),
         Section(
             "Access",
             (
-                Page("Roles", reverse("roles"), of_roles),
-                Page("Groups", reverse("groups"), of_roles),
-                Page("People", reverse("people"), (Permission.ADMIN,)),
-                Page("Invite links", reverse("invite-links"), (Permission.ADMIN,)),
-                Page("Provisioning", reverse("scim"), (Permission.ADMIN,)),
-                Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
-                Page("API tokens", reverse("tokens"), of_tokens),
+                Group(
+                    "Access",
+                    (
+                        Page("People", reverse("people"), of_admins),
+                        Page("Groups", reverse("groups"), of_roles),
+                        Page("Roles", reverse("roles"), of_roles),
+                        Page("Service accounts", reverse("service-accounts"), of_admins),
+                        Page("API tokens", reverse("tokens"), LIST_PERMISSIONS),
+                        Page("Agents", reverse("agents")),
+                        Page("Invite links", reverse("invite-links"), of_admins),
+                        Page("Provisioning", reverse("scim"), of_admins),
+                    ),
+                ),
             ),
         ),
         Section(
             "Settings",
             (
-                Page("Integrations", reverse("integrations"), of_integrations),
-                Page("Signals", reverse("signals"), of_integrations),
-                Page("Relays", reverse("relays"), (Permission.ADMIN,)),
-                Page("Installation", reverse("installation"), of_installation),
-                Page("Data fixes", reverse("admin:index"), (Permission.ADMIN,)),
+                Group(
+                    "Flags",
+                    (
+                        Page("Environments", reverse("environments"), (), "Development, production, …"),
+                        Page("Segments", reverse("segments"), (), "Groups of users that flags share"),
+                        Page(
+                            "Context fields", reverse("context-fields"), (), "What conditions can ask about"
+                        ),
+                        Page("Strategy types", reverse("strategy-types"), (), "Strategies of your own SDKs"),
+                        Page("Tag types", reverse("tag-types"), (), "Kinds of tags that flags can have"),
+                        Page(
+                            "Release templates",
+                            reverse("release-templates"),
+                            (),
+                            "Steps that plans start from",
+                        ),
+                    ),
+                ),
+                Group(
+                    "Import",
+                    (
+                        Page("Import", reverse("import"), (), "Flags from a file"),
+                        Page("Past imports", reverse("imports"), (), "Results of imports, and undo"),
+                        Page("Move from Unleash", reverse("move"), of_admins, "Everything, over its API"),
+                    ),
+                ),
+                Group(
+                    "Connections",
+                    (
+                        Page(
+                            "Integrations",
+                            reverse("integrations"),
+                            INTEGRATION_PERMISSIONS,
+                            "Slack, webhooks, Datadog, …",
+                        ),
+                        Page(
+                            "Signals", reverse("signals"), INTEGRATION_PERMISSIONS, "Alerts that act on flags"
+                        ),
+                        Page(
+                            "Relays", reverse("relays"), of_admins, "Copies of the flags close to your SDKs"
+                        ),
+                        Page("API", reverse("docs"), (), "Every operation, to read and to try"),
+                    ),
+                ),
+                Group(
+                    "Installation",
+                    (
+                        Page(
+                            "Installation",
+                            reverse("installation"),
+                            of_installation,
+                            "Maintenance, email, usage",
+                        ),
+                        Page("Data fixes", reverse("admin:index"), of_admins, "Raw records"),
+                    ),
+                ),
             ),
+            url=reverse("settings"),
         ),
-        Section("API", (Page("API", reverse("docs")),)),
     )
 
 
@@ -133,15 +217,15 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     ``subpages`` that the visitor may open, and the current ``section`` and ``subpage``.
     """
     theme = request.COOKIES.get("theme", "")
-    section = next((s for s in list_sections() if s.has(request.path)), None)
+    section, group, page = find_place(request.path)
     visitor: Any = SimpleLazyObject(lambda: get_visitor(request))
     return {
         "version": __version__,
         "theme": theme if theme in THEMES else "",
         "sections": SimpleLazyObject(lambda: list(list_sections_of(visitor))),
         "section": section,
-        "subpages": SimpleLazyObject(lambda: list_subpages(section, visitor)),
-        "subpage": _find_subpage(section, request.path),
+        "subpages": SimpleLazyObject(lambda: list_subpages(group, visitor)),
+        "subpage": page,
         "visitor": visitor,
         "lens": SimpleLazyObject(lambda: find_lens(request, visitor) if visitor else None),
         "is_in_maintenance": SimpleLazyObject(is_in_maintenance),
@@ -149,24 +233,32 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 
 
 def list_sections_of(visitor: Caller) -> Iterator[tuple[Section, str]]:
-    """The sections that the visitor may open, each with the URL of its first accessible page."""
+    """The sections that the visitor may open, each with the URL of its overview or first accessible page."""
     for section in list_sections():
         if pages := list_pages(section, visitor):
-            yield section, pages[0].url
+            yield section, section.url or pages[0].url
 
 
-def list_subpages(section: Section | None, visitor: Caller) -> list[Page]:
-    return list_pages(section, visitor) if section and len(section.pages) > 1 else []
+def list_subpages(group: Group | None, visitor: Caller) -> list[Page]:
+    return list_pages(group, visitor) if group and len(group.pages) > 1 else []
 
 
-def list_pages(section: Section, visitor: Caller) -> list[Page]:
-    return [page for page in section.pages if not page.needs or visitor.can_anywhere(page.needs)]
+def list_pages(place: Section | Group, visitor: Caller) -> list[Page]:
+    return [page for page in place.pages if not page.needs or visitor.can_anywhere(page.needs)]
 
 
-def _find_subpage(section: Section | None, path: str) -> Page | None:
-    """The listed page with the longest URL that is a prefix of ``path``."""
-    pages = [page for page in section.pages if path.startswith(page.url)] if section else []
-    return max(pages, key=lambda page: len(page.url), default=None)
+def find_place(path: str) -> tuple[Section | None, Group | None, Page | None]:
+    """The section, the group and the page that the path belongs to: those of the longest URL it starts with."""
+    best: tuple[int, Section | None, Group | None, Page | None] = (0, None, None, None)
+    for section in list_sections():
+        if path == section.url or any(pattern.match(path) for pattern in section.patterns):
+            return section, None, None
+        for group in section.groups:
+            places = [(page.url, page) for page in group.pages] + [(url, None) for url in group.more_prefixes]
+            for url, page in places:
+                if len(url) >= best[0] and (path.startswith(url) if url != "/" else path == url):
+                    best = (len(url), section, group, page)
+    return best[1:]
 
 
 def get_visitor(request: HttpRequest) -> Caller | None:

@@ -60,7 +60,7 @@ class Favorite:
 
 class StartPage(ConsolePage):
     template_name = "console/start.html"
-    title = "Overview"
+    title = "Home"
     api_call = "GET /api/admin/projects"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from django.urls import path
 
 from flagadmin.console.activity import ActivityPage, ProjectActivity
 from flagadmin.console.search.page import SearchPage
+from flagadmin.console.settings_overview import SettingsOverview
 from flagadmin.console.start import Dismiss, StartPage, keep_theme
 from flagadmin.console.styleguide import StyleGuidePage
 from flagadmin.console.what_happened import HappenedPage
@@ -13,6 +14,7 @@ urlpatterns = [
     path("", StartPage.as_view(), name="start"),
     path("dismiss/", Dismiss.as_view(), name="dismiss"),
     path("search/", SearchPage.as_view(), name="search"),
+    path("settings/", SettingsOverview.as_view(), name="settings"),
     path("theme/", keep_theme, name="theme"),
     path("what-happened/", HappenedPage.as_view(), name="what-happened"),
     path("projects/<str:project_id>/activity/", ProjectActivity.as_view(), name="project-activity"),

@@ -38,6 +38,8 @@ from integrations.addons.queries import (
 )
 from integrations.models import Delivery, Integration
 from integrations.providers import PROVIDERS, Provider
+from projects.console import InProjectPage
+from projects.projects.head import make_project_head
 
 INTEGRATIONS = ("Integrations", reverse_lazy("integrations"))
 API = "/api/admin/addons"
@@ -83,6 +85,20 @@ class IntegrationsPage(ListPage):
         if listing := context.get("listing"):
             context["rows"] = [(row, name_of(row)) for row in listing.rows]
         return context
+
+
+class ProjectIntegrationsPage(InProjectPage, IntegrationsPage):
+    """The integrations that send the project's changes."""
+
+    csv_name = "{project_id}-integrations"
+
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Integration]:
+        here = Q(projects=[]) | Q(projects__overlap=[self.project.pk, "*"])
+        return super().get_rows(values).filter(here)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        head = make_project_head(self.project, "project-integrations", caller=self.caller)
+        return super().get_context_data(parent="projects/base.html", **head, **kwargs)
 
 
 class NewIntegration(FormPage):

@@ -152,7 +152,7 @@ class ApprovalsPage(EditPage):
             caller=self.caller,
         )
         messages.success(self.request, f"Changed who must approve changes of {self.link.environment_id}.")
-        return project_url(self.project.pk, "project-settings")
+        return project_url(self.project.pk, "project-approvals")
 
     def get_api_body(self) -> dict[str, Any]:
         return make_policy_document(self.link)
@@ -160,12 +160,12 @@ class ApprovalsPage(EditPage):
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (
             *get_project_breadcrumbs(self.project),
-            ("Settings", project_url(self.project.pk, "project-settings")),
+            ("Approvals", project_url(self.project.pk, "project-approvals")),
         )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            **make_project_head(self.project, "project-settings", caller=self.caller),
+            **make_project_head(self.project, "project-approvals", caller=self.caller),
             is_off=self.link.required_approvals is None,
             **kwargs,
         )

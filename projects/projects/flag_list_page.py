@@ -22,7 +22,7 @@ from flagadmin.core.lists.pages import (
 )
 from groups.console import ListPage, Permission
 from projects.access import access_project
-from projects.console import PROJECTS, api_path, project_url
+from projects.console import FLAGS, api_path, project_url
 from projects.flags.insights.evaluations import read_last_evaluations
 from projects.flags.lists.cells import read_flag_cells
 from projects.flags.lists.conditions import DIFFERS, FULL, OFF
@@ -153,7 +153,7 @@ class ProjectPage(FlagListPage):
     title = "{page.project.name}"
     template_name = "projects/project.html"
     csv_name = "{project_id}-flags"
-    parents = (PROJECTS,)
+    parents = (FLAGS,)
 
     def setup(self, *args: Any, **kwargs: Any) -> None:
         super().setup(*args, **kwargs)

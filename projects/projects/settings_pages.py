@@ -42,8 +42,8 @@ from projects.strategies.rules import StrategyDefaults, make_default_strategy, m
 from projects.strategies.sentences import Summary, summarize_strategy
 
 POLICIES = {
-    "": "No change request",
-    **{str(n): f"Request, {pluralize(n, 'approval')}" for n in range(MAX_APPROVALS + 1)},
+    "": "None",
+    **{str(n): f"Request with {pluralize(n, 'approval')}" for n in range(MAX_APPROVALS + 1)},
 }
 """The possible requirements for changes of an environment's results, by the value of the form."""
 
@@ -176,16 +176,13 @@ class SettingsPage(InProjectPage, EditPage):
         return self.done(f"Changed the settings of {project.name}.", project_url(project.pk))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        project, may = self.project, self.caller.can
+        project = self.project
         return super().get_context_data(
             **make_project_head(project, "project-settings", caller=self.caller),
             field_groups=[
                 (heading, [kwargs["form"][name] for name in names]) for heading, names in self.field_groups
             ],
-            places=list_environment_rows(project),
-            policies=POLICIES.items(),
-            may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
-            may_archive=may(Permission.DELETE_PROJECT, project=project.pk),
+            may_archive=self.caller.can(Permission.DELETE_PROJECT, project=project.pk),
             active=Flag.objects.active().filter(project=project).count(),
             **kwargs,
         )
@@ -194,6 +191,26 @@ class SettingsPage(InProjectPage, EditPage):
         names = ("name", "description", "defaultStickiness", "featureLimit", "refuseBrokenExpectations")
         document = make_settings_document(self.project)
         return {name: document[name] for name in names}
+
+
+class ApprovalsPage(InProjectPage):
+    """The project's environments, with their default strategies and what their changes need."""
+
+    template_name = "projects/environments.html"
+    title = "Approvals"
+
+    def find(self) -> None:
+        check_may_update(self.caller, self.kwargs["project_id"])
+        super().find()
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **make_project_head(self.project, "project-approvals", caller=self.caller),
+            places=list_environment_rows(self.project),
+            policies=POLICIES.items(),
+            may_write=self.caller.can(Permission.UPDATE_PROJECT, project=self.project.pk),
+            **kwargs,
+        )
 
 
 def list_environment_rows(project: Project) -> list[dict[str, Any]]:
@@ -222,6 +239,9 @@ class ProjectAction(ActionPage):
 
 
 class Environments(ProjectAction):
+    def get_success_url(self) -> str:
+        return project_url(self.kwargs["project_id"], "project-approvals")
+
     def act(self) -> str:
         project_id, name = self.kwargs["project_id"], self.request.POST.get("environment", "")
         if self.request.POST.get("do") == "remove":
@@ -267,7 +287,7 @@ class DefaultStrategyPage(SharedStrategyEditor):
     def find(self) -> None:
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.project_id, self.environment = self.project.pk, self.kwargs["environment"]
-        self.home = project_url(self.project_id, "project-settings")
+        self.home = project_url(self.project_id, "project-approvals")
         self.configured = find_project_environment(self.project_id, self.environment).default_strategy
         self.may_delete = self.configured is not None and not self.locked
         self.stored = self.get_stored_document()

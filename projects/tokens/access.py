@@ -16,6 +16,12 @@ Verb = Literal["CREATE", "READ", "UPDATE", "DELETE"]
 Kind = ApiToken.Kind
 ELLIPSIS = "…"
 
+LIST_PERMISSIONS = (
+    Permission.READ_CLIENT_API_TOKEN,
+    Permission.READ_FRONTEND_API_TOKEN,
+    Permission.READ_PROJECT_API_TOKEN,
+)
+"""Any one of them allows to list some tokens."""
 _KINDS = (Kind.ADMIN, Kind.BACKEND, Kind.FRONTEND)
 _NAMES = {Kind.BACKEND: "CLIENT", Kind.FRONTEND: "FRONTEND"}
 

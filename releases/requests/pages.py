@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.edit_conflicts import Expected, hash_document
 from flagadmin.core.errors import ValidationError
@@ -16,14 +16,15 @@ from flagadmin.core.wording import clip, pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ListPage
 from groups.models import User
 from projects.access import access_project
-from projects.console import api_path, get_project_breadcrumbs, project_url
+from projects.console import api_path, project_url
+from projects.models import Project
 from projects.projects.head import make_project_head
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request, check_author, list_proposal
 from releases.requests.approvers import check_may_approve, list_approvers
 from releases.requests.conflicts import find_conflicting, name_for_changes, name_request
-from releases.requests.queries import UNDECIDED, read_requests
+from releases.requests.queries import UNDECIDED, read_requests, visible_requests, waiting_for
 from releases.requests.revert import revert_request
 from releases.requests.states import list_possible_states
 from releases.schedules.actions import set_any_state
@@ -36,39 +37,43 @@ def request_url(request: ChangeRequest) -> str:
     return reverse("change-request", args=[request.project_id, request.pk])
 
 
-class RequestsPage(ListPage):
+REQUESTS = ("Requests", reverse_lazy("all-change-requests"))
+WAITING = "waiting"
+
+
+class RequestList(ListPage):
+    """A list of change requests, newest first, with their conflicts."""
+
     template_name = "releases/requests.html"
     title = "Change requests"
     default_sort = "-number"
-    columns = (
+    columns: Sequence[Column] = (
         Column("number", "Request", by=("id",)),
         Column("environment", "Environment", by=("environment", "id")),
         Column("state", "State", by=("state", "id")),
         Column("author", "By", by=("author_name", "id")),
         Column("created", "Begun", by=("created_at",)),
     )
+    state_filter = Filter("state", "State", options=[(state.value, state.value) for state in State])
 
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("state", "State", options=[(state.value, state.value) for state in State]),)
-
-    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        self.project = access_project(self.caller, self.kwargs["project_id"])
-        self.csv_name = f"{self.project.pk}-change-requests"
-        requests = read_requests(self.project.pk, self.caller).prefetch_related(None)
-        if state := values["state"]:
+    def narrow(self, requests: QuerySet[ChangeRequest], state: str) -> QuerySet[Any]:
+        """The requests in this state, "" for all, without what the list does not show."""
+        requests = requests.prefetch_related(None)
+        if state:
             requests = requests.filter(state=state)
         # The page needs little of each request's data. With a join, the changes of all requests would be counted
         # for each page, grouped by all columns.
         counts = Change.objects.order_by().filter(request=OuterRef("pk")).values("request")
         number = Subquery(counts.annotate(number=Count("pk")).values("number"))
-        listed = requests.select_related(None).select_related("author").defer("impact", "moved", "summary")
+        listed = (
+            requests.select_related(None)
+            .select_related("author", "project")
+            .defer("impact", "moved", "summary")
+        )
         return listed.annotate(change_count=Coalesce(number, 0)).order_by()
 
     def get_csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.pk, row.environment_id, row.state, row.author_name, row.created_at)
-
-    def get_breadcrumbs(self) -> Breadcrumbs:
-        return get_project_breadcrumbs(self.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = super().get_context_data(**kwargs)
@@ -91,14 +96,60 @@ class RequestsPage(ListPage):
             )
             for row in rows
         ]
-        return (
-            data
-            | {"parent": "projects/base.html"}
-            | make_project_head(self.project, "change-requests", caller=self.caller)
-        )
+        return data
+
+
+class RequestsPage(RequestList):
+    def get_filters(self) -> Sequence[Filter]:
+        return (self.state_filter,)
+
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.csv_name = f"{self.project.pk}-change-requests"
+        return self.narrow(read_requests(self.project.pk, self.caller), values["state"])
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        return (REQUESTS, (self.project.name, project_url(self.project.pk)))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        head = make_project_head(self.project, "change-requests", caller=self.caller)
+        return super().get_context_data(**kwargs) | {"parent": "projects/base.html"} | head
 
     def get_curl(self) -> str:
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/change-requests")
+
+
+class AllRequestsPage(RequestList):
+    """The requests of all projects; ``show=waiting`` narrows them to those that wait for the visitor."""
+
+    title = "Requests"
+    csv_name = "change-requests"
+    columns = (
+        RequestList.columns[0],
+        Column("project", "Project", by=("project", "id")),
+        *RequestList.columns[1:],
+    )
+    api_call = "GET /api/admin/search/change-requests"
+
+    def get_filters(self) -> Sequence[Filter]:
+        projects = Project.objects.active().readable_by(self.caller).order_by("name")
+        return (
+            Filter("show", "Show", options=[(WAITING, "Waiting for you")]),
+            Filter("project", "Project", options=list(projects.values_list("pk", "name"))),
+            self.state_filter,
+        )
+
+    def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        requests = visible_requests(self.caller)
+        if values["show"]:
+            requests = requests.filter(pk__in=waiting_for(self.caller, requests).order_by().values("pk"))
+        if values["project"]:
+            requests = requests.filter(project=values["project"])
+        return self.narrow(requests, values["state"])
+
+    def get_csv_cells(self, row: Any) -> Sequence[Any]:
+        number, *cells = super().get_csv_cells(row)
+        return (number, row.project_id, *cells)
 
 
 ENDS = {"Cancel": State.CANCELLED, "Reject": State.REJECTED}
@@ -262,8 +313,8 @@ class EndRequest(ConfirmPage):
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         row = self.request_row
-        requests = ("Change requests", project_url(row.project_id, "change-requests"))
-        return (*get_project_breadcrumbs(row.project), requests, (name_request(row), request_url(row)))
+        requests = (row.project.name, project_url(row.project_id, "change-requests"))
+        return (REQUESTS, requests, (name_request(row), request_url(row)))
 
     def act(self) -> tuple[str, str]:
         project_id, number = read_target(self.kwargs)

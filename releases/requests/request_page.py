@@ -18,7 +18,7 @@ from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConsolePage
 from groups.models import User
 from playground.pages.lines import explain_in
-from projects.console import api_path, get_project_breadcrumbs, project_url
+from projects.console import api_path, project_url
 from projects.history.diff import format_variants
 from projects.models import Segment
 from projects.projects.environments import POLICY_PERMISSIONS
@@ -42,6 +42,7 @@ from releases.requests.conflicts import (
 from releases.requests.impact import measure_impact
 from releases.requests.impact_view import FlagImpact, RequestImpact
 from releases.requests.lapses import find_author_tie, find_lapses, find_origins
+from releases.requests.pages import REQUESTS
 from releases.requests.review import hash_effect
 from releases.requests.states import list_possible_states
 from releases.schedules.actions import MIN_AHEAD, may_schedule
@@ -256,8 +257,8 @@ class RequestPage(ConsolePage):
         return name_request(self.change_request)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
-        requests = ("Change requests", project_url(self.change_request.project_id, "change-requests"))
-        return (*get_project_breadcrumbs(self.change_request.project), requests)
+        project = self.change_request.project
+        return (REQUESTS, (project.name, project_url(project.pk, "change-requests")))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         number = path_id(self.kwargs["request_id"], "Change request")

@@ -20,7 +20,8 @@ def test_the_first_account_is_made_by_the_link_of_the_start(visit, transactional
 
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
     expect(page.get_by_role("heading", name="Connect your application")).to_be_visible()
-    page.get_by_role("navigation", name="Main").get_by_role("link", name="Playground").click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Flags").click()
+    page.get_by_role("navigation", name="Flags").get_by_role("link", name="Playground").click()
     expect(page.get_by_text("These projects have no active flags.")).to_be_visible()
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("scenery")
 def test_why_a_flag_is_off_for_user_42_in_at_most_three_clicks(visit):
     page = visit("viewer", "/projects/")
     clicks = Clicks(page)
-    clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Playground"))
+    clicks.on(page.get_by_role("navigation", name="Flags").get_by_role("link", name="Playground"))
     page.get_by_label("userId").fill("42")
     off = row(page, "checkout-redesign")
     expect(off).to_contain_text("userId 42 is in bucket 92 and the rollout stops at 10 %")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("scenery")
 def test_production_and_development_for_three_users_in_at_most_three_clicks(visit):
     page = visit("viewer", "/projects/")
     clicks = Clicks(page)
-    clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Playground"))
+    clicks.on(page.get_by_role("navigation", name="Flags").get_by_role("link", name="Playground"))
     clicks.on(page.get_by_label("development"))
     page.get_by_label("userId").fill("42,7,1001")
 

@@ -26,8 +26,8 @@ def asked(visit):
 
 
 def leave(page):
-    page.get_by_role("navigation", name="Main").get_by_role("link", name="Projects").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Projects")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="What happened").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("What happened")
 
 
 def edit(page):

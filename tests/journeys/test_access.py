@@ -82,16 +82,15 @@ def test_a_person_is_invited_by_a_link_that_works_once(walk):
     assert "This link has already been used" in walk(None, link).text
 
 
-def test_a_colleague_is_invited_for_development_of_one_project_in_four_clicks(walk):
+def test_a_colleague_is_invited_for_development_of_one_project_in_three_clicks(walk):
     page = walk("admin", "/projects/checkout/")
-    page.press("Access", within="Project")
     page.press("Invite")
     page.fill("Email address, user name or group", "grace@example.com")
     page.tick("development")
     page.press("Invite")
     assert "Member · development" in page.text
     assert "/login/" in page.page.select_one("#secret").get_text()
-    assert page.presses == 4
+    assert page.presses == 3
 
 
 def test_a_role_is_given_in_a_project_and_taken_away(walk):

@@ -53,7 +53,7 @@ def test_an_import_from_faults_to_undo(walk, scenery):
 
 def test_an_import_without_two_flags_is_made_and_undone(walk):
     page = walk("admin", "/")
-    page.press("Import", within="Main")
+    page.press("Import")
     page.attach("File", "export.json", export("one", "two", "three"))
     page.choose("Into project", "default")
     page.choose("Into environment", "production")

@@ -131,7 +131,7 @@ def test_what_user_42_got_yesterday_at_14_03_in_three_clicks(walk, scenery, monk
         environments.enable_flag(*place, caller=Caller.system())
     environments.disable_flag(*place, caller=Caller.system())
     page = walk("viewer", "/projects/")
-    page.press("Playground", within="Main")
+    page.press("Playground", within="Flags")
     page.fill("userId", "42")
     page.fill("Flags as of", (now - timedelta(days=1)).strftime("%Y-%m-%dT14:03:00"))
     page.press("Evaluate")

@@ -197,7 +197,7 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
     assert owner.post(PAGE, form | {"value_2": "5 %"}).status_code == 302
     link = ProjectEnvironment.objects.get(project="shop", environment="production")
     assert link.approval_rules == [rule("onlyTurnsOff", 0), rule("changesUsers", 2, percent=5)]
-    assert "2 rules" in page_text(owner.get("/projects/shop/settings/"))
+    assert "2 rules" in page_text(owner.get("/projects/shop/settings/approvals/"))
     request = sent(api["owner"], roll_out(60))
     text = page_text(owner.get(f"/projects/shop/change-requests/{request['id']}/"))
     assert "Needs 2 approvals" in text

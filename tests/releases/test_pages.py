@@ -213,8 +213,8 @@ def test_the_policy_is_a_setting_of_the_project(browse, cart):
     link = ProjectEnvironment.objects.get(project="shop", environment="production")
     assert link.required_approvals == 2
     assert (
-        '<option value="2" selected>Request, 2 approvals</option>'
-        in owner.get("/projects/shop/settings/").text
+        '<option value="2" selected>Request with 2 approvals</option>'
+        in owner.get("/projects/shop/settings/approvals/").text
     )
     owner.post(post, {"environment": "production", "do": "approvals", "approvals": ""})
     link.refresh_from_db()

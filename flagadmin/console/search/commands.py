@@ -23,14 +23,16 @@ from projects.tokens.access import find_allowed_kinds
 Words = Sequence[str]
 # Words that people type to find a page, by its label in the navigation.
 SYNONYMS = {
-    "Evaluate": ("playground", "test", "debug", "why"),
+    "Playground": ("evaluate", "test", "debug", "why"),
     "Side by side": ("compare", "matrix", "diff"),
     "Who changes": ("compare", "impact", "users", "environments"),
     "Who had it": ("past", "assignments", "orders", "outcomes", "time"),
     "What happened": ("changes", "incident", "timeline", "history"),
     "Which change did this": ("incident", "cause", "errors", "outcomes"),
+    "Home": ("start", "overview", "dashboard"),
     "Projects": ("workspaces",),
-    "All flags": ("features", "toggles"),
+    "Flags": ("features", "toggles", "all flags"),
+    "Requests": ("change requests", "approvals", "review"),
     "Environments": ("stages", "production", "staging", "promote"),
     "Segments": ("audiences", "targeting"),
     "Context fields": ("attributes", "properties", "vocabulary"),
@@ -44,6 +46,7 @@ SYNONYMS = {
     "Provisioning": ("scim", "entra", "okta"),
     "Roles": ("permissions", "access"),
     "Groups": ("teams", "access"),
+    "Agents": ("mcp", "ai", "model context protocol"),
     "People": ("users", "members", "accounts", "access"),
     "Service accounts": ("bots", "machine users", "access"),
     "API tokens": ("keys", "secrets", "credentials", "access"),
@@ -165,9 +168,8 @@ def _group(
 
 
 def _list_pages(caller: Caller) -> Iterator[Command]:
-    yield Command("Overview", reverse("start"), synonyms=("start", "home", "dashboard"))
     for label, query, synonyms in FLAG_LISTS:
-        yield Command(label, f"{reverse('all-flags')}?{query}", "All flags", synonyms)
+        yield Command(label, f"{reverse('all-flags')}?{query}", "Flags", synonyms)
     for section, _ in list_sections_of(caller):
         for page in list_pages(section, caller):
             section_label = section.label if section.label != page.label else ""

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, Que
 from flagadmin.core.errors import NoAccess, NotFound, ValidationError
 from groups.console import Breadcrumbs, ConsolePage, Permission, SubmitPage, read_next_page
 from projects.access import access_project
-from projects.console import ALL_FLAGS, get_project_breadcrumbs, project_url
+from projects.console import FLAGS, get_project_breadcrumbs, project_url
 from projects.flags.lists.queries import (
     MAX_MATCHING,
     FlagScope,
@@ -92,7 +92,7 @@ class SelectedFlags(ConsolePage):
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         if self.project_id is None:
-            return (ALL_FLAGS,)
+            return (FLAGS,)
         return get_project_breadcrumbs(access_project(self.caller, self.project_id))
 
     def get_success_url(self) -> str:
@@ -121,7 +121,7 @@ class ChangeSelectedFlags(SelectedFlags, SubmitPage):
 
 def list_url(project_id: str | None) -> str:
     """The list of a project's flags, or of all flags."""
-    return str(ALL_FLAGS[1]) if project_id is None else project_url(project_id)
+    return str(FLAGS[1]) if project_id is None else project_url(project_id)
 
 
 class NothingSelected(ValidationError):

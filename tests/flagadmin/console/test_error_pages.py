@@ -43,7 +43,7 @@ def test_a_missing_permission_says_who_gives_it(browse, shop):
 
     assert response.status_code == 403
     assert "An admin can grant you a role with this permission" in response.text
-    assert '<a href="/projects/">Go to Projects</a>' in response.text
+    assert '<a href="/flags/">Go to Flags</a>' in response.text
 
 
 def test_a_filter_that_is_refused_can_be_removed(browse, shop):
@@ -89,8 +89,9 @@ def test_an_address_without_an_environment_says_which_there_are_and_leads_back(b
     assert '<a href="/projects/shop/features/cart/">Go to cart</a>' in response.text
 
 
-def test_a_page_that_one_may_not_open_does_not_lead_to_itself(browse):
+def test_a_page_that_one_may_not_open_leads_to_its_section(browse):
     response = browse("viewer").get("/admin/", follow=True)
 
     assert response.status_code == 403
-    assert "Go to Settings" not in response.text
+    assert '<a href="/settings/">Go to Settings</a>' in response.text
+    assert 'href="/admin/"' not in response.text

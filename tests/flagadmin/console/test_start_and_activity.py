@@ -52,9 +52,14 @@ def test_data_fixes_are_for_admins(browse):
     assert 'href="/admin/"' not in browse("editor").get("/search/?q=data+fixes").text
 
 
-def test_settings_are_for_those_who_may_set_something(browse):
-    assert ">Settings</a>" in browse("admin").get("/").text
-    assert ">Settings</a>" not in browse("viewer").get("/").text
+def test_settings_offer_what_one_may_open(browse):
+    admin, viewer = browse("admin").get("/settings/").text, browse("viewer").get("/settings/").text
+
+    for address in ("/integrations/", "/relays/", "/installation/", "/admin/", "/move/"):
+        assert f'href="{address}"' in admin
+        assert f'href="{address}"' not in viewer
+    for address in ("/environments/", "/segments/", "/release-templates/", "/import/", "/api/docs/"):
+        assert f'href="{address}"' in viewer
 
 
 def test_the_navigation_leads_to_what_one_may_open(browse):
@@ -62,7 +67,7 @@ def test_the_navigation_leads_to_what_one_may_open(browse):
 
     assert '<a href="/access/people/"' in admin
     assert '<a href="/access/people/"' not in member
-    assert '<a href="/access/tokens/" aria-current="true">Access</a>' in member
+    assert '<a href="/access/tokens/" aria-current="page">API tokens</a>' in member
     assert "/access/tokens/" not in browse("viewer").get("/projects/").text
 
 
@@ -270,8 +275,8 @@ def test_an_unknown_page_says_so_in_words(browse):
     response = browse("viewer").get("/nowhere/")
 
     assert response.status_code == 404
-    assert "/nowhere/ not found." in response.text
-    assert 'href="/playground/"' in response.text
+    assert "Page not found. No page at /nowhere/." in response.text
+    assert 'href="/flags/"' in response.text
 
 
 def test_the_theme_form_leads_to_no_other_host(client, db):

@@ -35,7 +35,7 @@ def test_an_ended_session_gives_the_form_back_filled_in(ada):
     response = browser.post(NEW_FLAG, ENTERED)
     assert response.status_code == 401
     assert "What you entered is kept" in response.text or "what you entered is kept" in response.text
-    assert "All flags" not in response.text  # no tabs of the pages below /projects/
+    assert "/applications/" not in response.text  # no tabs of the section
 
     back = log_in(browser, response)
 

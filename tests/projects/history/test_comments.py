@@ -183,7 +183,7 @@ def test_the_setting_by_api(api, cart):
 def test_the_setting_on_its_page(browse, cart):
     form = {"environment": "production", "do": "require-comment"}
     browse("owner").post("/projects/shop/environments", form)
-    assert "Comment required" in page_text(browse("owner").get("/projects/shop/settings/"))
+    assert "Comment required" in page_text(browse("owner").get("/projects/shop/settings/approvals/"))
     assert ProjectEnvironment.objects.get(project="shop", environment="production").comment_required
 
 

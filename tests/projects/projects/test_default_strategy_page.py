@@ -22,12 +22,12 @@ def place(shop):
 def test_it_is_saved_told_in_the_settings_and_removed(browse, place):
     browser = browse("owner")
 
-    assert browser.post(PAGE, QUARTER)["Location"] == "/projects/shop/settings/"
+    assert browser.post(PAGE, QUARTER)["Location"] == "/projects/shop/settings/approvals/"
 
     place.refresh_from_db()
     assert place.default_strategy["parameters"] == {"rollout": "25", "stickiness": "userId", "groupId": ""}
     told = "Default strategy: On for 25 % of users, by userId."
-    assert told in page_text(browser.get("/projects/shop/settings/"))
+    assert told in page_text(browser.get("/projects/shop/settings/approvals/"))
     assert "Remove default strategy" in page_text(browser.get(PAGE))
 
     browser.post(PAGE, {"do": "delete"})
