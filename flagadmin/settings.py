@@ -90,6 +90,8 @@ STRATEGY_CONSTRAINTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_CONSTRAINTS
 STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, at_least=1)
 CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
 SEGMENT_VALUES_LIMIT = environment.integer("FLAGADMIN_SEGMENT_VALUES", 1_000, at_least=1)
+# Values of an uploaded list; more would make SDKs slow.
+SEGMENT_LIST_LIMIT = environment.integer("FLAGADMIN_SEGMENT_LIST", 10_000, at_least=1, at_most=100_000)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
 # Hourly limits on the rows that SDK reports create, for each worker (projects/applications/report_limits.py).
 REPORT_APPLICATIONS_LIMIT = environment.integer(

@@ -27,6 +27,7 @@ from projects.reverts.change_page import RevertChange
 from projects.reverts.environment_page import SetBackPage
 from projects.reverts.version_page import RevertPage
 from projects.segments import pages as segments
+from projects.segments.list_pages import SegmentListPage
 from projects.strategies import pages as strategies
 from projects.strategies import strategy_types_pages as strategy_types
 from projects.strategies import variants_page
@@ -101,6 +102,7 @@ urlpatterns = [
     path("segments/", segments.SegmentsPage.as_view(), name="segments"),
     path("segments/new", segments.SegmentForm.as_view(), name="segment-new"),
     drafting_path("segments/<str:segment_id>/", segments.EditSegment, name="segment"),
+    drafting_path("segments/<str:segment_id>/list", SegmentListPage, name="segment-list"),
     path("segments/<str:segment_id>/delete", segments.DeleteSegment.as_view(), name="segment-delete"),
 
     path("context-fields/", context_fields.ContextFieldsPage.as_view(), name="context-fields"),

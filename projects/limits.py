@@ -15,7 +15,8 @@ class Limits:
     strategies: int = 30
     constraints: int = 30
     constraint_values: int = 250  # of a strategy, for each constraint
-    segment_values: int = 1000  # of a segment, for all its constraints together
+    segment_values: int = 1000  # of a segment, for all its constraints together, except a list
+    segment_list: int = 10_000  # of the list of a segment
     value_length: int = 100
     segments: int = 5
     links: int = 10
@@ -28,6 +29,7 @@ class Limits:
             constraints=settings.STRATEGY_CONSTRAINTS_LIMIT,
             constraint_values=settings.CONSTRAINT_VALUES_LIMIT,
             segment_values=settings.SEGMENT_VALUES_LIMIT,
+            segment_list=max(settings.SEGMENT_LIST_LIMIT, settings.SEGMENT_VALUES_LIMIT),
             value_length=settings.CONSTRAINT_VALUE_LENGTH_LIMIT,
             segments=settings.STRATEGY_SEGMENTS_LIMIT,
             links=settings.FLAG_LINKS_LIMIT,

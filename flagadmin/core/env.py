@@ -34,8 +34,8 @@ def flag(name: str, *, default: bool = False) -> bool:
     raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
 
 
-def integer(name: str, default: int, *, at_least: int = 0) -> int:
-    """An integer, at least `at_least`."""
+def integer(name: str, default: int, *, at_least: int = 0, at_most: int | None = None) -> int:
+    """An integer within these bounds."""
     value = text(name, str(default))
     try:
         number = int(value)
@@ -43,6 +43,8 @@ def integer(name: str, default: int, *, at_least: int = 0) -> int:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from None
     if number < at_least:
         raise ImproperlyConfigured(f"{name} must be at least {at_least}, not {number}.")
+    if at_most is not None and number > at_most:
+        raise ImproperlyConfigured(f"{name} must be at most {at_most:,}, not {number:,}.")
     return number
 
 

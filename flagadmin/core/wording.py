@@ -34,3 +34,10 @@ def choices(names: Iterable[str], *, limit: int = 20) -> str:
 def name_flags(names: Collection[str]) -> str:
     """``1 flag: cart``, ``2 flags: cart, search``."""
     return f"{pluralize(len(names), 'flag')}: {choices(names)}"
+
+
+def format_size(size: int) -> str:
+    """``1.4 MB``, ``230 kB``, ``80 bytes``."""
+    if size >= 1_000_000:
+        return f"{size / 1_000_000:.1f} MB"
+    return f"{size / 1_000:.0f} kB" if size >= 1_000 else f"{size} bytes"

@@ -33,6 +33,7 @@ from projects.access import lock_projects
 from projects.flags.arrivals import check_arrivals
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
+from projects.segments.documents import event_document
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -238,7 +239,7 @@ def _create_references(plan: Plan, caller: Caller) -> list[Event]:
             for tag_type in tag_types
         ),
         *(
-            Event(type=EventType.SEGMENT_CREATED, subject=segment.name, after=segment.document())
+            Event(type=EventType.SEGMENT_CREATED, subject=segment.name, after=event_document(segment))
             for segment in segments
         ),
     ]

@@ -34,6 +34,7 @@ from projects.definitions import Definitions, read_definitions
 from projects.flags.archive.actions import archive_flags_of_projects
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment, Strategy
 from projects.segments.actions import create_segment, update_segment
+from projects.segments.cut_lists import change_documents
 from projects.strategies.constraint_rules import make_constraint
 from releases.derive import ProposedChange, derive_changes
 from releases.gate_refusal import NeedsChangeRequest
@@ -77,6 +78,7 @@ def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool)
     elif may_change and any(getattr(stored, key) != value for key, value in values.items()):
         before = make_segment_entry(stored)
         after = make_segment_entry(update_segment(stored.pk, values, caller=caller))
+        before, after = change_documents(before, after)
         yield from _list_changed("segment", name, project, before, after)
 
 

@@ -21,9 +21,13 @@ from importer.moving.report import Kind, Line, Report
 from playground.engine.context import TOP_LEVEL
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.export import export_flags
+from projects.limits import Limits
 from projects.models import ContextField, Flag, Project, Segment, StrategyType, TagType
+from projects.segments.rules import count_values
 from projects.strategies.variant_rules import TOTAL_WEIGHT
 
+MOST_VALUES = Limits().segment_values
+"""Values of a segment that a server accepts by default."""
 IMPORT = "/api/admin/features-batch/import"
 NEEDS_PERSON = (
     "Unleash refuses them with an admin token. Create a personal token (user:…) of an admin there, in the profile, and "
@@ -77,6 +81,10 @@ def move_back(target: Source, projects: Iterable[str], *, write: bool) -> Report
         report.lines.append(Line(Kind.REFUSE, f"imports into {target.address}", NEEDS_PERSON))
         if write:
             return report
+    if long_lists := list(_find_long_lists(target)):
+        report.lines += long_lists
+        if write:
+            return report
     bodies = list(read_bodies(projects))
     report.lines += _write_shared(target, write=write)
     places = {
@@ -88,6 +96,23 @@ def move_back(target: Source, projects: Iterable[str], *, write: bool) -> Report
         report.lines += _name_completed(body)
     report.lines += _name_what_stays()
     return report
+
+
+def _find_long_lists(target: Source) -> Iterator[Line]:
+    """Segments with more values than the server accepts; without them, it refuses the flags that use them."""
+    counts = {segment.name: count_values(segment.constraints) for segment in Segment.objects.order_by("id")}
+    if max(counts.values(), default=0) <= MOST_VALUES:
+        return
+    raw = target.find("/api/admin/ui-config")
+    limits = raw.get("resourceLimits") if isinstance(raw, dict) else None
+    most = limits.get("segmentValues") if isinstance(limits, dict) else None
+    most = most if isinstance(most, int) else MOST_VALUES
+    for name, count in counts.items():
+        if count > most:
+            detail = (
+                f"has {count:,} values, and the server accepts {most:,}: raise its limit, or shorten the list"
+            )
+            yield Line(Kind.REFUSE, f"segment {name}", detail)
 
 
 def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:

@@ -5,6 +5,7 @@ processes the form as its own page would, but writes nothing.
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
@@ -26,6 +27,7 @@ class IfSavedPage(ConsolePage):
     """Answers htmx with the part beside the form (`part_name`), other requests with a page that leads back to it."""
 
     http_method_names = ["post"]
+    body_limit = settings.COMPARE_BODY_LIMIT  # a form may have a list of a segment
     template_name = "playground/if_saved.html"
     part_name = "playground/impact.html"
     prefix = "/if-saved"

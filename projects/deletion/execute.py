@@ -29,6 +29,7 @@ from projects.flags.archive.delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.actions import make_active_flags_error
 from projects.projects.queries import list_project_environment_documents, make_settings_document
+from projects.segments.documents import event_document
 from projects.tokens.actions import document as token_document
 
 
@@ -69,7 +70,7 @@ def make_removed_project_document(project: Project) -> dict[str, Any]:
     return make_settings_document(project) | {
         "environments": list_project_environment_documents(project),
         "access": access_documents(project),
-        "segments": [s.document() for s in Segment.objects.filter(project=project)],
+        "segments": [event_document(s) for s in Segment.objects.filter(project=project)],
         "contextFields": [f.document() for f in ContextField.objects.filter(project=project)],
         "savedContexts": list(find_saved_contexts(project).values("name", "context", "note", "expectations")),
     }

@@ -18,6 +18,9 @@ from projects.history import diff
 from projects.history.diff import FlagPart, find_differing_parts
 from projects.models import Segment, Strategy
 from projects.projects.approval_rules import CONDITIONS, describe_rule
+from projects.segments.cut_lists import CHANGE as LIST_CHANGE
+from projects.segments.cut_lists import drop_list, read_list_size
+from projects.segments.lists import describe_difference, pluralize_values
 from projects.strategies.sentences import summarize_strategy
 
 MAX_FIELDS, MAX_LETTERS = 12, 250
@@ -67,11 +70,24 @@ def _shorten_changes(changes: Iterable[FieldChange]) -> list[FieldChange]:
 
 def _compare_documents(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     """Yields the changes field by field. Creation and deletion are in the sentence."""
-    before, after = event.before, event.after
+    yield from _compare_fields(event.before, event.after)
+
+
+def _compare_fields(before: Any, after: Any) -> Iterator[FieldChange]:
     if isinstance(before, dict) and isinstance(after, dict):
         for key in before | after:
             if before.get(key) != after.get(key) and key not in _NOT_SHOWN:
                 yield FieldChange(_label(key), _format_value(before.get(key)), _format_value(after.get(key)))
+
+
+def _describe_segment(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+    """A long list by its size and what was added and removed."""
+    before, after = document_of(event.before), document_of(event.after)
+    if LIST_CHANGE in after:
+        sizes = [pluralize_values(read_list_size(side)) for side in (before, after)]
+        yield FieldChange("List", sizes[0], f"{sizes[1]}: {describe_difference(after[LIST_CHANGE])}")
+        before, after = drop_list(before), drop_list(after)
+    yield from _compare_fields(before, after)
 
 
 def _describe_switch(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
@@ -163,6 +179,7 @@ def _describe_nothing(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
 
 
 _CHANGES: dict[str, Callable[[AuditEvent, Names], Iterator[FieldChange]]] = {
+    E.SEGMENT_UPDATED: _describe_segment,
     E.FEATURE_ENVIRONMENT_ENABLED: _describe_switch,
     E.FEATURE_ENVIRONMENT_DISABLED: _describe_switch,
     E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: _describe_variants,

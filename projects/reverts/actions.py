@@ -156,8 +156,7 @@ def _restore(row: FlagRevert, caller: Caller) -> None:
 
 
 def _restore_subject(row: SubjectRevert, caller: Caller) -> None:
-    event = row.event
-    before: Any = event.before
+    event, before = row.event, row.before
     if event.type == E.SEGMENT_UPDATED:
         values: dict[str, Any] = {key: before[key] for key in ("name", "description", "constraints")}
         values["project_id"] = before.get("project")

@@ -85,8 +85,13 @@ class RevertChange(DraftingPage, SubmitPage):
         return sorted(edits, key=lambda edit: order.index(edit.environment))
 
     def segment_edits(self, row: SubjectRevert) -> Iterator[FlagEdit]:
-        before: Any = row.event.before
-        segment = row.now and "constraints" in row.now and Segment.objects.filter(pk=row.now["id"]).first()
+        before: Any = row.before
+        segment = (
+            before
+            and row.now
+            and "constraints" in row.now
+            and Segment.objects.filter(pk=row.now["id"]).first()
+        )
         if segment:
             draft = Draft(segments={segment.pk: before["constraints"]})
             yield from (FlagEdit(*key, draft) for key in list_enabled_users(segment, self.caller))

@@ -21,6 +21,8 @@ from projects.history.diff import find_differing_parts
 from projects.history.queries import readable_events
 from projects.models import Flag, Segment, StrategyType
 from projects.reverts.parts import PlannedPart, format_moment, plan_parts
+from projects.segments.cut_lists import cut_lists, drop_change
+from projects.segments.documents import restore_lists
 from projects.states import apply, changes, describe, is_changed_again, permissions, without
 
 MAX_FLAGS = 100
@@ -59,17 +61,18 @@ class FlagRevert:
 
 @dataclass(slots=True)
 class SubjectRevert:
-    """A segment or strategy type: the event to revert, and the stored state."""
+    """A segment or strategy type: the event to revert, the state before it, and the stored state."""
 
     event: AuditEvent
     name: str
+    before: Any
     now: Document | None = None
     problems: list[Problem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     @property
     def changes_anything(self) -> bool:
-        return self.now is not None and self.now != self.event.before
+        return self.now is not None and self.now != self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +227,17 @@ def _check_permission(row: FlagRevert, caller: Caller, permission: Permission) -
 
 
 def _plan_subject(event: AuditEvent, caller: Caller) -> SubjectRevert:
-    row = SubjectRevert(event, event.subject or "")
+    row = SubjectRevert(event, event.subject or "", event.before)
     row.now = _read_stored(event, caller)
     if row.now is None:
         row.problems.append(Problem(row.name, f"{row.name} has been deleted"))
-    elif is_changed_again(row.now, event.after, event.before):
+    elif is_changed_again(cut_lists(row.now), drop_change(event.after or {}), event.before):
         later = format_moment(event.created_at)
         row.problems.append(Problem(row.name, f"{row.name} has been changed since {later}"))
+    elif event.type == E.SEGMENT_UPDATED:
+        row.before = restore_lists(row.before, just_before(event.created_at))
+        if row.before is None:
+            row.problems.append(Problem(row.name, f"the list of {row.name} before the change is not stored"))
     if not may_change(event, caller):
         row.missing.append(missing([_PERMISSIONS[event.type]], project=event.project).message)
     return row

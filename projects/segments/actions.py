@@ -4,7 +4,7 @@ Changing a segment of a project locks the project and requires its permission. C
 permission, and locks the segment and the projects that refuse changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import F
@@ -12,15 +12,19 @@ from django.db.models import F
 from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationError
+from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationError, check_problems
 from flagadmin.core.unreadable_values import check_values
 from flagadmin.core.wording import choices
 from groups.access import Caller, Permission
+from playground.engine.definitions import ConstraintDefinition
 from projects.access import check_project, lock_refusing_projects
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from projects.project_scope import check_scope, lock_scope, name_is_free
-from projects.segments.rules import segment_problems
+from projects.segments.cut_lists import change_documents, cut_lists
+from projects.segments.documents import event_document
+from projects.segments.lists import DEFAULT_FIELD, EMPTY, OPERATOR, Difference, SentList, combine, may_be_list
+from projects.segments.rules import segment_problems, typed_problems
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import read_legal_values
 from projects.used_by.queries import describe_uses, find_default_strategies, find_planned
@@ -39,7 +43,7 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
     check_segment(segment)
     with name_is_free(_describe_name_exists(segment)):
         segment.save(force_insert=True)
-    record(_make_event(EventType.SEGMENT_CREATED, segment, after=segment.document()), actor=caller)
+    record(_make_event(EventType.SEGMENT_CREATED, segment, after=event_document(segment)), actor=caller)
     return segment
 
 
@@ -63,9 +67,53 @@ def update_segment(
     check_update(segment, old_project, caller=caller)
     with name_is_free(_describe_name_exists(segment)):
         segment.save()
-    after = segment.document()
+    before, after = change_documents(before, segment.document())
     record_change(_make_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after), actor=caller)
     return segment
+
+
+@transactional
+def update_list(
+    segment_id: int, sent: SentList, *, mode: str, expected: Expected = None, caller: Caller
+) -> tuple[Segment, Difference]:
+    """Replaces the list of a segment, adds to it or removes from it (``mode``).
+
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
+    """
+    segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT)
+    constraints, difference = change_list(segment.constraints, sent, mode)
+    return update_segment(
+        segment_id, {"constraints": constraints}, expected=expected, caller=caller
+    ), difference
+
+
+def change_list(
+    stored: Sequence[ConstraintDefinition], sent: SentList, mode: str
+) -> tuple[list[ConstraintDefinition], Difference]:
+    """The constraints with the changed list, and how it differs. Raises ValidationError if they can have no list."""
+    if not may_be_list(stored):
+        raise ValidationError.at(
+            "constraints[0].operator", f"must be {OPERATOR} for a list, not {stored[0]['operator']}"
+        )
+    new: ConstraintDefinition = {
+        "contextName": sent.field or DEFAULT_FIELD,
+        "operator": OPERATOR,
+        "values": [],
+        "inverted": False,
+        "caseInsensitive": False,
+    }
+    first = stored[0] if stored else new
+    values = combine(first["values"], sent.values, mode)
+    if not values:
+        raise ValidationError.at("values", EMPTY)
+    constraints: list[ConstraintDefinition] = [{**first, "values": list(values)}, *stored[1:]]
+    return constraints, Difference.of(first["values"], values)
+
+
+def check_typed(constraints: Sequence[Any], stored: Sequence[ConstraintDefinition] = ()) -> None:
+    """Raises ValidationError if more values were entered than can be typed. A list that stays as it was is allowed."""
+    made = [make_constraint(constraint) for constraint in constraints]
+    check_problems(typed_problems(made, stored, Limits.from_settings()))
 
 
 def check_update(segment: Segment, old_project: str | None, *, caller: Caller) -> None:
@@ -107,7 +155,7 @@ def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller
     before = segment.document()
     check_expected(expected, before)
     check_segment_is_unused(segment)
-    record(_make_event(EventType.SEGMENT_DELETED, segment, before=before), actor=caller)
+    record(_make_event(EventType.SEGMENT_DELETED, segment, before=cut_lists(before)), actor=caller)
     segment.delete()
 
 

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.errors import NameExists
+from flagadmin.core.errors import ContentTypeNotAccepted, NameExists
 from flagadmin.core.http.fields import Body, ListOf, NameBody
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.parameters import path_id
@@ -18,6 +19,21 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.models import Flag, Segment, Strategy
 from projects.segments import actions
+from projects.segments.list_serializers import (
+    CSV_EXAMPLE,
+    TEXT,
+    CsvParser,
+    LinesParser,
+    ListBody,
+    ListChanged,
+    ListParser,
+    ListQuery,
+    ListRecord,
+    changed_document,
+    list_document,
+    read_sent,
+)
+from projects.segments.lists import BODY_LIMIT
 from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses
@@ -80,9 +96,12 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         "validate": Permission.CREATE_SEGMENT,
         "update": Permission.UPDATE_SEGMENT,
         "destroy": Permission.DELETE_SEGMENT,
+        "replace_values": Permission.UPDATE_SEGMENT,
         "set_of_strategy": None,  # checked in the view: UPDATE_FEATURE_STRATEGY in the project of the body
     }
     permission_in_project = Permission.UPDATE_PROJECT_SEGMENT
+    tagged = ETagMixin.tagged | {"list_values"}
+    conditional = ETagMixin.conditional | {"replace_values"}
     segment: Segment
 
     def authorize(self, segment_id: str | None = None, strategy_id: str | None = None) -> None:
@@ -105,7 +124,9 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     @extend_schema(operation_id="createSegment", request=SegmentBody, responses={201: SegmentRecord})
     def create(self, request: ApiRequest) -> Response:
         """Create a segment, global or of one project."""
-        segment = actions.create_segment(self.validated(SegmentBody), caller=self.caller)
+        body = self.validated(SegmentBody)
+        actions.check_typed(body["constraints"])
+        segment = actions.create_segment(body, caller=self.caller)
         headers = {"Location": f"segments/{segment.pk}"}
         return Response(segment.document(), status=201, headers=headers)
 
@@ -131,6 +152,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         A segment that strategies of other projects use cannot be moved to a project.
         """
         changes, expected = self.validated(SegmentChanges), self.expected
+        actions.check_typed(changes.get("constraints", ()), self.segment.constraints)
         actions.update_segment(self.segment.pk, changes, expected=expected, caller=self.caller)
         return Response(status=204)
 
@@ -145,6 +167,55 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         """Delete a segment that no strategy uses."""
         actions.delete_segment(self.segment.pk, expected=self.expected, caller=self.caller)
         return Response(status=204)
+
+    @extend_schema(operation_id="getSegmentList", responses={200: ListRecord})
+    @action(
+        detail=True,
+        url_path="list",
+        body_limit=BODY_LIMIT,
+        parser_classes=[ListParser, LinesParser, CsvParser],
+    )
+    def list_values(self, request: ApiRequest, segment_id: str) -> Response:
+        """Get the list of a segment: the values of its first constraint, if that is IN."""
+        return Response(list_document(self.segment))
+
+    @extend_schema(
+        operation_id="replaceSegmentList",
+        parameters=[ListQuery],
+        request={"application/json": ListBody, "text/plain": TEXT, "text/csv": TEXT},
+        responses={200: ListChanged},
+        examples=[
+            OpenApiExample(
+                "Two users", {"values": ["42", "7"]}, request_only=True, media_type="application/json"
+            ),
+            OpenApiExample("One per line", "42\n7\n", request_only=True, media_type="text/plain"),
+            OpenApiExample("A column of CSV", CSV_EXAMPLE, request_only=True, media_type="text/csv"),
+        ],
+    )
+    @list_values.mapping.put
+    def replace_values(self, request: ApiRequest, segment_id: str) -> Response:
+        """Replace the list of a segment, add to it or remove from it.
+
+        The body is text with one value per line, CSV with a header, or JSON. A segment without constraints gets one.
+        """
+        serializer = ListQuery(data=request.query_params)
+        serializer.is_valid(raise_exception=True)
+        query = serializer.validated_data
+        try:
+            sent = read_sent(request.data, query, self.segment)
+        except UnsupportedMediaType as error:
+            raise ContentTypeNotAccepted(
+                f"Send text/plain, text/csv or application/json. {error.detail}"
+            ) from error
+        if query["dryRun"]:
+            constraints, difference = actions.change_list(self.segment.constraints, sent, query["mode"])
+            self.segment.constraints = constraints
+            actions.check_segment(self.segment)
+            return Response(changed_document(self.segment, constraints, difference))
+        segment, difference = actions.update_list(
+            self.segment.pk, sent, mode=query["mode"], expected=self.expected, caller=self.caller
+        )
+        return Response(changed_document(segment, segment.constraints, difference))
 
     @extend_schema(operation_id="getStrategiesBySegmentId", responses={200: UsesOfSegment})
     @action(detail=True)

@@ -23,6 +23,7 @@ from projects.history.queries import readable_events
 from projects.models import Environment, Project, Segment
 from projects.reverts.offers import tell_done
 from projects.segments import actions
+from projects.segments.lists import may_be_list
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -126,7 +127,7 @@ class SegmentForm(SubmitPage):
         self.find()
         self.read(request)
         do = request.POST.get("do", "save")
-        if do == "save":
+        if do in ("save", "save-list"):
             self.rows = self.segment.constraints
             self.segment.constraints = clean_constraints(self.rows)
             return self.try_to_submit()
@@ -148,6 +149,7 @@ class SegmentForm(SubmitPage):
         return {}
 
     def ask_first(self) -> HttpResponseBase | None:
+        actions.check_typed(self.segment.constraints, self.stored["constraints"])
         if not self.needs_confirmation():
             return None
         self.segment.constraints = self.rows
@@ -156,6 +158,8 @@ class SegmentForm(SubmitPage):
     def submit(self) -> str:
         segment = self.save()
         tell_done(self.request, f"Saved segment {segment.name}.", caller=self.caller)
+        if self.request.POST.get("do") == "save-list":
+            return reverse("segment-list", args=[segment.pk])
         return reverse("segments")
 
     def refuse(self, error: AppError) -> HttpResponseBase:
@@ -213,12 +217,11 @@ class DeleteSegment(ConfirmPage):
         return (SEGMENTS, (self.segment.name, reverse("segment", args=[self.segment.pk])))
 
 
-class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
-    title = "Segment {page.stored[name]}"
-    button = "Save segment"
-    unchanged = "No flag that is on uses this segment."
-    shown_by = "post"
-    api_call = "PUT /api/admin/segments/{segment_id}"
+class OfSegment(EditConflictMixin, DraftingPage):
+    """Base class of the pages that change a stored segment. ``stored`` is its document."""
+
+    segment: Segment
+    stored: dict[str, Any]
 
     def find(self) -> None:
         """Loads the segment that the URL names. Raises NotFound, NoAccess."""
@@ -250,16 +253,30 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
     def locked(self) -> str:
         return "" if self.may_edit else 'You need the "Edit segments" permission to change it.'
 
-    def get_edits(self) -> list[FlagEdit]:
-        self.find()
-        self.read(self.request)
-        self.segment.constraints = clean_constraints(self.segment.constraints)
+    def list_edits(self, constraints: list[Any]) -> list[FlagEdit]:
+        """The changes of flags that are on, if the segment had these constraints. Raises the errors of saving."""
+        self.segment.constraints = constraints
         actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
         draft = Draft(segments={self.segment.pk: self.segment.constraints})
         names = Environment.objects.names()
         places = actions.list_enabled_users(self.segment, self.caller)
         ordered = sorted(places, key=lambda key: (names.index(key[2]), key))
         return [FlagEdit(*place, draft) for place in ordered]
+
+
+class EditSegment(OfSegment, SegmentForm):
+    title = "Segment {page.stored[name]}"
+    button = "Save segment"
+    unchanged = "No flag that is on uses this segment."
+    shown_by = "post"
+    api_call = "PUT /api/admin/segments/{segment_id}"
+
+    def get_edits(self) -> list[FlagEdit]:
+        self.find()
+        self.read(self.request)
+        self.segment.constraints = clean_constraints(self.segment.constraints)
+        actions.check_typed(self.segment.constraints, self.stored["constraints"])
+        return self.list_edits(self.segment.constraints)
 
     def needs_confirmation(self) -> bool:
         """Asks if other conditions would change flags that are on in a production environment."""
@@ -301,6 +318,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
             problems=problems,
             uses=uses,
             used=uses.total,
+            may_be_list=may_be_list(self.stored["constraints"]),
             may_delete=self.may(Permission.DELETE_SEGMENT),
             **kwargs,
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
 from django.http import QueryDict
 
 from flagadmin.core.errors import ValidationError
@@ -104,6 +105,7 @@ class ConstraintRow:
     kept: str
     first: Sequence[str]
     more: int
+    is_list: bool
     inverted: bool
     may_invert: bool
     case_insensitive: bool
@@ -272,6 +274,7 @@ def _make_row(
         kept=reference(selected) if kept else "",
         first=[clip(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
         more=max(len(selected) - MAX_SHOWN, 0),
+        is_list=len(selected) > settings.SEGMENT_VALUES_LIMIT,
         inverted=bool(document.get("inverted")),
         may_invert=name != "REGEX",
         case_insensitive=bool(document.get("caseInsensitive")),

@@ -98,6 +98,7 @@ def _find_missing(constraint: ConstraintDefinition, path: str) -> Iterator[Probl
 def _size_problems(values: Sequence[str], path: str, limits: Limits) -> Iterator[Problem]:
     if len(values) > limits.constraint_values:
         yield Problem(path, f"must have at most {limits.constraint_values} values, not {len(values)}")
+        return
     for index, value in enumerate(values):
         if not value:
             yield Problem(f"{path}[{index}]", "a value must not be empty")

@@ -19,7 +19,12 @@ class ConstraintBody(StrictSerializer):
     )
     values = ListOf(
         child=TextField(),
-        max_length=max(MAX_ITEMS, settings.CONSTRAINT_VALUES_LIMIT, settings.SEGMENT_VALUES_LIMIT),
+        max_length=max(
+            MAX_ITEMS,
+            settings.CONSTRAINT_VALUES_LIMIT,
+            settings.SEGMENT_VALUES_LIMIT,
+            settings.SEGMENT_LIST_LIMIT,
+        ),
         required=False,
         allow_null=True,
         help_text="For operators that take several values.",

@@ -5,6 +5,8 @@ from typing import Any
 from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
+from projects.segments.cut_lists import cut_lists
+from releases.changes import KINDS
 from releases.models import Change, ChangeRequest, Schedule
 from releases.requests.documents import request_document
 
@@ -60,4 +62,5 @@ def _keep_id(document: Any) -> Any:
 
 
 def change_event_document(change: Change) -> dict[str, Any]:
-    return {"id": change.pk, "feature": change.feature, "action": change.action, "payload": change.payload}
+    payload = cut_lists(change.payload) if KINDS[change.action].of_segment else change.payload
+    return {"id": change.pk, "feature": change.feature, "action": change.action, "payload": payload}

@@ -192,6 +192,7 @@ PAGES = [
     "/segments/new",
     "/segments/{segment}/",
     "/segments/{segment}/delete",
+    "/segments/{segment}/list",
     "/strategy-types/",
     "/strategy-types/new",
     "/strategy-types/hostGroup/",

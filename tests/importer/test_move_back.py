@@ -173,3 +173,16 @@ def test_a_refusal_there_is_said(back, unleash, monkeypatch):
 def test_a_target_is_needed(back):
     with pytest.raises(CommandError, match="back needs --to or --files"):
         back(to=False)
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_a_list_that_the_server_would_refuse_prevents_it(unleash, capsys, options):
+    values = [str(number) for number in range(1_001)]
+    Segment.objects.create(
+        name="beta", constraints=[{"contextName": "userId", "operator": "IN", "values": values}]
+    )
+
+    with pytest.raises(CommandError):
+        call_command("move", "back", "--to", unleash.address, "--token", PERSON, *options)
+    assert "segment beta: has 1,001 values, and the server accepts 1,000" in capsys.readouterr().out
+    assert unleash.written == []

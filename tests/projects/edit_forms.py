@@ -75,6 +75,17 @@ class OfSegment:
         return self.row.constraints[0]["values"][0]
 
 
+class OfList(OfSegment):
+    first, second, third = (
+        {"text": share, "mode": "replace", "confirmed": "yes"} for share in ("10", "20", "30")
+    )
+    says = "Stored now: userId is one of 10. (vip, for all projects)"
+
+    def __init__(self, flag):
+        super().__init__(flag)
+        self.url += "list"
+
+
 class Row:
     """A form of plain fields that edits one row; ``field`` is the one that is changed."""
 
@@ -264,7 +275,7 @@ class OfSavedContext(Row):
 
 
 FORMS = [
-    Strategy, Variants, OfSegment, Settings, DefaultStrategy, Approvals, OfRole, OfGroup, Account, ServiceAccount,
+    Strategy, Variants, OfSegment, OfList, Settings, DefaultStrategy, Approvals, OfRole, OfGroup, Account, ServiceAccount,
     OfContextField, OfStrategyType, OfEnvironment, OfTagType, OfIntegration, OfSignalRule, Metadata, OfLink,
     OfSavedContext,
 ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from django import template
 
+from flagadmin.core.wording import format_size
+
 register = template.Library()
 
 
@@ -9,6 +11,12 @@ register = template.Library()
 def grouped(number: int) -> str:
     """The number with thousands separators: ``12,345``."""
     return f"{number:,}"
+
+
+@register.filter
+def in_bytes(size: int) -> str:
+    """``1.4 MB``, ``230 kB``."""
+    return format_size(size)
 
 
 @register.filter

@@ -169,6 +169,12 @@ TRICKS: dict[str, Any] = {
     "change the segment by its page": lambda c, b: b.post(
         f"/segments/{segment()}/", SEGMENT_FORM | CONDITION
     ),
+    "fill the list of the segment": lambda c, b: c.put(
+        f"/api/admin/segments/{segment()}/list", {"values": ["me"]}
+    ),
+    "fill it by its page": lambda c, b: b.post(
+        f"/segments/{segment()}/list", {"text": "me", "mode": "replace", "confirmed": "yes"}
+    ),
     "bulk": lambda c, b: c.post(f"{API}/bulk_features/environments/production/off", {"features": ["cart"]}),
     "bulk by the page": lambda c, b: b.post(
         "/flags/switch", {"environment": "production", "enabled": "off", "name": ["cart"], "confirmed": "yes"}

@@ -372,6 +372,7 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/roles/validate": ROLE,
     f"post {_ADMIN}/segments": SEGMENT,
     f"put {_ADMIN}/segments/<str:segment_id>": SEGMENT,
+    f"put {_ADMIN}/segments/<str:segment_id>/list": {"values": ["42", "7"]},
     f"post {_ADMIN}/segments/strategies": {
         "projectId": "shop", "environmentId": "production", "strategyId": "<strategy>", "segmentIds": ["<segment>"],
     },

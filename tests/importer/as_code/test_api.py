@@ -50,6 +50,20 @@ def test_all_events_of_an_apply_are_of_one_request(api: Any) -> None:
     assert len({event.request_id for event in events}) == 1
 
 
+def test_a_list_of_a_segment_is_applied_and_reported_by_its_difference(api: Any) -> None:
+    values = [str(number) for number in range(1_500)]
+    segment = SEGMENT | {"constraints": [SEGMENT["constraints"][0] | {"values": values}]}
+    assert post(api, "apply", directory(segments=[segment])).status_code == 200
+    assert api["viewer"].get(URL, {"project": "shop"}).json()["segments"] == [segment]
+
+    shorter = SEGMENT | {"constraints": [SEGMENT["constraints"][0] | {"values": ["new", *values[1:]]}]}
+    planned = post(api, "plan", directory(segments=[shorter])).json()
+    (line,) = [line for line in planned["changes"] if line["kind"] == "segment"]
+    parts = {part["part"]: part["after"] for part in line["changes"]}
+    assert parts.keys() == {"constraints", "listChange"}
+    assert parts["listChange"] == '{"added":1,"removed":1,"firstAdded":["new"],"firstRemoved":["0"]}'
+
+
 def change(api: Any, name: str = "checkout-redesign", **members: Any) -> dict[str, Any]:
     """The directory as it is stored, with another member of a flag."""
     read = api["admin"].get(URL, {"project": "shop"}).json()

@@ -223,5 +223,8 @@ def test_the_number_of_values_is_a_setting(api, settings):
         "/api/admin/segments", {"name": "x", "constraints": [constraint]}, format="json"
     )
     assert answer.json()["details"] == [
-        {"path": "constraints", "message": "must have at most 2 values in all, not 3"}
+        {
+            "path": "constraints",
+            "message": "must have at most 2 values in all, not 3. Upload a list for up to 10,000.",
+        }
     ]

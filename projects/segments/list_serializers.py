@@ -1,0 +1,149 @@
+"""Bodies and answers of the list of a segment, and the forms in which it is sent: lines, CSV and JSON."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.fields import Body, ListOf, Texts
+from flagadmin.core.http.json_bodies import Bounds
+from flagadmin.core.http.request_bodies import StrictJSONParser
+from projects.limits import Limits
+from projects.models import Segment
+from projects.segments.lists import (
+    BODY_LIMIT,
+    EMPTY,
+    MODES,
+    Difference,
+    SentList,
+    find_list,
+    read_csv,
+    read_lines,
+    read_values,
+)
+from projects.segments.queries import Weight, weigh
+
+MAX_VALUES = max(settings.SEGMENT_LIST_LIMIT, settings.SEGMENT_VALUES_LIMIT)
+TEXT = {"type": "string", "maxLength": BODY_LIMIT}
+CSV_EXAMPLE = "userId,country\n42,NO\n7,DE\n"
+
+
+class ListBody(Body):
+    values = ListOf(
+        child=serializers.CharField(), max_length=MAX_VALUES, help_text="Repeated values count once."
+    )
+
+
+class ListQuery(Body):
+    mode = serializers.ChoiceField(
+        MODES, default="replace", help_text="Replace the list, add the values to it, or remove them from it."
+    )
+    field = serializers.CharField(
+        max_length=100,
+        required=False,
+        help_text="The context field, for a segment without constraints: `userId` by default.",
+    )
+    column = serializers.CharField(
+        max_length=255, required=False, help_text="The column of a CSV file, if it has several."
+    )
+    dryRun = serializers.BooleanField(default=False, help_text="Only tell what would change.")
+
+
+class WeightRecord(serializers.Serializer[Any]):
+    bytes = serializers.IntegerField(help_text="Of the segment in one answer to an SDK, not compressed.")
+    environments = Texts(help_text="Those whose answers have it.")
+    strategies = serializers.IntegerField(
+        help_text="Strategies that use it. SDKs that do not know segments get it with each of them."
+    )
+    totalBytes = serializers.IntegerField(help_text="Bytes times environments.")
+    warning = serializers.CharField(required=False, help_text="Only for more than 5,000 values.")
+
+
+class ListRecord(serializers.Serializer[Any]):
+    contextName = serializers.CharField(allow_null=True)
+    values = Texts()
+    weight = WeightRecord()
+
+
+class ListChanged(serializers.Serializer[Any]):
+    contextName = serializers.CharField()
+    values = serializers.IntegerField(help_text="The number of values after the change.")
+    added = serializers.IntegerField()
+    removed = serializers.IntegerField()
+    firstAdded = Texts(help_text="The first of the values that were added.")
+    firstRemoved = Texts()
+    weight = WeightRecord()
+
+
+class LinesParser(BaseParser):
+    media_type = "text/plain"
+    member = "lines"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return {self.member: decode(stream.read())}
+
+
+class CsvParser(LinesParser):
+    media_type = "text/csv"
+    member = "csv"
+
+
+class ListParser(StrictJSONParser):
+    bounds = Bounds(items=MAX_VALUES, values=2 * MAX_VALUES)
+
+
+def decode(content: bytes) -> str:
+    """Text in UTF-8, with or without a byte order mark. Raises ValidationError."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValidationError.at("file", f"must be text in UTF-8; byte {error.start:,} is not") from error
+
+
+def read_sent(body: Any, query: dict[str, Any], segment: Segment) -> SentList:
+    """The list of a parsed body. Raises ValidationError."""
+    limits = Limits.from_settings()
+    field = query.get("field", "")
+    stored = segment.constraints[0]["contextName"] if segment.constraints else ""
+    if not body:
+        raise ValidationError.at("values", EMPTY)
+    if isinstance(body, dict) and "lines" in body:
+        sent = read_lines(body["lines"], limits)
+    elif isinstance(body, dict) and "csv" in body:
+        named = {"field": stored or field} if stored or field else {}
+        sent = read_csv(body["csv"], limits, column=query.get("column", ""), **named)
+    else:
+        serializer = ListBody(data=body)
+        serializer.is_valid(raise_exception=True)
+        sent = read_values(serializer.validated_data["values"], limits)
+    return replace(sent, field=field or sent.field)
+
+
+def weight_document(weight: Weight) -> dict[str, Any]:
+    document = {
+        "bytes": weight.size,
+        "environments": weight.environments,
+        "strategies": weight.strategies,
+        "totalBytes": weight.total,
+    }
+    return document | ({"warning": weight.warning} if weight.warning else {})
+
+
+def list_document(segment: Segment) -> dict[str, Any]:
+    return {
+        "contextName": segment.constraints[0]["contextName"] if segment.constraints else None,
+        "values": find_list(segment.constraints),
+        "weight": weight_document(weigh(segment, segment.constraints)),
+    }
+
+
+def changed_document(segment: Segment, constraints: Any, difference: Difference) -> dict[str, Any]:
+    return {
+        "contextName": constraints[0]["contextName"],
+        "values": len(find_list(constraints)),
+        **difference.document(),
+        "weight": weight_document(weigh(segment, constraints)),
+    }
