@@ -37,6 +37,16 @@ class GzipParser(CsvParser):
     media_type = "application/gzip"
 
 
+class ParquetParser(CsvParser):
+    media_type = "application/vnd.apache.parquet"
+
+
+TABLE_PARSERS: tuple[type[BaseParser], ...] = (CsvParser, JsonLinesParser, GzipParser, ParquetParser)
+TABLE_TYPES = (
+    ", ".join(parser.media_type for parser in TABLE_PARSERS[:-1]) + f" or {ParquetParser.media_type}"
+)
+
+
 class IncidentViewSet(ViewSet):
     """Everybody may ask about the flags that they can read. An answer is its caller's own."""
 
@@ -75,14 +85,14 @@ class AssignmentViewSet(ViewSet):
     tags = ("Playground",)
     permissions = {"create": None}
     body_limit = settings.IMPORT_BODY_LIMIT
-    parser_classes: tuple[type[BaseParser], ...] = (CsvParser, JsonLinesParser, GzipParser)
+    parser_classes = TABLE_PARSERS
 
     @extend_schema(
         operation_id="getAssignments",
         summary="Find out who had a flag at a time",
         description=schema.DESCRIPTION,
         parameters=[schema.AssignmentQuery],
-        request={parser.media_type: schema.FILE for parser in (CsvParser, JsonLinesParser, GzipParser)},
+        request={parser.media_type: schema.FILE for parser in TABLE_PARSERS},
         responses={
             (200, "text/csv"): OpenApiTypes.STR,
             (200, "application/json"): schema.AssignmentSummary,
@@ -108,9 +118,7 @@ class AssignmentViewSet(ViewSet):
         try:
             body = request.data if isinstance(request.data, bytes) else b""
         except UnsupportedMediaType as error:
-            raise ContentTypeNotAccepted(
-                f"Send text/csv, application/x-ndjson or application/gzip. {error.detail}"
-            ) from error
+            raise ContentTypeNotAccepted(f"Send {TABLE_TYPES}. {error.detail}") from error
         try:
             answer = SmallAnswer(
                 self.caller, environment, flags, lag=options["lag"], spreadsheet=options["spreadsheet"]

@@ -43,9 +43,9 @@ class AssignmentsForm(UsersForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, may_keep=False, **kwargs)
         file = self.fields["file"]
-        file.label, file.widget.attrs["accept"] = "Table", ".csv,.ndjson,.jsonl,.gz,text/csv"
+        file.label, file.widget.attrs["accept"] = "Table", ".csv,.ndjson,.jsonl,.gz,.parquet,text/csv"
         file.help_text = (
-            "CSV with a header, or lines of JSON; also compressed with gzip. A column named time, and fields."
+            "CSV with a header or lines of JSON, also with gzip, or Parquet. A column named time, and fields."
         )
 
     def clean_flag(self) -> list[str]:

@@ -19,7 +19,8 @@ DESCRIPTION = f"""\
 Answers a table of users and times with what each of them had of a flag at that time. Nothing needs to be tracked:
 evaluation is deterministic, and flagadmin keeps every state of a flag.
 
-The table is CSV with a header, or JSON lines; either may be compressed with gzip. Its columns are context fields as in
+The table is CSV with a header, or JSON lines; either may be compressed with gzip. Or it is Parquet, if the server has
+the packages of `flagadmin[experiments]`. Its columns are context fields as in
 `/playground/users`, `time`, and any others, which are returned as they are. `time` is ISO 8601 (UTC without an offset),
 or seconds or milliseconds since 1970. Without a column `currentTime`, it is also the current time that flags see.
 

@@ -1,6 +1,7 @@
 """Reads a table of rows: context fields, the ``time`` at which something happened, and any other columns.
 
-CSV with a header, or JSON lines; either may be compressed with gzip. Sizes are checked before anything is parsed.
+CSV with a header, or JSON lines; either may be compressed with gzip. Or Parquet. Sizes are checked before anything is
+parsed.
 """
 
 import gzip
@@ -9,13 +10,14 @@ import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import orjson
 
 from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems
 from playground.context_body import MAX_FIELDS, find_time_problem
 from playground.engine.coercion import to_text
+from playground.outcomes.parquet import MAGIC, read_parquet
 from playground.user_runs.evaluate import CHUNK_CELLS
 from playground.user_runs.file import (
     MAX_LINES,
@@ -27,6 +29,7 @@ from playground.user_runs.file import (
 )
 
 TIME = "time"
+_GZIP = b"\x1f\x8b"
 MAX_ROWS = 2_000_000
 MAX_BYTES = 8_000_000_000
 """Of a table once it is unpacked."""
@@ -216,11 +219,15 @@ class _Unpacked(io.RawIOBase):
 
 def is_packed(body: bytes) -> bool:
     """Whether a table takes more memory than it has bytes."""
-    return body[:2] == b"\x1f\x8b"
+    return body.startswith((_GZIP, MAGIC))
 
 
 def _unpack(stream: IO[bytes], limits: Limits) -> io.BufferedReader:
     # A reader around a reader would close it at its own end, and warn that its owner has not.
     packed = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
-    is_gzip = is_packed(packed.peek(2))
-    return io.BufferedReader(_Unpacked(gzip.open(packed) if is_gzip else packed, limits), 1 << 16)  # type: ignore[arg-type]
+    begin, opened = packed.peek(4), cast("IO[bytes]", packed)
+    if begin.startswith(_GZIP):
+        opened = cast("IO[bytes]", gzip.GzipFile(fileobj=opened))
+    elif begin.startswith(MAGIC):
+        opened = cast("IO[bytes]", read_parquet(opened))
+    return io.BufferedReader(_Unpacked(opened, limits), 1 << 16)

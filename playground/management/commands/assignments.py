@@ -18,7 +18,8 @@ from playground.outcomes.table import Table
 class Command(BaseCommand):
     help = (
         "Say who had a flag at a time, for each row of a table. Its columns are context fields and time; it is CSV or "
-        "JSON lines, also compressed with gzip. Writes CSV to standard output; progress and counts to standard error."
+        "JSON lines, also compressed with gzip, or Parquet. Writes CSV to "
+        "standard output; progress and counts to standard error."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
