@@ -102,17 +102,13 @@ def _list_stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
         detail = "; ".join(_list_reasons(flags, now))
         url = f"{reverse('all-flags')}?state=stale"
         project = _find_only_project(row["project_id"] for row in counts if row["stale_flags"])
-        yield Attention("stale", AMBER, title, detail, "Show flags", url, stale, project)
+        yield Attention("stale", AMBER, title, detail, "Review", url, stale, project)
     if overdue:
         number = sum(count for _, count in overdue)
-        are, their, them = ("is", "its", "it") if number == 1 else ("are", "their", "them")
-        title = (
-            f"{pluralize(number, 'flag')} in {_name_projects(overdue)} {are} past {their} expected lifetime"
-        )
-        detail = f"Archive {them} or mark {them} stale"
+        title = f"{pluralize(number, 'flag')} {'is' if number == 1 else 'are'} older than expected"
         url = f"{reverse('all-flags')}?state=overdue"
         project = _find_only_project(row["project_id"] for row in counts if row["overdue"])
-        yield Attention("overdue", GRAY, title, detail, "Show flags", url, overdue, project)
+        yield Attention("overdue", GRAY, title, "", "Review", url, overdue, project)
 
 
 def _name_projects(counts: Sequence[tuple[str, int]]) -> str:
@@ -138,13 +134,13 @@ def _list_reasons(flags: QuerySet[Flag], now: datetime) -> list[str]:
 def _make_reason(cells: FlagCells, changed_at: datetime, now: datetime) -> str:
     name, last_evaluated = cells.flag.name, cells.last_evaluated
     if last_evaluated is None:
-        return f"{name} has never been evaluated"
+        return f"{name}: never evaluated"
     if now - last_evaluated >= QUIET:
-        return f"{name} has not been evaluated for {_format_days(now - last_evaluated)}"
+        return f"{name}: not evaluated for {_format_days(now - last_evaluated)}"
     production = [cell for cell in cells.cells if cell.production]
     if production and all(cell.share == 100 for cell in production):
-        return f"{name} has been at 100 % for {_format_days(now - changed_at)}"
-    return f"{name} is marked as stale"
+        return f"{name}: at 100 % for {_format_days(now - changed_at)}"
+    return f"{name}: marked as stale"
 
 
 def _format_days(time: timedelta) -> str:
@@ -165,7 +161,7 @@ def _list_expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
             RED,
             f"{pluralize(len(not_met), 'expectation')} {verb} not met",
             "; ".join(map(_describe_not_met, not_met[:MAX_NAMED_FLAGS])),
-            "Show expectations",
+            "Show",
             f"{reverse('expectations')}?met=no",
             about=[result.sentence for result in not_met],
             project=_find_only_project(result.expectation.project for result in not_met),
@@ -224,7 +220,7 @@ def _list_suspended_rules(caller: Caller, now: datetime) -> Iterator[Attention]:
             RED,
             f"Rule {rule.name} of {rule.source.name} does nothing",
             f"{rule.suspended_by} replaced the token. Its author or an admin must save the rule again",
-            "Show source",
+            "Show",
             reverse("signal-source", args=[rule.source_id]),
             about=[rule.pk, rule.suspended_at],
             project=rule.project,
@@ -240,7 +236,7 @@ def _list_deaf_safeguards(caller: Caller, now: datetime) -> Iterator[Attention]:
             RED,
             f"Safeguard {safeguard} of {flag} hears no alert",
             f"{environment} · It needs a source of signals of kind Alertmanager whose token an admin has made",
-            "Show flag",
+            "Show",
             flag_url(project, flag),
             about=[safeguard.pk],
             project=project,
@@ -262,13 +258,13 @@ def _list_tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
         left = token.expires_at - now
         personal = token.kind == ApiToken.Kind.PERSONAL
         level = RED if left <= VERY_SOON else AMBER
-        used = f"last used {_format_ago(now - token.seen_at)}" if token.seen_at else "never used"
+        used = "" if token.seen_at else "never used"
         yield Attention(
             "token",
             level,
             f"{'Personal' if personal else 'API'} token {token.name} expires {_format_time_left(left)}",
-            used if personal else f"{describe_scope(token, caller)} · {used}",
-            "Show token",
+            " · ".join(filter(None, ("" if personal else describe_scope(token, caller), used))),
+            "Show",
             reverse("account") if personal else f"{reverse('tokens')}?{urlencode({'q': token.name})}",
             about=[token.pk, level],
             project="" if token.all_projects else _find_only_project(list_scope_projects(token)),
@@ -277,10 +273,6 @@ def _list_tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 def _format_time_left(left: timedelta) -> str:
     return f"in {pluralize(left.days, 'day')}" if left.days else "within a day"
-
-
-def _format_ago(time: timedelta) -> str:
-    return f"{pluralize(time.days, 'day')} ago" if time.days else "in the last 24 hours"
 
 
 def _list_failed_deliveries(caller: Caller, now: datetime) -> Iterator[Attention]:
@@ -301,7 +293,7 @@ def _list_failed_deliveries(caller: Caller, now: datetime) -> Iterator[Attention
             f"{integration.description}: {last.state_details}"
             if integration.description
             else last.state_details,
-            "Show deliveries",
+            "Show",
             f"{reverse('deliveries', args=[integration.pk])}?state={Delivery.State.FAILED}",
             about=[integration.pk, integration.failed, str(last.sent_at)],
         )
@@ -314,7 +306,7 @@ def _list_old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
     outdated = list_outdated_applications(caller.readable_projects)
     if not outdated:
         return
-    names = [f"{row.name}: {row.sdk} {row.version}; others use up to {row.newest}" for row in outdated]
+    names = [f"{row.name}: {row.sdk} {row.version} → {row.newest}" for row in outdated]
     several = len({row.name for row in outdated}) > 1
     yield Attention(
         "sdk",
@@ -323,7 +315,7 @@ def _list_old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
         if several
         else f"{outdated[0].name} uses an old SDK",
         " · ".join(cut(names, MAX_NAMED_FLAGS)) if several else names[0].partition(": ")[2],
-        "Show applications" if several else "Show application",
+        "Show",
         reverse("applications") if several else application_url(outdated[0].name),
         about=names,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
@@ -23,7 +23,6 @@ from playground.pages.changes import format_share
 from projects.applications.documents import find_readable_applications
 from projects.applications.sdk_versions import format_sdk
 from projects.console import flag_url, project_url
-from projects.flags.insights.evaluations import read_installation_usage
 from projects.flags.lists.cells import Cell, read_flag_cells
 from projects.flags.lists.rows import Toggle
 from projects.history.changes import change_page
@@ -38,13 +37,14 @@ from releases.requests.impact import measure_impact
 from releases.requests.lapses import find_lapses
 from releases.requests.queries import read_drafts, scheduled_next, visible_requests, waiting_for
 
-MAX_PROJECTS, MAX_CHANGES, MAX_FAVORITES, MAX_CHOICES = 10, 8, 8, 20
+MAX_PROJECTS, MAX_CHANGES, MAX_FAVORITES = 10, 2, 8
 OPEN_ATTENTION = 5  # items shown before the list unfolds
 DISMISSED, MAX_DISMISSED = "dismissed", 100  # in the session
 NO_CHANGES = [
     event.value
     for event in EventType
-    if event.startswith(("user-log", "user-password", "pat-"))
+    if event == EventType.API_TOKEN_EXPIRING  # it needs attention, or is done with
+    or event.startswith(("user-log", "user-password", "pat-"))
     or event.endswith(("-favorited", "-unfavorited"))
 ]
 
@@ -72,10 +72,11 @@ class StartPage(ConsolePage):
         needed = list_attention(self.caller)
         hidden = set(self.request.session.get(DISMISSED, ()))
         attention = [item for item in needed if item.key not in hidden]
+        inbox = read_inbox(self.caller)
+        waits = attention or inbox["waiting"]
         events = readable_events(self.caller).exclude(type__in=NO_CHANGES)
         changes = change_page(events, caller=self.caller, size=MAX_CHANGES)
         return super().get_context_data(
-            projects=projects,
             project_count=number,
             flag_count=active.count(),
             steps=steps,
@@ -88,14 +89,12 @@ class StartPage(ConsolePage):
             attention_count=len(attention),
             attention_folded=max(0, len(attention) - OPEN_ATTENTION),
             dismissed=[item for item in needed if item.key in hidden],
-            stale=count_stale(self.caller, projects),
             changes=changes.changes,
             favorites=list_favorites(self.caller),
-            usage=read_installation_usage(self.caller),
-            **read_inbox(self.caller),
+            **inbox,
             running=read_running_plans(self.caller),
             creatable=self.creatable(projects),
-            start_here=not (steps or self.request.session.get("evaluated")),
+            start_here=not (steps or waits or self.request.session.get("evaluated")),
             **{"title": "Welcome" if steps else self.title, **kwargs},
         )
 
@@ -140,11 +139,6 @@ def find_top_projects(caller: Caller) -> list[Any]:
     return list(
         in_use.alias(liked=Q(pk__in=favorite_ids)).order_by("-liked", "-active_flags", "id")[:MAX_PROJECTS]
     )
-
-
-def count_stale(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
-    flags = Flag.objects.active().filter(project__in=projects, stale=True).order_by()
-    return dict(flags.values_list("project_id").annotate(Count("pk")))
 
 
 def list_favorites(caller: Caller) -> list[Favorite]:

@@ -23,14 +23,13 @@ from groups.people.queries import access_account
 from integrations.mcp.api import TOOLS, find_server
 
 PLACEHOLDER = "TOKEN"
+OWN = "own"  # the visitor's account, among the choices of the form
 DEFAULT_LIFETIME = timedelta(days=90)
 MAX_TOKENS = 20  # shown, the last used first
 
 
 class AgentTokenForm(forms.Form):
-    account = forms.ChoiceField(
-        label="Acts as", required=False, help_text="With exactly the permissions of this account."
-    )
+    account = forms.ChoiceField(label="Acts as", help_text="With exactly the permissions of this account.")
     description = forms.CharField(label="Name", max_length=255)
     expiresAt = forms.DateField(
         label="Expires",
@@ -69,7 +68,7 @@ class AgentsPage(ShowsSecretOnce, FormPage):
 
     def list_accounts(self) -> list[tuple[str, str]]:
         """The visitor and, for admins, the service accounts."""
-        accounts = [("", f"You ({self.user.display_name})")]
+        accounts = [(OWN, f"You ({self.user.display_name})")]
         if self.caller.is_admin:
             services = User.objects.active().filter(is_service=True).order_by("username")[:MAX_OPTIONS]
             accounts += [(str(user.pk), f"{user.display_name} (service account)") for user in services]
@@ -85,7 +84,7 @@ class AgentsPage(ShowsSecretOnce, FormPage):
 
     def submit(self, form: Any) -> str:
         data, user = form.cleaned_data, self.user
-        if data["account"]:
+        if data["account"] != OWN:
             user = access_account(self.caller, int(data["account"]), is_service=True)
         _, secret = create_personal_token(
             user, name=data["description"], expires_at=form.read_expiry(), caller=self.caller

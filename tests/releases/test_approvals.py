@@ -1,5 +1,6 @@
 """Approvals by impact: the first rule of the environment that holds says how many a request needs."""
 
+import re
 from typing import Any
 
 import pytest
@@ -201,7 +202,6 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
     request = sent(api["owner"], roll_out(60))
     text = page_text(owner.get(f"/projects/shop/change-requests/{request['id']}/"))
     assert "Needs 2 approvals" in text
-    assert "Rule 2 applies: changes more than 5 % of generated users → 2 approvals." in text
-    assert "Rule 1: only turns flags off → no approval. Does not apply." in text
-    assert "Rule 3: everything else → 1 approval. Not needed." in text
+    assert "Rule 2: changes more than 5 % of generated users → 2 approvals." in text
+    assert not re.search("Rule [13]:", text)
     assert ChangeRequest.objects.get(pk=request["id"]).required_approvals == 2

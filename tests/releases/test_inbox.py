@@ -70,7 +70,7 @@ def test_the_start_page_is_an_inbox(browse, cart, callers):
     request = send_changes("shop", "production", [OFF], title="No cart tonight", caller=callers["owner"])
     add_changes("shop", "production", [roll_out(50)], caller=callers["owner"])
     admin, owner = page_text(browse("admin").get("/")), page_text(browse("owner").get("/"))
-    assert "1 request waits for you." in admin
+    assert "Waiting for you 1" in admin
     assert "No cart tonight" in admin
     assert "100 % of users" not in admin
     assert "Your drafts" not in admin

@@ -211,7 +211,9 @@ def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return make_error_response(request, errors.NotFound(f"Page not found. No page at {drop_secrets(request.path)}."))
+    return make_error_response(
+        request, errors.NotFound(f"Page not found. No page at {drop_secrets(request.path)}.")
+    )
 
 
 def handler500(request: HttpRequest) -> HttpResponse:

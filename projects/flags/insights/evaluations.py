@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from django.db.models import Max, Sum
 from django.utils import timezone
 
 from flagadmin.core.db.statements import fetch_rows
-from groups.access import Caller
-from projects.models import ApplicationInstance, FlagLastSeen, ProjectApplication, UsageTotal
+from projects.models import FlagLastSeen
 
 HOURS, DAYS = 24, 30
 ONLINE = timedelta(minutes=10)
@@ -150,31 +148,3 @@ def find_last_evaluation(flag_ids: Iterable[int], environment: str = "") -> Last
     rows = rows.filter(environment=environment) if environment else rows
     last = rows.values_list("environment", "seen_at").first()
     return LastEvaluation(*last) if last else None
-
-
-@dataclass(frozen=True, slots=True)
-class InstallationUsage:
-    """The evaluations of the last 24 hours, at most ten minutes old, and the SDK instances online now.
-
-    ``last_seen`` is when the last instance was seen, if there is any.
-    """
-
-    evaluations: int
-    instances: int
-    last_seen: datetime | None
-
-
-def read_installation_usage(caller: Caller, *, now: datetime | None = None) -> InstallationUsage:
-    """Usage of the projects that the caller may read. Two queries, or three."""
-    now = now or timezone.now()
-    totals = UsageTotal.objects.filter(hour__gt=now - timedelta(hours=HOURS))
-    instances = ApplicationInstance.objects.order_by()
-    allowed = caller.readable_projects
-    if allowed is not None:
-        totals = totals.filter(project_id__in=allowed)
-        lines = ProjectApplication.objects.filter(project_id__in=allowed)
-        instances = instances.filter(application_id__in=lines.values("application_id"))
-    counted = totals.aggregate(yes=Sum("yes", default=0), no=Sum("no", default=0))
-    online = instances.filter(seen_at__gte=now - ONLINE).count()
-    last_seen = None if online else instances.aggregate(last=Max("seen_at"))["last"]
-    return InstallationUsage(counted["yes"] + counted["no"], online, last_seen)

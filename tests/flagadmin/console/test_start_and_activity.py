@@ -34,8 +34,8 @@ def test_a_stranger_is_sent_to_log_in_and_back(client, db):
     assert response["Location"] == "/login/?next=/activity/%3Fkind%3Dflags"
 
 
-def test_the_start_page_shows_readable_projects_only(browse):
-    viewer, member = browse("viewer").get("/").text, browse("member").get("/").text
+def test_the_list_shows_readable_projects_only(browse):
+    viewer, member = browse("viewer").get("/projects/").text, browse("member").get("/projects/").text
 
     assert "/projects/default/" in viewer
     assert "/projects/shop/" in viewer
