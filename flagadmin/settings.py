@@ -76,6 +76,10 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 BODY_LIMIT = environment.integer("FLAGADMIN_BODY_LIMIT", 1_000_000, at_least=1_000)  # bytes, inflated
 IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_000, at_least=1_000)
 COMPARE_BODY_LIMIT = environment.integer("FLAGADMIN_COMPARE_BODY_LIMIT", 16_000_000, at_least=1_000)
+# Tables of users and times from the company's own PostgreSQL (playground/outcomes/sql.py).
+QUERIES = environment.text("FLAGADMIN_QUERIES")  # the path of a YAML file
+QUERIES_DATABASE_URL = environment.text("FLAGADMIN_QUERIES_DATABASE_URL")
+QUERIES_SECONDS = environment.integer("FLAGADMIN_QUERIES_SECONDS", 600, at_least=1, at_most=86_400)
 # Larger bodies are imported in a separate process, which would cost smaller ones more than it saves.
 IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_000_000, at_least=0)
 # Django's limit applies after BODY_LIMIT and must not be lower.

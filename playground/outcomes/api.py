@@ -115,6 +115,8 @@ class AssignmentViewSet(ViewSet):
         options: dict[str, Any] = query.validated_data
         wants_summary = options.pop("summary")
         environment, flags = options["environment"], options["flag"]
+        if options["query"]:
+            return self._begin(b"", options)
         try:
             body = request.data if isinstance(request.data, bytes) else b""
         except UnsupportedMediaType as error:
@@ -125,10 +127,18 @@ class AssignmentViewSet(ViewSet):
             )
             rows = answer.answer(body)
         except TooLarge:
-            run = create_assignments(
-                body, caller=self.caller, environment=environment, flags=flags, lag=options["lag"]
-            )
-            return Response(make_result_document(run), status=202, headers={"Location": f"users/{run.pk}"})
+            return self._begin(body, options)
         if wants_summary:
             return Response(answer.summarize())
         return HttpResponse(rows, content_type="text/csv; charset=utf-8")
+
+    def _begin(self, body: bytes, options: dict[str, Any]) -> Response:
+        run = create_assignments(
+            body,
+            caller=self.caller,
+            environment=options["environment"],
+            flags=options["flag"],
+            lag=options["lag"],
+            query=options["query"],
+        )
+        return Response(make_result_document(run), status=202, headers={"Location": f"users/{run.pk}"})

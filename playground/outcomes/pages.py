@@ -16,6 +16,7 @@ from flagadmin.core.lists.pages import curl_for
 from playground.outcomes.answer import DEFAULT_LAG, MAX_LAG
 from playground.outcomes.history import MAX_FLAGS
 from playground.outcomes.runs import MAX_USERS, create_assignments, create_incident
+from playground.outcomes.sql import list_queries
 from playground.outcomes.table import MAX_ROWS
 from playground.user_runs.runs import MAX_RUNS
 from playground.user_runs.table_form import TablePage, UsersForm, list_runs_for_page
@@ -38,15 +39,31 @@ class AssignmentsForm(UsersForm):
         min_value=0,
         max_value=MAX_LAG,
     )
-    field_order = ("file", "flag", "environment", "lag")
+    query = forms.ChoiceField(
+        required=False,
+        label="Or a query",
+        help_text="Of the company's database. Its rows are the table.",
+    )
+    field_order = ("file", "query", "flag", "environment", "lag")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, queries: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, may_keep=False, **kwargs)
+        if queries:
+            self.fields["query"].choices = [("", "none"), *((name, name) for name in queries)]  # type: ignore[attr-defined]
+            self.fields["file"].required = False
+        else:
+            del self.fields["query"]
         file = self.fields["file"]
         file.label, file.widget.attrs["accept"] = "Table", ".csv,.ndjson,.jsonl,.gz,.parquet,text/csv"
         file.help_text = (
             "CSV with a header or lines of JSON, also with gzip, or Parquet. A column named time, and fields."
         )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if "query" in self.fields and bool(values.get("file")) == bool(values.get("query")):
+            self.add_error("file", "Choose a table or a query.")
+        return values
 
     def clean_flag(self) -> list[str]:
         names = [name for each in self.cleaned_data["flag"].split(",") if (name := each.strip())]
@@ -61,21 +78,24 @@ class AssignmentsPage(TablePage):
     form_class = AssignmentsForm
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"environments": self.offered.environments}
+        given = {"environments": self.offered.environments, "queries": list_queries(self.caller)}
+        return super().get_form_kwargs() | given
 
     def get_initial(self) -> dict[str, Any]:
         return super().get_initial() | {"lag": DEFAULT_LAG}
 
     def submit(self, form: AssignmentsForm) -> str:
         values = form.cleaned_data
+        file = values["file"]
         run = create_assignments(
-            values["file"].read(),
+            file.read() if file else b"",
             caller=self.caller,
             environment=values["environment"],
             flags=values["flag"],
             lag=values["lag"],
-            file_name=values["file"].name or "",
+            file_name=file.name or "" if file else "",
             at_once=True,
+            query=values.get("query", ""),
         )
         return reverse("user-run", args=[run.pk])
 

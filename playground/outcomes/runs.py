@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from io import BytesIO, StringIO
-from typing import Any
+from typing import IO, Any, cast
 
 from django.db import transaction
 from django.utils import timezone
@@ -19,6 +19,7 @@ from playground.models import UserRun
 from playground.outcomes.answer import CHUNK, MAX_CHANGES, Assignments, answer_table
 from playground.outcomes.history import Sight, Window, read_histories, read_now
 from playground.outcomes.incident import check_window, find_cause, read_users
+from playground.outcomes.sql import check_query, open_query
 from playground.outcomes.table import Limits, Table, TooLarge, is_packed
 from playground.queries import count_active_flags
 from playground.user_runs.evaluate import CHUNK_CELLS, GZIP, Chunk, finish_run, store_parts
@@ -44,27 +45,31 @@ def create_assignments(
     lag: int,
     file_name: str = "",
     at_once: bool = False,
+    query: str = "",
 ) -> UserRun:
     """Stores a table and starts its run, or answers a small one ``at_once``, which raises ValidationError for it.
 
-    Otherwise problems of the table become those of the run. Raises NotFound and ValidationError for flags, Conflict if
+    Otherwise problems of the table become those of the run. ``query`` names one whose rows take the place of ``body``,
+    and which is always made beside the requests. Raises NotFound and ValidationError for flags, Conflict if
     too many runs have not ended.
     """
     names = list(dict.fromkeys(flags))
     sight = Sight.of(caller, environment)
+    if query:
+        check_query(caller, query)
     make_room(caller)
     values = {
         "kind": UserRun.Kind.ASSIGNMENTS,
-        "options": {"flags": names, "lag": lag, "withDeleted": sight.with_deleted},
+        "options": {"flags": names, "lag": lag, "withDeleted": sight.with_deleted, "query": query},
         "projects": sorted(sight.projects),
         "environment": environment,
         "flag": ", ".join(names),
-        "file_name": file_name[:255],
+        "file_name": (file_name or query)[:255],
         "created_at": timezone.now(),
         "body": body if is_packed(body) else gzip.compress(body, 1),
         "flags": len(names),
     }
-    if at_once and len(body) <= AT_ONCE_BYTES and not is_packed(body):
+    if at_once and not query and len(body) <= AT_ONCE_BYTES and not is_packed(body):
         limits = Limits(AT_ONCE // max(1, len(names)), CHUNK_CELLS, len(body))
         with suppress(TooLarge), transaction.atomic():
             write = partial(write_assignments, limits=limits, max_changes=MAX_CHANGES)
@@ -82,7 +87,9 @@ def write_assignments(run: UserRun, *, limits: Limits | None = None, max_changes
         max_changes=max_changes or MAX_CHANGES_OF_RUN,
     )
     assignments = Assignments(histories, lag=options["lag"])
-    table = Table(BytesIO(run.body), until=read_now(), limits=limits or Limits(unpacked=MAX_UNPACKED))
+    query = options.get("query")
+    stream = cast("IO[bytes]", open_query(query)) if query else BytesIO(run.body)
+    table = Table(stream, until=read_now(), limits=limits or Limits(unpacked=MAX_UNPACKED))
     store_parts(run, _write(table, assignments))
     finish_run(run, rows=assignments.rows, counts=assignments.summarize()["flags"])
 

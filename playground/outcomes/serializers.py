@@ -70,6 +70,13 @@ class AssignmentQuery(Body):
     spreadsheet = s.BooleanField(
         default=False, help_text="Put an apostrophe before text that spreadsheets would run as a formula."
     )
+    query = s.CharField(
+        default="",
+        allow_blank=True,
+        max_length=100,
+        help_text="The name of a query that the operator has configured, whose rows are the table. The body is empty, "
+        "the answer 202. Whoever may update flags of the query's project may name it; admins may name any.",
+    )
 
 
 INCIDENT_DESCRIPTION = f"""\

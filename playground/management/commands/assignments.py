@@ -12,6 +12,7 @@ from flagadmin.core.errors import AppError
 from groups.access import Caller
 from playground.outcomes.answer import CHUNK, DEFAULT_LAG, Assignments, answer_table
 from playground.outcomes.history import Sight, read_histories, read_now
+from playground.outcomes.sql import check_query, open_query
 from playground.outcomes.table import Table
 
 
@@ -23,7 +24,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="the table; - for standard input")
+        source = parser.add_mutually_exclusive_group(required=True)
+        source.add_argument("file", nargs="?", metavar="FILE", help="the table; - for standard input")
+        source.add_argument("--query", metavar="NAME", help="of FLAGADMIN_QUERIES, whose rows are the table")
         parser.add_argument("--environment", required=True)
         parser.add_argument("--flag", action="append", required=True, help="may be repeated")
         parser.add_argument(
@@ -42,8 +45,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with ExitStack() as files:
             try:
-                stream = sys.stdin.buffer
-                if options["file"] != "-":
+                stream: Any = sys.stdin.buffer
+                if options["query"]:
+                    check_query(Caller.system(), options["query"])
+                    stream = files.enter_context(open_query(options["query"]))
+                elif options["file"] != "-":
                     stream = files.enter_context(Path(options["file"]).open("rb"))
                 self._answer(stream, options)
             except OSError as error:
