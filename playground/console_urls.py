@@ -3,6 +3,7 @@
 from django.urls import path
 
 from playground.lens import LensPage
+from playground.outcomes.analyses import pages as analyses
 from playground.outcomes.pages import AssignmentsPage, IncidentsPage
 from playground.pages.if_saved import IfSavedPage
 from playground.pages.version_changes import VersionsPart
@@ -16,6 +17,8 @@ from playground.saved_contexts.expectations_page import (
 )
 from playground.stale import pages as stale
 from playground.user_runs import pages as users
+
+ANALYSES = "projects/<str:project_id>/features/<str:name>/analyses/"
 
 urlpatterns = [
     path("lens/", LensPage.as_view(), name="lens"),
@@ -32,6 +35,16 @@ urlpatterns = [
     path("playground/users/", users.UsersPage.as_view(), name="users"),
     path("playground/assignments/", AssignmentsPage.as_view(), name="assignments"),
     path("playground/incidents/", IncidentsPage.as_view(), name="incidents"),
+    path("playground/analyses/", analyses.AnalysesPage.as_view(), name="analyses"),
+    path(f"{ANALYSES}new", analyses.NewAnalysisPage.as_view(), name="analysis-new"),
+    path(f"{ANALYSES}<uuid:analysis_id>/", analyses.AnalysisPage.as_view(), name="analysis"),
+    path(
+        f"{ANALYSES}<uuid:analysis_id>/progress",
+        analyses.AnalysisProgress.as_view(),
+        name="analysis-progress",
+    ),
+    path(f"{ANALYSES}<uuid:analysis_id>/result", analyses.AnalysisDownload.as_view(), name="analysis-result"),
+    path(f"{ANALYSES}<uuid:analysis_id>/delete", analyses.DeleteAnalysis.as_view(), name="analysis-delete"),
     path("playground/users/own/delete", users.ForgetOwnUsers.as_view(), name="own-users-delete"),
     path("playground/users/<uuid:run_id>/", users.RunPage.as_view(), name="user-run"),
     path("playground/users/<uuid:run_id>/progress", users.ProgressPart.as_view(), name="user-run-progress"),

@@ -106,6 +106,7 @@ def list_sections() -> tuple[Section, ...]:
                     (
                         Page("What happened", reverse("what-happened")),
                         Page("Which change did this", reverse("incidents")),
+                        Page("Did it work", reverse("analyses")),
                         Page("Audit log", reverse("activity")),
                         Page("Calendar", reverse("calendar")),
                         Page("Impact metrics", reverse("charts")),

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
 from flagadmin.demo import requests, story
+from flagadmin.demo.analyses import add_analyses
 from flagadmin.demo.clock import at
 from flagadmin.demo.connections import add_connections
 from flagadmin.demo.definitions import DemoFlag, import_body
@@ -96,6 +97,7 @@ def load_demo() -> User:
         add_plans(now, Caller(user=User.objects.get(username="aisha")))
         requests.tell(now)
         add_connections(now, admin)
+        add_analyses(now, Caller(user=User.objects.get(username="aisha")))
     else:
         _import_missing_flags()
         _make_saved_contexts(caller)

@@ -6,41 +6,73 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('playground', '0008_run_kinds'),
-        ('projects', '0038_users_changed'),
+        ("playground", "0008_run_kinds"),
+        ("projects", "0038_users_changed"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Analysis',
+            name="Analysis",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed')], default='waiting', max_length=16)),
-                ('caller_id', models.BigIntegerField(blank=True, null=True)),
-                ('caller_name', models.CharField(max_length=255)),
-                ('file_name', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('body', models.BinaryField(default=b'')),
-                ('rows', models.PositiveIntegerField(default=0)),
-                ('rows_done', models.PositiveIntegerField(default=0)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('problem', models.TextField(blank=True)),
-                ('name', models.CharField(max_length=200)),
-                ('design', models.JSONField()),
-                ('sight', models.JSONField()),
-                ('result', models.JSONField(blank=True, null=True)),
-                ('environment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.environment')),
-                ('flag', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='analyses', to='projects.flag')),
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                        ],
+                        default="waiting",
+                        max_length=16,
+                    ),
+                ),
+                ("caller_id", models.BigIntegerField(blank=True, null=True)),
+                ("caller_name", models.CharField(max_length=255)),
+                ("file_name", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField()),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                ("body", models.BinaryField(default=b"")),
+                ("rows", models.PositiveIntegerField(default=0)),
+                ("rows_done", models.PositiveIntegerField(default=0)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("problem", models.TextField(blank=True)),
+                ("name", models.CharField(max_length=200)),
+                ("design", models.JSONField()),
+                ("sight", models.JSONField()),
+                ("result", models.JSONField(blank=True, null=True)),
+                (
+                    "environment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.environment",
+                    ),
+                ),
+                (
+                    "flag",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="analyses",
+                        to="projects.flag",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'analyses',
-                'ordering': ('-created_at',),
-                'abstract': False,
-                'indexes': [models.Index(fields=['state', 'created_at'], name='analysis_state')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('name', ''), _negated=True), name='analysis_has_a_name')],
+                "verbose_name_plural": "analyses",
+                "ordering": ("-created_at",),
+                "abstract": False,
+                "indexes": [models.Index(fields=["state", "created_at"], name="analysis_state")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("name", ""), _negated=True), name="analysis_has_a_name"
+                    )
+                ],
             },
         ),
     ]

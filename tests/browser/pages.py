@@ -64,6 +64,9 @@ PAGES = [
     "/playground/users/",
     "/playground/assignments/?flag=dark-theme",
     "/playground/incidents/",
+    "/playground/analyses/",
+    "/projects/checkout/features/checkout-redesign/analyses/new",
+    "/projects/checkout/features/checkout-redesign/analyses/{analysis}/",
     "/search/",
     "/search/?q=check",
     "/search/?q=check&kind=flags",
@@ -237,7 +240,7 @@ def filled(address: str) -> str:
     from groups.models import ApiToken, Group, User
     from groups.permissions import BuiltIn
     from integrations.models import Integration, SignalRule, SignalSource
-    from playground.models import SavedContext
+    from playground.models import Analysis, SavedContext
     from projects.models import FlagLink, Segment, Strategy
     from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 
@@ -249,6 +252,7 @@ def filled(address: str) -> str:
         "token": ApiToken.objects.filter(user=None),
         "segment": Segment.objects,
         "saved": SavedContext.objects,
+        "analysis": Analysis.objects.filter(flag__name="checkout-redesign"),
         "integration": Integration.objects,
         "source": SignalSource.objects,
         "rule": SignalRule.objects,

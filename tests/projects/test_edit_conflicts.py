@@ -71,6 +71,7 @@ NO_EDIT = {
         "who-changes",
         "assignments",
         "incidents",
+        "analysis-new",
     ),  # only evaluate
     "users",  # creates a run
     "application",  # shows what was reported

@@ -29,6 +29,7 @@ from projects.models import (
     StrategyType,
 )
 from releases.models import MetricChart, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
+from tests.support.analyses import make_done_analysis
 from tests.support.cast import make_project, make_token, make_user
 from tests.support.demo import made_once
 from tests.support.flags import add_strategy, make_flag
@@ -112,6 +113,7 @@ def make_scenery() -> None:
     make_deliveries()
     make_signals()
     make_release_plan(checkout.flags.get(name="vip-lounge"))
+    make_done_analysis(checkout.flags.get(name="checkout-redesign"))
 
 
 def make_release_plan(flag: Flag) -> None:

@@ -26,6 +26,7 @@ SYNONYMS = {
     "Playground": ("evaluate", "test", "debug", "why"),
     "Side by side": ("compare", "matrix", "diff"),
     "Who changes": ("compare", "impact", "users", "environments"),
+    "Did it work": ("analyses", "experiment", "statistics", "a/b", "significance"),
     "Who had it": ("past", "assignments", "orders", "outcomes", "time"),
     "What happened": ("changes", "incident", "timeline", "history"),
     "Which change did this": ("incident", "cause", "errors", "outcomes"),

@@ -16,6 +16,7 @@ from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import create_key, load_demo, set_first_password
 from flagadmin.management.commands.serve import check_free, make_local_url
 from groups.login.links import create_login_link
+from playground.user_runs import worker
 from projects.models import Flag, Project
 
 BODY = '{"environments": ["production"], "projects": ["storefront"], "context": {"userId": "42"}}'
@@ -45,6 +46,7 @@ class Command(BaseCommand):
         self.stdout.write("Loading demo data ...")
         self.stdout.flush()
         admin = load_demo()
+        worker.work()
         address = settings.PUBLIC_URL or make_local_url(host, port)
         visit = f"{reverse('playground')}?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}

@@ -39,8 +39,11 @@ def create_analysis(
     name: str,
     file_name: str = "",
     caller: Caller,
+    starts: bool = True,
 ) -> Analysis:
-    """Stores a table, which is analysed in a process beside the workers. Whoever may read the flag may do this.
+    """Stores a table, which is analyzed in a process beside the workers. Whoever may read the flag may do this.
+
+    ``starts``: whether to start that process; else the next one does the work.
 
     Raises NotFound; ValidationError for the design, the environment and the header of the table; Conflict if the extra
     is not installed, or there are too many analyses. Problems of rows become those of the analysis.
@@ -68,7 +71,8 @@ def create_analysis(
         body=body if is_packed(body) else gzip.compress(body, 1),
     )
     record(_make_event(EventType.ANALYSIS_CREATED, analysis, "after"), actor=caller)
-    transaction.on_commit(worker.start)
+    if starts:
+        transaction.on_commit(worker.start)
     return analysis
 
 
