@@ -23,6 +23,7 @@ from flagadmin.core.http.request_bodies import FreedBodies
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
 from integrations.mcp import (
+    analysis_tool,
     change_tools,
     comparison_tools,
     connect_tool,
@@ -129,6 +130,7 @@ TOOLS: Mapping[str, Tool] = {
     for tool in [
         *flag_tools.TOOLS,
         *comparison_tools.TOOLS,
+        *analysis_tool.TOOLS,
         *change_tools.TOOLS,
         *request_tool.TOOLS,
         *plan_tool.TOOLS,

@@ -34,6 +34,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "to": "2026-01-02T00:00:00Z",
         "affected": ["7"],
     },
+    "read_analyses": {"flag": "cart"},
     "who_changes": {"flag": "cart", "environment": "production", "draft": {"enabled": False}},
     "list_changes": {"project": "shop"},
     "find_stale_flags": {},

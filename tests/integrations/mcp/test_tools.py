@@ -13,6 +13,7 @@ from projects.connect.snippets import read_snippets, render_text
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment
 from releases.models import ChangeRequest
 from tests.integrations.mcp.examples import EXAMPLES, WRITING, cart
+from tests.support.analyses import make_done_analysis
 from tests.support.cast import client, make_token
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.mcp_client import MODES, call, talk
@@ -44,7 +45,7 @@ def test_the_official_client_lists_and_calls_every_tool(api, cart, guarded, mode
     tools, answers = talk(api["owner"], talking, mode=mode)
     assert [tool.name for tool in tools] == list(TOOLS)
     assert set(TOOLS) == set(EXAMPLES)
-    assert len(tools) <= 16
+    assert len(tools) <= 17
     assert all(len(answer.encode()) <= MAX_BYTES and json.loads(answer) for answer in answers.values())
     for tool in tools:
         assert tool.annotations.read_only_hint == (tool.name not in WRITING)
@@ -201,6 +202,16 @@ def test_a_flag_that_chance_or_sdks_decide_cannot_leave_the_code(api, shop, stra
     switch_on(Flag.objects.get(name="odd"), "production")
     [found] = call(api["viewer"], "find_stale_flags", project="shop")["flags"]
     assert not found["canLeaveTheCode"]
+
+
+def test_what_came_of_a_flag(api, cart):
+    analysis = make_done_analysis(cart)
+    [listed] = call(api["viewer"], "read_analyses", flag="cart")["analyses"]
+    assert (listed["id"], listed["sentence"]) == (str(analysis.pk), analysis.result["sentence"])
+    result = call(api["viewer"], "read_analyses", flag="cart", analysis=listed["id"])["result"]
+    assert [check["name"] for check in result["checks"]] == [check["name"] for check in analysis.result["checks"]]
+    assert result["comparisons"][0]["lift"] == analysis.result["comparisons"][0]["lift"]
+    assert "overTime" not in result["comparisons"][0]
 
 
 def test_expectations_that_are_not_met_say_why(api, cart, shop):
