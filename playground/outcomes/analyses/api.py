@@ -8,7 +8,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.exceptions import UnsupportedMediaType
-from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 from flagadmin.core.errors import ContentTypeNotAccepted
@@ -26,7 +25,7 @@ from playground.outcomes.analyses.queries import (
     make_analysis_document,
     read_result,
 )
-from playground.outcomes.api import CsvParser, GzipParser, JsonLinesParser
+from playground.outcomes.api import TABLE_PARSERS, TABLE_TYPES
 from playground.user_runs.serializers import RESULT_PARAMETERS
 from projects.access import access_flag
 from projects.models import Flag
@@ -40,7 +39,7 @@ class AnalysisViewSet(OnFlagViewSet):
     lookup_url_kwarg = "analysis_id"
     permissions = {"create": None, "destroy": None}
     body_limit = settings.IMPORT_BODY_LIMIT
-    parser_classes: tuple[type[BaseParser], ...] = (CsvParser, JsonLinesParser, GzipParser)
+    parser_classes = TABLE_PARSERS
     analysis: Analysis
 
     def authorize(
@@ -70,7 +69,7 @@ class AnalysisViewSet(OnFlagViewSet):
         summary="Analyze what came of a flag",
         description=schema.DESCRIPTION,
         parameters=[schema.AnalysisQuery],
-        request={parser.media_type: schema.FILE for parser in (CsvParser, JsonLinesParser, GzipParser)},
+        request={parser.media_type: schema.FILE for parser in TABLE_PARSERS},
         responses={202: schema.AnalysisRecord},
         examples=[
             OpenApiExample("Two users", value=schema.FILE_EXAMPLE, request_only=True, media_type="text/csv"),
@@ -90,9 +89,7 @@ class AnalysisViewSet(OnFlagViewSet):
         try:
             body = request.data if isinstance(request.data, bytes) else b""
         except UnsupportedMediaType as error:
-            raise ContentTypeNotAccepted(
-                f"Send text/csv, application/x-ndjson or application/gzip. {error.detail}"
-            ) from error
+            raise ContentTypeNotAccepted(f"Send {TABLE_TYPES}. {error.detail}") from error
         design = Design(
             since=values["from"],
             until=values["to"],

@@ -111,9 +111,9 @@ class AnalysisForm(forms.Form):
     )
     file = forms.FileField(
         label="Table",
-        help_text="CSV with a header, or lines of JSON; also compressed with gzip. A column named time, and fields.",
+        help_text="CSV with a header or lines of JSON, also with gzip, or Parquet. A column named time, and fields.",
         widget=forms.ClearableFileInput(
-            attrs={"accept": ".csv,.ndjson,.jsonl,.gz,text/csv", "class": "drop"}
+            attrs={"accept": ".csv,.ndjson,.jsonl,.gz,.parquet,text/csv", "class": "drop"}
         ),
     )
     environment = forms.ChoiceField()

@@ -26,7 +26,7 @@ Analyzes what came of a flag, from a table of what its users did. Nothing needs 
 finds out which side of the flag (`off`, `on` or a variant) each unit had at its first row in the period, `from` until
 before `to`. A unit is a value of the field by which the flag divides its users.
 
-The table is as that of `/playground/assignments`: CSV with a header, or JSON lines, also compressed with gzip, with the
+The table is as that of `/playground/assignments`: CSV with a header or JSON lines, also with gzip, or Parquet, with the
 columns `time`, the context fields on which the flag depends, and the measures; at most {MAX_ROWS:,} rows and
 {settings.IMPORT_BODY_LIMIT // 1_000_000:,} MB. It needs a row for each user who came, not only for those who bought.
 Cells of measures are numbers, `true`, `false` or empty.

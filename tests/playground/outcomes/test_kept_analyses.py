@@ -3,11 +3,13 @@
 import csv
 import gzip
 from datetime import timedelta
-from io import StringIO
+from io import BytesIO, StringIO
 from typing import Any
 
+import pyarrow
 import pytest
 from django.utils import timezone
+from pyarrow import parquet
 
 from flagadmin.core.audit.models import AuditEvent
 from playground.models import Analysis
@@ -165,3 +167,16 @@ def test_it_ends_with_its_environment(api: Any) -> None:
     Analysis.objects.update(environment=Environment.objects.create(name="trial"))
     delete_environment("trial", caller=WHO)
     assert not Analysis.objects.exists()
+
+
+def test_parquet(api: Any) -> None:
+    values = {
+        "userId": [str(n) for n in range(300)],
+        "time": [at(60)] * 300,
+        "bought": [n % 3 for n in range(300)],
+    }
+    with BytesIO() as file:
+        parquet.write_table(pyarrow.table(values), file)
+        body = file.getvalue()
+    assert analyze(api, body)["result"]["counts"]["units"] == 300
+    assert analyze(api, body, mean="profit")["problem"].startswith("file: has no column profit")
