@@ -8,9 +8,11 @@ from django.utils.html import format_html
 
 from flagadmin.core.audit.events import KINDS, EventType, group_types
 from flagadmin.core.audit.sentences import make_label
+from flagadmin.core.wording import pluralize
 from integrations.providers import MASK, Parameter, Provider
 
 _RECORDED = frozenset(kind.value for kind in EventType)
+OFTEN_SET = ("production_only", "only_if_users_change")
 PARAMETER, EVENTS = "parameter_", "events_"
 """Prefixes for the names of parameters and of kinds of events, so that they clash with no other field."""
 
@@ -28,14 +30,19 @@ class NamesField(forms.CharField):
 class IntegrationForm(forms.Form):
     description = forms.CharField(required=False, max_length=1000)
     enabled = forms.BooleanField(required=False, initial=True)
-    projects = NamesField(help_text="Ids separated by commas. Empty: all projects.")
+    projects = NamesField(help_text="Ids separated by commas. All projects by default.")
     environments = NamesField(
-        help_text="Names separated by commas. Empty: all. Events without an environment are always sent."
+        help_text="Names separated by commas. All by default. Events without an environment are always sent."
     )
     tags = NamesField(
-        help_text="Only flags that have one of these, separated by commas: team:checkout. Empty: all events."
+        help_text="Tags separated by commas, such as team:checkout: only flags with one of them. All events by default."
     )
-    production_only = forms.BooleanField(required=False, label="Only production")
+    production_only = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Only what changes production",
+        help_text="And events without an environment, such as a new flag.",
+    )
     only_if_users_change = forms.BooleanField(
         required=False,
         label="Only if users change",
@@ -62,12 +69,28 @@ class IntegrationForm(forms.Form):
         self.fields = {**described, **parameters, **self.fields, **events, **others}
 
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
-        """Groups the fields into destination and events."""
+        """The fields of the destination, and those that are often set of the events."""
         where = [name for name in self.fields if name.startswith(("description", PARAMETER, "enabled"))]
         return [
             ("Where it sends", [self[name] for name in where]),
-            ("Which events", [self[name] for name in self.fields if name not in where]),
+            ("Which events", [self[name] for name in self.fields if name in OFTEN_SET]),
         ]
+
+    def folded(self) -> dict[str, Any]:
+        """The other fields of the events, behind how many kinds are chosen of all that are offered."""
+        names = [name for name in self.fields if name.startswith(EVENTS)]
+        rare = [
+            name
+            for name in ("projects", "environments", "tags", *names, "other_events")
+            if name not in OFTEN_SET
+        ]
+        offered = sum(len(self.fields[name].choices) for name in names)  # type: ignore[attr-defined]
+        chosen = sum(len(self[name].value() or ()) for name in names)
+        return {
+            "label": f"{chosen} of {pluralize(offered, 'kind')} of events, projects, environments and tags",
+            "fields": [self[name] for name in rare],
+            "is_open": any(self[name].errors for name in rare),
+        }
 
     def values(self) -> dict[str, Any]:
         """The values in the form of the API's body."""

@@ -132,7 +132,7 @@ class NewIntegration(FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs | {"provider": self.provider})
-        return context | {"field_groups": context["form"].groups()}
+        return context | {"field_groups": context["form"].groups(), "folded": context["form"].folded()}
 
     def get_api_body(self) -> Any:
         parameters = {
@@ -177,8 +177,14 @@ class EditIntegration(EditPage, NewIntegration):
             "may_delete": self.caller.can(Permission.DELETE_ADDON),
             "may_see_deliveries": self.caller.can(Permission.ADMIN),
             "created_again": list_created_again(self.integration),
+            "test": self.find_test(),
         }
         return context | shown | {"integration": self.integration}
+
+    def find_test(self) -> dict[str, Any] | None:
+        """The last test, with what the receiver answered for those who may see deliveries."""
+        test = self.integration.deliveries.filter(event_id=None).order_by("-pk").first()
+        return show_delivery(test, None) if test else None
 
     def get_api_body(self) -> Any:
         return self.get_current_document()
@@ -194,7 +200,7 @@ class OneIntegration(ActionPage):
 class SendTest(OneIntegration):
     def act(self) -> str:
         actions.send_test(self.kwargs["integration_id"], caller=self.caller)
-        return "Sending a test. Its result appears under Deliveries in a few seconds."
+        return "Sending a test."
 
 
 class SendAgain(OneIntegration):

@@ -129,7 +129,7 @@ def test_what_goes_wrong_is_said(begin, unleash, settings):
     assert "is not an address like" in page_text(begin("plan", address="unleash"))
     settings.INTEGRATION_NETWORKS = []
     unleash.asked.clear()
-    assert "FLAGADMIN_INTEGRATION_NETWORKS can allow it." in page_text(begin("plan"))
+    assert "Allow it with FLAGADMIN_INTEGRATION_NETWORKS." in page_text(begin("plan"))
     assert unleash.asked == []
 
 

@@ -243,12 +243,12 @@ def test_a_turn_that_outlives_its_claim_leaves_the_next_one_alone(receiver):
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("https://127.0.0.1/", "is not public"),
-        ("https://[::1]/", "is not public"),
-        ("https://[::ffff:10.0.0.1]/", "is not public"),
-        ("https://[64:ff9b::a00:1]/", "is not public"),
-        ("https://169.254.169.254/latest", "is not public"),
-        ("https://localhost/", "is not public"),
+        ("https://127.0.0.1/", "private address"),
+        ("https://[::1]/", "private address"),
+        ("https://[::ffff:10.0.0.1]/", "private address"),
+        ("https://[64:ff9b::a00:1]/", "private address"),
+        ("https://169.254.169.254/latest", "private address"),
+        ("https://localhost/", "private address"),
         ("http://1.1.1.1/", "needs https"),
     ],
 )

@@ -4,6 +4,7 @@ import re
 from itertools import chain
 
 import pytest
+from bs4 import BeautifulSoup
 
 from flagadmin.core.audit.events import EventType, group_types
 from flagadmin.core.audit.sentences import make_label
@@ -12,6 +13,7 @@ from integrations.models import Delivery, Integration
 from integrations.providers import MASK, PROVIDERS
 from tests.support.page_text import page_text
 from tests.support.receiver import deliver, receiver
+from tests.support.walks import read_text
 
 __all__ = ["receiver"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,8 +44,14 @@ def test_from_nothing_to_a_delivery_that_is_sent_again(browse, receiver, api, sh
     assert (again.status_code, again.url) == (302, log)
     deliver()
     assert [request.json()["featureName"] for request in receiver.got] == ["cart", "cart"]
-    admin.post(f"/integrations/{integration.pk}/test")
+    page = f"/integrations/{integration.pk}/"
+    admin.post(f"{page}test")
+    waiting = BeautifulSoup(admin.get(page).text, "html.parser").select_one("#test-result")
+    assert (read_text(waiting), waiting["hx-get"]) == ("Waiting", page)
     deliver()
+    result = BeautifulSoup(admin.get(page).text, "html.parser").select_one("#test-result")
+    assert read_text(result).startswith("Delivered Webhook request was successful with status code: 200.")
+    assert not result.has_attr("hx-get")
     assert receiver.got[-1].json()["type"] == "integration-test"
     assert "Test" in page_text(admin.get(log))
 
@@ -68,6 +76,20 @@ def test_the_form_keeps_secrets_and_shows_problems(browse, receiver):
     assert "whsec_" in made.text
     assert admin.post(f"{page}delete").status_code == 302
     assert not Integration.objects.exists()
+
+
+def test_a_new_integration_sends_what_changes_production_and_its_events_are_folded(browse):
+    page = BeautifulSoup(browse("admin").get("/integrations/new/slack-app").text, "html.parser")
+    assert page.select_one("[name=production_only]").has_attr("checked")
+    boxes = page.select("[type=checkbox][name^=events_]")
+    folded = page.select_one("form.card details")
+    assert len(boxes) > 50
+    assert folded.select("[type=checkbox]") == boxes
+    assert not folded.has_attr("open")
+    number = f"{len(boxes)} of {len(boxes)} kinds of events"
+    assert read_text(folded.select_one("summary")).startswith(number)
+    refused = browse("admin").post("/integrations/new/slack-app", {"events_flags": "no"})
+    assert BeautifulSoup(refused.text, "html.parser").select_one("form.card details").has_attr("open")
 
 
 def test_who_may(browse, receiver):

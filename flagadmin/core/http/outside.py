@@ -76,11 +76,13 @@ def _look_up(host: str, port: int) -> list[Any]:
 
 
 def _check_allowed(host: str, address: str, *, encrypted: bool) -> None:
-    if not is_allowed(ipaddress.ip_address(address.partition("%")[0]), encrypted=encrypted):
-        raise Refused(
-            f"{host} has the address {address}, which {'is not public' if encrypted else 'needs https'}."
-            " FLAGADMIN_INTEGRATION_NETWORKS can allow it."
-        )
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if is_allowed(parsed, encrypted=encrypted):
+        return
+    if is_allowed(parsed, encrypted=True):
+        raise Refused(f"{host} needs https. Allow http with FLAGADMIN_INTEGRATION_NETWORKS.")
+    known = f"{host} is a private address" if host == address else f"{host} has the private address {address}"
+    raise Refused(f"{known}. Allow it with FLAGADMIN_INTEGRATION_NETWORKS.")
 
 
 S = TypeVar("S", bound=requests.Session)
