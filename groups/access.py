@@ -1,5 +1,7 @@
 """Authorization: what a caller may do, and which projects they may read. No other module decides this.
 
+A root role reads all projects except private ones, which only their members and admins can read.
+
 A :class:`Caller` is the user or token that makes a request. The statement that finds its token also reads its rights;
 otherwise one query reads them on first use. They are cached for the request.
 """
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 from django.apps import apps
+from django.db.models import Q
 from django.utils.functional import cached_property
 
 from flagadmin.core.db.statements import fetch_rows
@@ -35,11 +38,13 @@ WITH held AS (
     SELECT t.role_id, t.project_id FROM groups_grant t JOIN groups_groupmembership m ON m.group_id = t.group_id
      WHERE m.user_id = {user}
 )
-SELECT coalesce(jsonb_agg(jsonb_build_array(held.project_id, p.permission, p.environment_id)), '[]')
+SELECT jsonb_build_array(
+       coalesce(jsonb_agg(jsonb_build_array(held.project_id, p.permission, p.environment_id)), '[]'),
+       (SELECT coalesce(jsonb_agg(h.project_id), '[]') FROM groups_privateproject h))
   FROM held LEFT JOIN groups_rolepermission p ON p.role_id = held.role_id
  WHERE held.role_id IS NOT NULL
 """
-"""The rights of ``{user}`` as JSON, a list of held permissions:
+"""The rights of ``{user}`` as JSON, a list of held permissions and one of the private projects. A permission is
 ``[project or null for root, permission or null, environment or null for all]``.
 """
 
@@ -48,12 +53,17 @@ _SCOPES = {permission.value: permission.scope for permission in Permission}
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The permissions of a caller. ``held``: (permission, project or None, environment or None for all)."""
+    """The permissions of a caller. ``held``: (permission, project or None, environment or None for all).
+
+    ``projects`` are those in which the caller has a role. ``hidden`` are the private projects that the caller's root
+    role does not read, also deleted ones.
+    """
 
     is_admin: bool
-    reads_all_projects: bool
+    has_root_role: bool
     projects: frozenset[str]
     held: frozenset[tuple[str, str | None, str | None]]
+    hidden: frozenset[str] = frozenset()
 
     def allow(self, permission: Permission, project: str | None, environment: str | None) -> bool:
         if self.is_admin:
@@ -63,9 +73,13 @@ class Rights:
             environment is not None and (permission.value, where, environment) in self.held
         )
 
+    def is_member(self, project: str) -> bool:
+        """Whether a role in the project gives access to it; in the default project, also an Editor's root role."""
+        return self.is_admin or project in self.projects or any(project == where for _, where, _ in self.held)
 
-EVERYTHING = Rights(is_admin=True, reads_all_projects=True, projects=frozenset(), held=frozenset())
-NOTHING = Rights(is_admin=False, reads_all_projects=False, projects=frozenset(), held=frozenset())
+
+EVERYTHING = Rights(is_admin=True, has_root_role=True, projects=frozenset(), held=frozenset())
+NOTHING = Rights(is_admin=False, has_root_role=False, projects=frozenset(), held=frozenset())
 
 
 def read_rights_of_user(user_id: int) -> Rights:
@@ -94,21 +108,26 @@ def read_rights(rights: str) -> Rights:
     As in the reference server, project permissions of a root role apply to the default project.
     """
     permissions, projects, has_root_role = set(), set(), False
-    for project, permission, environment in orjson.loads(rights):
+    listed, private = orjson.loads(rights)
+    for project, permission, environment in listed:
         if project is None:
             has_root_role = True
             is_root = _SCOPES.get(permission) is Scope.ROOT
-            permissions.add((permission, None if is_root else DEFAULT_PROJECT, environment))
+            if permission is not None:
+                permissions.add((permission, None if is_root else DEFAULT_PROJECT, environment))
         else:
             projects.add(project)
             # A project role grants nothing outside its project, even if it lists root permissions.
             if _SCOPES.get(permission) is not Scope.ROOT:
                 permissions.add((permission, project, environment))
+    is_admin = (Permission.ADMIN.value, None, None) in permissions
+    members_of = projects | {project for _, project, _ in permissions}
     return Rights(
-        is_admin=(Permission.ADMIN.value, None, None) in permissions,
-        reads_all_projects=has_root_role,
+        is_admin=is_admin,
+        has_root_role=has_root_role,
         projects=frozenset(projects),
         held=frozenset(permissions),
+        hidden=frozenset(private) - members_of if has_root_role and not is_admin else frozenset(),
     )
 
 
@@ -213,13 +232,51 @@ class Caller:
 
     def can_read(self, project: str) -> bool:
         rights = self.rights
-        return rights.is_admin or rights.reads_all_projects or project in rights.projects
+        return (
+            rights.is_admin
+            or project in rights.projects
+            or (rights.has_root_role and project not in rights.hidden)
+        )
+
+    @cached_property
+    def readable_projects(self) -> frozenset[str] | None:
+        """The ids of the projects that the caller may read; None means all projects.
+
+        One query for a root role that does not read all projects.
+        """
+        if self.reads_all_projects:
+            return None
+        rights = self.rights
+        return frozenset(_read_project_ids()) - rights.hidden if rights.has_root_role else rights.projects
 
     @property
-    def readable_projects(self) -> frozenset[str] | None:
-        """The ids of the projects that the caller may read; None means all projects."""
+    def reads_all_projects(self) -> bool:
+        return self.rights.is_admin or (self.rights.has_root_role and not self.rights.hidden)
+
+    def match_readable(self, field: str) -> Q:
+        """A condition on rows with the id of a project in ``field``, which is not null: that the caller may read it.
+
+        No query.
+        """
+        if self.reads_all_projects:
+            return Q()
         rights = self.rights
-        return None if rights.is_admin or rights.reads_all_projects else rights.projects
+        if rights.has_root_role:
+            return ~Q(**{f"{field}__in": rights.hidden})
+        return Q(**{f"{field}__in": rights.projects})
+
+    @property
+    def reads_installation(self) -> bool:
+        """Whether the caller may read what belongs to no project: an admin, or somebody with a root role."""
+        return self.rights.is_admin or self.rights.has_root_role
+
+    def is_member(self, project: str) -> bool:
+        return self.rights.is_member(project)
+
+
+def _read_project_ids() -> Iterable[str]:
+    projects = apps.get_model("projects", "Project")  # by name, because groups must not import projects
+    return projects.objects.order_by().values_list("pk", flat=True)
 
 
 def missing(

@@ -85,6 +85,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
             self._kept = []
             options = changing(
                 comment=make_comment_reader(request),
+                by=self.caller,
                 override_by=override_by,
                 skip_by=self.caller,
                 keeps_unreadable=True,

@@ -46,8 +46,7 @@ def find_last_target(caller: Caller) -> Mapping[str, Any]:
 def find_visible_runs(caller: Caller) -> QuerySet[ImportRun]:
     """Past imports of projects the caller may read, and the caller's own pending ones. Without bodies."""
     runs = ImportRun.objects.defer("body", "before", "after", "preview")
-    allowed = caller.readable_projects
-    readable = Q() if allowed is None else Q(project__in=allowed)
+    readable = caller.match_readable("project")
     own = Q(caller_id=caller.id, caller_name=caller.name)
     pending = Q(state=ImportRun.State.PENDING)
     return runs.filter((readable & ~pending) | (own & pending & Q(expires_at__gt=timezone.now())))

@@ -13,6 +13,10 @@ from releases.derive import ProposedChange
 from releases.requests.propose import add_changes, send_changes
 
 SKIP = Permission.SKIP_CHANGE_REQUEST
+HIDDEN = (
+    "This also changes flags of a project that you cannot see and whose changes need a change request. Ask an admin to "
+    "make it."
+)
 
 
 def find_skipping(project: str, environment: str) -> Caller | None:
@@ -54,12 +58,18 @@ class NeedsChangeRequest(Refusal):
     status = NoAccess.status
 
     def __init__(self, gated: Gated) -> None:
+        by = get_change_options().by
+        self.is_hidden = by is not None and not by.can_read(gated.project)
+        if self.is_hidden:
+            gated = Gated("", gated.environment, (), None, effect=HIDDEN)
         super().__init__(gated)
         self.gated = gated
 
     @property
     def message(self) -> str:
         gated = self.gated
+        if self.is_hidden:
+            return f"{gated.effect} Nothing was saved."
         named = list_some(gated.flags, 3)
         effect = gated.effect or f"This changes what it answers for {named}."
         if gated.applied:

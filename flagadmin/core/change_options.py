@@ -16,6 +16,8 @@ from flagadmin.core.errors import Problem
 class ChangeOptions:
     comment: str | Callable[[], str] = ""
     """The reason, stored in all audit events. A function is called when there is an event to record."""
+    by: Any = None
+    """The caller of a request, whom refusals tell nothing of projects that they cannot read. None: tells all."""
     override_by: Any = None
     """The caller who makes changes that break expectations, if permitted. None: such changes are refused."""
     skip_by: Any = None

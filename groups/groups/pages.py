@@ -41,9 +41,11 @@ class GroupsPage(ListPage):
         if text := values["q"]:
             member = GroupMembership.objects.filter(user__username__icontains=text).values("group")
             groups = groups.filter(Q(name__icontains=text) | Q(pk__in=member))
+        readable = self.caller.readable_projects
+        counted = None if readable is None else Q(grants__project__in=readable)
         return groups.annotate(
             member_count=Count("memberships", distinct=True),
-            project_count=Count("grants__project", distinct=True),
+            project_count=Count("grants__project", distinct=True, filter=counted),
         )
 
     def get_csv_cells(self, row: Any) -> Sequence[Any]:
@@ -80,7 +82,10 @@ class GroupPage(OneGroup):
                 "url": group_url(group.pk),
                 "members": self.members(group),
                 "grants": self.make_listing(
-                    group.grants.select_related("role").order_by("project_id", "role__name"), "grants-page"
+                    group.grants.filter(self.caller.match_readable("project"))
+                    .select_related("role")
+                    .order_by("project_id", "role__name"),
+                    "grants-page",
                 ),
                 "may_change": may_change,
                 "known": suggest_accounts() if may_change else [],

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
+import pgtrigger
 from django.db import models
 from django.db.models import Q
 
+from flagadmin.core.db.commits import notify_trigger
 from groups.permissions import BuiltIn, Permission
 
 
@@ -147,3 +149,19 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} in {self.project_id} for {self.user or self.group}"
+
+
+class PrivateProject(models.Model):
+    """The id of a project that is private, or that was private when it was deleted. Written by a trigger only.
+
+    Kept apart from the projects because the rights of every request need it. There is no foreign key: it outlives the
+    project, because audit events and other records do.
+    """
+
+    project_id = models.CharField(max_length=100, primary_key=True)
+
+    class Meta:
+        triggers = [notify_trigger(pgtrigger.Insert | pgtrigger.Update | pgtrigger.Delete)]
+
+    def __str__(self) -> str:
+        return self.project_id

@@ -7,6 +7,7 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from flagadmin.core.wording import pluralize
+from groups.access import Caller
 from groups.models import Grant, Group, Role, User
 from groups.models.people import UserQuerySet
 
@@ -35,10 +36,10 @@ class Holder:
         return self.kind == "group"
 
 
-def read_holders(role: Role, text: str = "") -> list[Holder]:
-    """Direct holders whose name contains the text."""
+def read_holders(role: Role, caller: Caller, text: str = "") -> list[Holder]:
+    """Direct holders whose name contains the text, globally and in projects that the caller may read."""
     folded = text.casefold()
-    holders = (*_list_root_holders(role), *_list_project_holders(role))
+    holders = (*_list_root_holders(role), *_list_project_holders(role, caller))
     return [holder for holder in holders if folded in holder.sort_name]
 
 
@@ -59,15 +60,19 @@ class RoleUse:
         return bool(self.users or self.service_accounts or self.groups)
 
 
-def count_holders(role: Role) -> RoleUse:
-    """Counts the holders of the role globally and in projects. A holder in several places counts once."""
+def count_holders(role: Role, caller: Caller | None = None) -> RoleUse:
+    """Counts the holders of the role globally and in projects. A holder in several places counts once.
+
+    With ``caller``, only in projects that the caller may read.
+    """
     groups = set(role.groups.values_list("id", flat=True))
     people: set[int | None] = set()
     services: set[int | None] = set()
     for user_id, is_service in role.users.values_list("id", "is_service"):
         (services if is_service else people).add(user_id)
     projects = set()
-    grants = role.grants.values_list("project_id", "user_id", "user__is_service", "group_id")
+    readable = role.grants.filter(caller.match_readable("project")) if caller else role.grants.all()
+    grants = readable.values_list("project_id", "user_id", "user__is_service", "group_id")
     for project_id, user_id, is_service, group_id in grants:
         projects.add(project_id)
         if group_id is not None:
@@ -86,8 +91,8 @@ def _list_root_holders(role: Role) -> Iterator[Holder]:
         yield Holder(name, "group", pk, None, None)
 
 
-def _list_project_holders(role: Role) -> Iterator[Holder]:
-    grants = role.grants.values_list(
+def _list_project_holders(role: Role, caller: Caller) -> Iterator[Holder]:
+    grants = role.grants.filter(caller.match_readable("project")).values_list(
         "project_id",
         "created_at",
         "user_id",

@@ -16,7 +16,12 @@ from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem, ValidationError, check_problems
 from groups.access import Caller, Permission
-from integrations.addons.queries import find_integration, make_integration_document, name_of
+from integrations.addons.queries import (
+    find_integration,
+    find_readable_deliveries,
+    make_integration_document,
+    name_of,
+)
 from integrations.addons.rules import (
     find_provider_problems,
     leads_elsewhere,
@@ -25,6 +30,7 @@ from integrations.addons.rules import (
 )
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
+from projects.access import describe_unknown_project
 from projects.deletion.kept_names import ENVIRONMENT, PROJECT
 from projects.history.queries import ACCESS_TYPES
 from projects.models import Environment, Project
@@ -40,7 +46,7 @@ def create_integration(values: Mapping[str, Any], *, caller: Caller) -> Integrat
     caller.check(Permission.CREATE_ADDON)
     _check_may_tell(values["events"], caller)
     integration = Integration()
-    _assign(integration, values)
+    _assign(integration, values, caller)
     integration.save(force_insert=True)
     integration.refresh_from_db()  # the database sets the time
     event = Event(
@@ -70,7 +76,7 @@ def update_integration(
     before = make_integration_document(integration)
     check_expected(expected, before)
     _check_may_tell([*integration.events, *values["events"]], caller)
-    _assign(integration, values)
+    _assign(integration, values, caller)
     integration.send_after = timezone.now()  # pending deliveries may arrive now
     integration.save()
     _record_update(integration, before, make_integration_document(integration), caller)
@@ -123,7 +129,9 @@ def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Deli
     """Queues a delivery again, with the same id. Raises NotFound, NoAccess."""
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
     delivery = get_or_404(
-        Delivery.objects.select_for_update(), "Delivery not found.", integration=integration, pk=delivery_id
+        find_readable_deliveries(caller, integration.pk).select_for_update(),
+        "Delivery not found.",
+        pk=delivery_id,
     )
     _check_may_tell(
         AuditEvent.objects.filter(pk=delivery.event_id or 0).values_list("type", flat=True), caller
@@ -142,7 +150,7 @@ def send_all_again(integration_id: int, *, caller: Caller) -> int:
     Raises NotFound, NoAccess.
     """
     integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
-    failed = integration.deliveries.filter(state=Delivery.State.FAILED)
+    failed = find_readable_deliveries(caller, integration.pk).filter(state=Delivery.State.FAILED)
     events = AuditEvent.objects.filter(pk__in=failed.values("event_id"))
     _check_may_tell(events.values_list("type", flat=True).distinct(), caller)
     number = failed.update(state=Delivery.State.PENDING, attempts=0, first_sent_at=None, details=None)
@@ -168,7 +176,7 @@ def _send_now(integration: Integration) -> None:
     integration.save(update_fields=["send_after"])
 
 
-def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
+def _assign(integration: Integration, values: Mapping[str, Any], caller: Caller) -> None:
     """Sets the values. Raises ValidationError with every problem."""
     check_problems(find_provider_problems(values["provider"]))
     stored = _read_secrets(integration)
@@ -179,6 +187,7 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     problems = [
         *parameter_problems(values["provider"], parameters),
         *tag_problems(values["tags"]),
+        *_find_project_problems(integration, values["projects"], caller),
         *_find_mask_problems(masked, integration.parameters, kept, parameters),
     ]
     check_problems(problems)
@@ -195,6 +204,16 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     integration.set_secrets(
         {name: value for name, value in parameters.items() if name in sensitive}, stored["keys"]
     )
+
+
+def _find_project_problems(
+    integration: Integration, projects: Iterable[str], caller: Caller
+) -> Iterator[Problem]:
+    """The added projects that somebody who does not read all projects does not read."""
+    if (readable := caller.readable_projects) is not None:
+        for index, project in enumerate(projects):
+            if project not in {"*", *readable, *integration.projects}:
+                yield Problem(f"projects[{index}]", describe_unknown_project(caller, project))
 
 
 def _find_mask_problems(

@@ -47,7 +47,7 @@ class AddonBody(Body):
     enabled = serializers.BooleanField(required=False, default=True)
     parameters = MapOf(child=ParameterValue(), help_text="`*****` keeps a stored secret.")
     events = _names(help_text="Types of events.")
-    projects = _names(help_text="Empty or `*`: all.")
+    projects = _names(help_text="Empty or `*`: all that are not private.")
     environments = _names(help_text="Empty or `*`: all. Events without an environment are always sent.")
     tags = _names(help_text="`type:value`: only events of flags that have one of these. Empty: all events.")
     productionOnly = serializers.BooleanField(
@@ -207,7 +207,7 @@ class AddonViewSet(ETagMixin, ViewSet):
         limit = min(_number(request, "limit", DEFAULT_EVENTS), MAX_EVENTS)
         offset = _number(request, "offset", 0)
         deliveries = list(
-            find_attempted_deliveries(path_id(addon_id, "Integration"))[offset : offset + limit]
+            find_attempted_deliveries(self.caller, path_id(addon_id, "Integration"))[offset : offset + limit]
         )
         records = [make_delivery_document(delivery, event) for delivery, event in annotate_events(deliveries)]
         return Response({"integrationEvents": records})

@@ -30,7 +30,7 @@ class NamesField(forms.CharField):
 class IntegrationForm(forms.Form):
     description = forms.CharField(required=False, max_length=1000)
     enabled = forms.BooleanField(required=False, initial=True)
-    projects = NamesField(help_text="Ids separated by commas. All projects by default.")
+    projects = NamesField(help_text="Ids separated by commas. All projects that are not private by default.")
     environments = NamesField(
         help_text="Names separated by commas. All by default. Events without an environment are always sent."
     )

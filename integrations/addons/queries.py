@@ -1,6 +1,6 @@
 """Reads integrations and their deliveries, and makes their documents. Documents contain no secrets."""
 
-from django.db.models import Max, QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.lookups import get_or_404
@@ -14,10 +14,11 @@ from integrations.providers import MASK, PROVIDERS
 
 def find_readable(caller: Caller) -> QuerySet[Integration]:
     """The integrations, except those limited to projects that the caller may not read."""
-    allowed = caller.readable_projects
-    if allowed is None:
+    if caller.reads_all_projects:
         return Integration.objects.all()
-    return Integration.objects.filter(projects__contained_by=[*allowed, "*"])
+    if caller.reads_installation:
+        return Integration.objects.exclude(projects__overlap=list(caller.rights.hidden))
+    return Integration.objects.filter(projects__contained_by=[*caller.rights.projects, "*"])
 
 
 def find_integration(caller: Caller, integration_id: int) -> Integration:
@@ -29,9 +30,17 @@ def list_integrations(caller: Caller) -> QuerySet[Integration]:
     return find_readable(caller).annotate(last_sent=Max("deliveries__sent_at"))
 
 
-def find_attempted_deliveries(integration_id: int) -> QuerySet[Delivery]:
-    """Finds the deliveries that were sent at least once, newest first."""
-    return Delivery.objects.filter(integration=integration_id, sent_at__isnull=False)
+def find_readable_deliveries(caller: Caller, integration_id: int) -> QuerySet[Delivery]:
+    """Finds the deliveries, newest first, except those of events in projects that have become private since."""
+    deliveries = Delivery.objects.filter(integration=integration_id)
+    if not (hidden := caller.rights.hidden):
+        return deliveries
+    return deliveries.exclude(Exists(AuditEvent.objects.filter(pk=OuterRef("event_id"), project__in=hidden)))
+
+
+def find_attempted_deliveries(caller: Caller, integration_id: int) -> QuerySet[Delivery]:
+    """Finds those that were sent at least once."""
+    return find_readable_deliveries(caller, integration_id).filter(sent_at__isnull=False)
 
 
 def annotate_events(deliveries: list[Delivery]) -> list[tuple[Delivery, AuditEvent | None]]:

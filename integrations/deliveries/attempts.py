@@ -19,6 +19,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.outside import Refused, read_retry_after
 from flagadmin.core.server import background_tasks
+from groups.models import PrivateProject
 from integrations.deliveries.connections import TIMEOUT, Answer, Connection
 from integrations.messages.chat import make_request
 from integrations.messages.message import Effect, Message, Tags, find_effect, list_production_names
@@ -91,12 +92,17 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
 
 
 def _narrow(integration: Integration, event: AuditEvent) -> AuditEvent:
-    """The event without the parts that an integration limited to projects may not report."""
+    """The event without the parts that an integration of these projects, or of all but private ones, may not report."""
     projects = integration.projects
-    if not projects or "*" in projects:
-        return event
+    is_for_all = not projects or "*" in projects
+
+    def may_report(project: str) -> bool:
+        if project in projects:
+            return True
+        return is_for_all and not PrivateProject.objects.filter(pk=project).exists()
+
     narrowed = copy(event)
-    narrowed.before, narrowed.after = leave_out_projects(event, projects.__contains__)
+    narrowed.before, narrowed.after = leave_out_projects(event, may_report)
     return narrowed
 
 

@@ -228,7 +228,8 @@ WITH made AS (
   JOIN integrations_integration integration ON integration.enabled
     AND event.type = ANY(integration.events)
     AND event.created_at >= integration.created_at
-    AND (cardinality(integration.projects) = 0 OR '*' = ANY(integration.projects)
+    AND ((cardinality(integration.projects) = 0 OR '*' = ANY(integration.projects))
+            AND NOT EXISTS (SELECT FROM groups_privateproject private WHERE private.project_id = event.project)
          OR event.project = ANY(integration.projects)
             AND event.id <= coalesce((integration.ended #>> ARRAY['projects', event.project])::bigint, event.id))
     AND (cardinality(integration.environments) = 0 OR '*' = ANY(integration.environments)

@@ -31,7 +31,7 @@ def select_visible_expectations(
     caller: Caller, contexts: Collection[SavedContext]
 ) -> dict[int, list[Document]]:
     """The expectations of each saved context, without those of flags in projects that the caller may not read."""
-    if caller.readable_projects is None:
+    if caller.reads_all_projects:
         return {saved.pk: list(saved.expectations) for saved in contexts}
     projects = read_flag_projects(expected for saved in contexts for expected in saved.expectations)
 

@@ -35,7 +35,7 @@ from projects.models import (
 
 def find_readable_applications(caller: Caller) -> QuerySet[Application]:
     """Applications that use a readable project; all applications if the caller may read all projects."""
-    if caller.readable_projects is None:
+    if caller.reads_all_projects:
         return Application.objects.all()
     lines = _find_readable_lines(caller).filter(application_id=OuterRef("pk"))
     return Application.objects.filter(Exists(lines))
@@ -143,9 +143,7 @@ def _list_strategies(names: Sequence[str]) -> list[Document]:
 
 
 def _find_readable_lines(caller: Caller) -> QuerySet[ProjectApplication]:
-    projects = caller.readable_projects
-    lines = ProjectApplication.objects.all()
-    return lines if projects is None else lines.filter(project_id__in=projects)
+    return ProjectApplication.objects.filter(caller.match_readable("project_id"))
 
 
 def make_application_overview(caller: Caller, application: Application) -> Document:
@@ -269,7 +267,7 @@ def count_ignored(application: Application) -> dict[str, int]:
 
 def list_ignored_documents(caller: Caller) -> list[Document]:
     """Latest hour first. Counts of tokens are only for callers who may read all projects."""
-    of_tokens = Q() if caller.readable_projects is None else ~Q(application="")
+    of_tokens = Q() if caller.reads_all_projects else ~Q(application="")
     names = find_readable_applications(caller).values("name")
     rows = _find_recent_reports().filter(Q(application="") | Q(application__in=names)).filter(of_tokens)
     rows = rows.order_by("-hour", "kind", "token_id", "application")

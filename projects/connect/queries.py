@@ -124,7 +124,7 @@ def find_connection(attempt: Attempt, *, caller: Caller, may_create: bool) -> Co
 def _new_instances(attempt: Attempt, caller: Caller) -> QuerySet[ApplicationInstance]:
     """SDKs that have registered since then, in applications that the caller may read."""
     instances = ApplicationInstance.objects.filter(first_seen_at__gte=attempt.since)
-    if caller.readable_projects is not None:
+    if not caller.reads_all_projects:
         instances = instances.filter(application_id__in=find_readable_applications(caller).values("pk"))
     return instances.select_related("application").order_by("-first_seen_at")
 

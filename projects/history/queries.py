@@ -42,15 +42,16 @@ class EventFilter:
 def readable_events(caller: Caller) -> AuditEvents:
     """Events of the projects that the caller may read.
 
-    Events without a project, and those of a deleted project whose id was reused, are only for callers who can read all
-    projects.
+    Events without a project, and those of a deleted project whose id was reused, are only for callers with a root role.
     """
-    allowed = caller.readable_projects
-    if allowed is not None:
-        return in_present_projects(AuditEvent.objects.filter(project__in=allowed))
+    if not caller.reads_installation:
+        return in_present_projects(AuditEvent.objects.filter(caller.match_readable("project")))
+    events = AuditEvent.objects.all()
+    if hidden := caller.rights.hidden:
+        events = events.filter(Q(project=None) | ~Q(project__in=hidden))
     if caller.can(Permission.READ_LOGS):
-        return AuditEvent.objects.all()
-    return AuditEvent.objects.exclude(type__in=ACCESS_TYPES, project=None)
+        return events
+    return events.exclude(type__in=ACCESS_TYPES, project=None)
 
 
 def in_present_projects(events: AuditEvents) -> AuditEvents:
@@ -64,20 +65,37 @@ def in_present_projects(events: AuditEvents) -> AuditEvents:
 def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEvent]:
     """The events. For a move from an unreadable project, removes the projects: it reads as a move to here."""
     listed = list(events)
-    if caller.readable_projects is not None:
+    if not caller.reads_all_projects:
         for event in listed:
             event.before, event.after = leave_out_projects(event, caller.can_read)
     return listed
 
 
 def leave_out_projects(event: AuditEvent, can_read: Callable[[str], bool]) -> tuple[Any, Any]:
-    """The event's states before and after, without their projects if one of them is unreadable."""
-    sides = event.before, event.after
+    """The event's states before and after, without their projects if one of them is unreadable.
+
+    Lists of projects and of roles in them, such as those of a token or a group, keep the readable ones.
+    """
+    sides = _limit_lists(event.before, can_read), _limit_lists(event.after, can_read)
     documents = [side for side in sides if isinstance(side, dict)]
     projects = {side["project"] for side in documents if isinstance(side.get("project"), str)}
     if all(map(can_read, projects)):
         return sides
-    return _drop_project(event.before), _drop_project(event.after)
+    return _drop_project(sides[0]), _drop_project(sides[1])
+
+
+def _limit_lists(document: Any, can_read: Callable[[str], bool]) -> Any:
+    if not isinstance(document, dict):
+        return document
+    lists = {name: document[name] for name in ("projects", "grants") if isinstance(document.get(name), list)}
+    return document | {
+        name: [each for each in listed if _is_readable(each, can_read)] for name, listed in lists.items()
+    }
+
+
+def _is_readable(entry: Any, can_read: Callable[[str], bool]) -> bool:
+    project = entry.get("project_id") if isinstance(entry, dict) else entry
+    return not isinstance(project, str) or project == "*" or can_read(project)
 
 
 def _drop_project(document: Any) -> Any:

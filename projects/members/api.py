@@ -356,11 +356,11 @@ class RoleUsageViewSet(ViewSet):
     def list(self, request: ApiRequest, role_id: str) -> Response:
         """List the projects that use the role, with how many users, service accounts and groups hold it.
 
-        Root roles apply to all projects and are not listed. An unknown role gives an empty list. Needs
-        `ADMIN` or `READ_ROLE`.
+        Only projects that the caller can read are listed. Root roles belong to no project and are not listed. An
+        unknown role gives an empty list. Needs `ADMIN` or `READ_ROLE`.
         """
         try:
-            projects = read_role_usage(path_id(role_id, "Role", "roleId"))
+            projects = read_role_usage(path_id(role_id, "Role", "roleId"), self.caller)
         except NotFound:  # an id outside the range of the database column
             projects = []
         return Response({"projects": projects})

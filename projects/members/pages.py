@@ -287,13 +287,13 @@ class RolePage(ListPage):
 
     def get_rows(self, values: dict[str, str]) -> list[UsedIn] | list[Holder]:
         if self.by_holder:
-            return read_holders(self.role, values["q"])
+            return read_holders(self.role, self.caller, values["q"])
         text = values["q"].casefold()
-        records = read_role_usage(self.role.pk)
+        records = read_role_usage(self.role.pk, self.caller)
         return [UsedIn(each) for each in records if text in each["project"].casefold()]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        role, use = self.role, count_holders(self.role)
+        role, use = self.role, count_holders(self.role, self.caller)
         permissions = role.held_permissions()
         return super().get_context_data(
             role=role,

@@ -137,8 +137,8 @@ SELECT g.project_id, count(g.user_id) - count(s.id), count(s.id), count(g.group_
 """
 
 
-def read_role_usage(role_id: int) -> list[dict[str, Any]]:
-    """Direct grants by project; a group counts once, whatever its size. One query.
+def read_role_usage(role_id: int, caller: Caller) -> list[dict[str, Any]]:
+    """Direct grants by project that the caller may read; a group counts once, whatever its size. One query.
 
     ``disabledCount`` is only present if an account is disabled; the other members are the reference's.
     """
@@ -152,6 +152,7 @@ def read_role_usage(role_id: int) -> list[dict[str, Any]]:
             **({"disabledCount": disabled} if disabled else {}),
         }
         for project, users, services, groups, disabled in fetch_rows(_USAGE, [role_id])
+        if caller.can_read(project)
     ]
 
 

@@ -87,8 +87,7 @@ class OwnerDocument(TypedDict):
 class FlagQuerySet(ArchivableQuerySet["Flag"]):
     def readable_by(self, caller: Caller) -> Self:
         """The flags that the caller may read, archived ones included."""
-        allowed = caller.readable_projects
-        return self.all() if allowed is None else self.filter(project_id__in=allowed)
+        return self.filter(caller.match_readable("project_id"))
 
 
 class Flag(models.Model):

@@ -14,12 +14,21 @@ from projects.models.environments import Environment
 from projects.models.querysets import ArchivableQuerySet
 from projects.revision import make_outside_triggers, make_project_triggers
 
+# A deleted project keeps its row: what is stored about it stays private.
+_PRIVACY = pgtrigger.Trigger(
+    name="privacy",
+    level=pgtrigger.Row,
+    when=pgtrigger.After,
+    operation=pgtrigger.Insert | pgtrigger.UpdateOf("mode"),
+    func="IF NEW.mode = 'private' THEN INSERT INTO groups_privateproject (project_id) VALUES (NEW.id)"
+    " ON CONFLICT DO NOTHING; ELSE DELETE FROM groups_privateproject WHERE project_id = NEW.id; END IF; RETURN NULL;",
+)
+
 
 class ProjectQuerySet(ArchivableQuerySet["Project"]):
     def readable_by(self, caller: Caller) -> Self:
         """The projects that the caller may read, archived ones included."""
-        allowed = caller.readable_projects
-        return self.all() if allowed is None else self.filter(id__in=allowed)
+        return self.filter(caller.match_readable("id"))
 
     def with_checks(self) -> Self:
         """Projects with ``needs_requests``: whether one of their environments only accepts changes by request."""
@@ -33,11 +42,19 @@ class Project(models.Model):
     The id is chosen at creation and never changes.
     """
 
+    class Mode(models.TextChoices):
+        """Who can see the project and propose changes, besides its members and admins."""
+
+        OPEN = "open", "Everyone with a root role can see it and propose changes"
+        PROTECTED = "protected", "Everyone with a root role can see it, but only members can propose changes"
+        PRIVATE = "private", "Only members can see it and propose changes"
+
     id = models.CharField(max_length=100, primary_key=True)
     name = models.CharField(max_length=255)
     description = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)
+    mode = models.CharField(max_length=20, choices=Mode.choices, default=Mode.OPEN, db_default=Mode.OPEN)
     default_stickiness = models.CharField(max_length=100, default="default")
     flag_limit = models.PositiveIntegerField(
         null=True,
@@ -73,8 +90,13 @@ class Project(models.Model):
 
     class Meta:
         ordering = ["id"]
-        constraints = [models.CheckConstraint(condition=~Q(id=""), name="project_id_not_empty")]
-        triggers = make_project_triggers()
+        constraints = [
+            models.CheckConstraint(condition=~Q(id=""), name="project_id_not_empty"),
+            models.CheckConstraint(
+                condition=Q(mode__in=["open", "protected", "private"]), name="project_mode_known"
+            ),
+        ]
+        triggers = [*make_project_triggers(), _PRIVACY]
 
     def __str__(self) -> str:
         return self.id

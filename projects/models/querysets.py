@@ -23,8 +23,8 @@ class SharedQuerySet(QuerySet[M]):
 
     def readable_by(self, caller: Caller) -> Self:
         """Global rows, and rows of projects that the caller may read."""
-        allowed = caller.readable_projects
-        return self.all() if allowed is None else self.filter(Q(project=None) | Q(project_id__in=allowed))
+        readable = caller.match_readable("project_id")
+        return self.filter(Q(project=None) | readable) if readable else self.all()
 
     def usable_in(self, *project_ids: str) -> Self:
         """Global rows, and rows of these projects."""

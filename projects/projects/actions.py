@@ -53,7 +53,10 @@ def create_project(
     project.id = project.id or free_id(project.name)
     names, problems = _read_environments(environments)
     check_problems([*problems_of(project), *problems])
-    with name_is_free(f"A project with the id {project.pk} already exists."):
+    taken = f"A project with the id {project.pk} already exists."
+    if project.pk in caller.rights.hidden:  # perhaps deleted: its records would become those of the new one
+        raise NameExists(taken)
+    with name_is_free(taken):
         project.save(force_insert=True)
     ProjectEnvironment.objects.bulk_create(
         ProjectEnvironment(project=project, environment_id=name) for name in names

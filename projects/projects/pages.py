@@ -90,6 +90,18 @@ class ProjectsPage(ListPage):
         )
 
 
+class ModeField(forms.ChoiceField):
+    """Who can see a project and propose changes, each choice with its meaning."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label="Access",
+            choices=[(mode.value, f"{mode.value.title()}: {mode.label}") for mode in Project.Mode],
+            initial=Project.Mode.OPEN,
+            help_text="Admins can do both. Only roles in the project allow changes. SDK tokens are not affected.",
+        )
+
+
 class ProjectForm(forms.Form):
     name = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"autofocus": True}))
     id = forms.CharField(
@@ -101,6 +113,7 @@ class ProjectForm(forms.Form):
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    mode = ModeField()
     environments = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple, help_text="Where its flags can be turned on."
     )

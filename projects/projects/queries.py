@@ -45,7 +45,6 @@ SELECT o.project_id, g.name, coalesce(nullif(u.name, ''), u.username), u.email
   LEFT JOIN groups_group g ON g.id = o.group_id
  WHERE o.project_id = ANY(%(projects)s) AND o.role_id = %(role)s ORDER BY o.id
 """
-OPEN = "open"  # the only mode: only roles decide who may read a project
 
 
 def make_settings_document(project: Project) -> Document:
@@ -54,7 +53,7 @@ def make_settings_document(project: Project) -> Document:
         "id": project.pk,
         "name": project.name,
         "description": project.description,
-        "mode": OPEN,
+        "mode": project.mode,
         "defaultStickiness": project.default_stickiness,
         "featureLimit": project.flag_limit,
         "featureNaming": make_naming_document(project),
@@ -84,7 +83,7 @@ def list_project_summaries(projects: Sequence[Project], *, caller: Caller) -> li
             "id": project.pk,
             "name": project.name,
             "description": project.description,
-            "mode": OPEN,
+            "mode": project.mode,
             "defaultStickiness": project.default_stickiness,
             "memberCount": members.get(project.pk, 0),
             "favorite": project.pk in favorites,

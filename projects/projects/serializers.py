@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, BoundedTexts, NullableText
-from projects.projects.queries import OPEN
+from projects.models import Project
 
 NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}
 
@@ -38,7 +38,10 @@ class ProjectChanges(Body):
     name = serializers.CharField(required=False, max_length=255)
     description = NullableText(required=False)
     mode = serializers.ChoiceField(
-        [OPEN], required=False, help_text="Only roles decide who can read a project."
+        Project.Mode.values,
+        required=False,
+        help_text="open: everyone with a root role can see the project and propose changes; protected: everyone with a "
+        "root role can see it, but only members and admins can propose changes; private: only they can see it.",
     )
     defaultStickiness = serializers.CharField(
         source="default_stickiness",
@@ -69,7 +72,6 @@ class ProjectChanges(Body):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Converts the request's names to model fields."""
-        attrs.pop("mode", None)
         if "featureNaming" in attrs:
             naming = attrs.pop("featureNaming") or {}
             attrs |= {field: naming.get(key) or "" for key, field in NAMING.items()}
@@ -135,7 +137,7 @@ class ProjectSummary(CountedProject):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    mode = serializers.CharField()
+    mode = serializers.ChoiceField(Project.Mode.values)
     defaultStickiness = serializers.CharField()
     memberCount = serializers.IntegerField(help_text="Users with access, also through a group, each once.")
     createdAt = serializers.DateTimeField()

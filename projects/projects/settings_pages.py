@@ -35,6 +35,7 @@ from projects.projects.environments import (
     validate_default_strategy,
 )
 from projects.projects.head import make_project_head
+from projects.projects.pages import ModeField
 from projects.projects.queries import list_project_environment_summaries, make_settings_document
 from projects.strategies.editor import SharedStrategyEditor, describe_whole_strategy
 from projects.strategies.forms import list_stickiness_choices
@@ -86,6 +87,7 @@ class LinksField(forms.CharField):
 class SettingsForm(forms.Form):
     name = forms.CharField(max_length=255)
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    mode = ModeField()
     default_stickiness = forms.ChoiceField(label="Default stickiness", help_text="Used by new rollouts.")
     flag_limit = forms.IntegerField(
         required=False,
@@ -135,7 +137,7 @@ class SettingsPage(InProjectPage, EditPage):
     form_class = SettingsForm
     title = "Settings"
     field_groups = (
-        ("General", ("name", "description")),
+        ("General", ("name", "description", "mode")),
         ("Flags", ("default_stickiness", "flag_limit", "link_templates")),
         ("Names of flags", ("naming_pattern", "naming_example", "naming_description")),
         ("Expectations", ("refuse_broken_expectations",)),
@@ -188,7 +190,14 @@ class SettingsPage(InProjectPage, EditPage):
         )
 
     def get_api_body(self) -> dict[str, Any]:
-        names = ("name", "description", "defaultStickiness", "featureLimit", "refuseBrokenExpectations")
+        names = (
+            "name",
+            "description",
+            "mode",
+            "defaultStickiness",
+            "featureLimit",
+            "refuseBrokenExpectations",
+        )
         document = make_settings_document(self.project)
         return {name: document[name] for name in names}
 

@@ -27,7 +27,7 @@ from projects.segments.lists import DEFAULT_FIELD, EMPTY, OPERATOR, Difference, 
 from projects.segments.rules import segment_problems, typed_problems
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import read_legal_values
-from projects.used_by.queries import describe_uses, find_default_strategies, find_planned
+from projects.used_by.queries import HIDDEN_PLACE, describe_uses, find_default_strategies, find_planned
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
 
@@ -140,12 +140,14 @@ def _check_move(segment: Segment, caller: Caller) -> None:
     flags = Flag.objects.filter(strategies__segments=segment).exclude(project_id=segment.project_id)
     defaults = find_default_strategies(segment.pk).exclude(project_id=segment.project_id)
     if projects := {row for rows in (flags, defaults) for row in rows.values_list("project_id", flat=True)}:
-        raise ValidationError.at(
-            "project", f"the segment is used by strategies in other projects: {choices(projects)}"
-        )
+        named = choices(filter(caller.can_read, projects)) or "ones that you cannot see"
+        raise ValidationError.at("project", f"the segment is used by strategies in other projects: {named}")
     planned = find_planned({"segments": [segment.pk]})
-    if others := [use.words for use in planned if use.project != segment.project_id]:
-        raise ValidationError.at("project", f"the segment is used outside this project {choices(others)}")
+    if others := [use for use in planned if use.project != segment.project_id]:
+        seen = [use.words for use in others if use.project is None or caller.can_read(use.project)]
+        raise ValidationError.at(
+            "project", f"the segment is used outside this project {choices(seen) or HIDDEN_PLACE}"
+        )
 
 
 @transactional
@@ -154,15 +156,15 @@ def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
     before = segment.document()
     check_expected(expected, before)
-    check_segment_is_unused(segment)
+    check_segment_is_unused(segment, caller)
     record(_make_event(EventType.SEGMENT_DELETED, segment, before=cut_lists(before)), actor=caller)
     segment.delete()
 
 
-def check_segment_is_unused(segment: Segment) -> None:
+def check_segment_is_unused(segment: Segment, caller: Caller | None = None) -> None:
     """Raises Conflict with the flags, default strategies and release plans that use the segment."""
     strategies, defaults = Strategy.objects.filter(segments=segment), find_default_strategies(segment.pk)
-    if uses := describe_uses(strategies, defaults, find_planned({"segments": [segment.pk]})):
+    if uses := describe_uses(strategies, defaults, find_planned({"segments": [segment.pk]}), caller=caller):
         raise Conflict(f"Segment {segment.name} is in use {uses}. Remove it there first.")
 
 

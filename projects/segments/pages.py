@@ -200,7 +200,7 @@ class DeleteSegment(ConfirmPage):
             self.caller, identifier, Permission.DELETE_SEGMENT
         )
         count = len(segment.constraints)
-        blockers = collect_errors(partial(actions.check_segment_is_unused, segment))
+        blockers = collect_errors(partial(actions.check_segment_is_unused, segment, self.caller))
         return {
             "title": f"Delete segment {segment.name}",
             "removed_items": [f"segment {segment.name} with its {pluralize(count, 'condition')}"],

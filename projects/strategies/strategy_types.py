@@ -69,17 +69,17 @@ def delete_strategy_type(name: str, *, expected: Expected = None, caller: Caller
     check_not_built_in(strategy_type)
     before = strategy_type.document()
     check_expected(expected, before)
-    check_strategy_type_is_unused(strategy_type)
+    check_strategy_type_is_unused(strategy_type, caller)
     record(Event(type=EventType.STRATEGY_DELETED, subject=name, before=before), actor=caller)
     strategy_type.delete()
 
 
-def check_strategy_type_is_unused(strategy_type: StrategyType) -> None:
+def check_strategy_type_is_unused(strategy_type: StrategyType, caller: Caller | None = None) -> None:
     """Raises Conflict with the flags, default strategies and release plans that use the type."""
     name = strategy_type.name
     strategies = Strategy.objects.filter(name=name)
     defaults = ProjectEnvironment.objects.filter(default_strategy__name=name)
-    if uses := describe_uses(strategies, defaults, find_planned({"name": name})):
+    if uses := describe_uses(strategies, defaults, find_planned({"name": name}), caller=caller):
         raise Conflict(f"Strategy type {name} is in use {uses}. Change these, or deprecate the type.")
 
 

@@ -17,6 +17,7 @@ from projects.flags.tags.actions import apply_tags, check_tags
 from projects.models import Flag, FlagTag, Tag, TagType
 from projects.project_scope import name_is_free
 from projects.tag_types.rules import tag_type_problems
+from projects.used_by.queries import HIDDEN_PLACE
 
 
 @transactional
@@ -56,15 +57,18 @@ def delete_tag_type(name: str, *, expected: Expected = None, caller: Caller) -> 
     tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
     before = tag_type.document()
     check_expected(expected, before)
-    check_tag_type_is_unused(tag_type)
+    check_tag_type_is_unused(tag_type, caller)
     record(Event(type=EventType.TAG_TYPE_DELETED, subject=name, before=before), actor=caller)
     tag_type.delete()
 
 
-def check_tag_type_is_unused(tag_type: TagType) -> None:
-    """Raises Conflict with the flags that have tags of this type."""
-    if flags := set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", flat=True)):
-        raise Conflict(f"Tag type {tag_type.name} is in use on {name_flags(flags)}. Remove those tags first.")
+def check_tag_type_is_unused(tag_type: TagType, caller: Caller | None = None) -> None:
+    """Raises Conflict with the flags that have tags of this type and that the caller may read (None: all)."""
+    used = set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", "flag__project_id"))
+    names = {name for name, project in used if caller is None or caller.can_read(project)}
+    if used:
+        where = f"on {name_flags(names)}" if names else HIDDEN_PLACE
+        raise Conflict(f"Tag type {tag_type.name} is in use {where}. Remove those tags first.")
 
 
 def access_tag_type(name: str) -> TagType:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.parameters import is_id
@@ -53,7 +53,15 @@ def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
 
 def find_readable_tokens(caller: Caller) -> QuerySet[ApiToken]:
     """The tokens that the caller may list, never personal ones. Raises NoAccess if it may list none."""
-    return ApiToken.objects.filter(kind__in=check_any_kind(caller, "READ"))
+    return ApiToken.objects.filter(_not_only_of_hidden(caller), kind__in=check_any_kind(caller, "READ"))
+
+
+def _not_only_of_hidden(caller: Caller) -> Q:
+    """All tokens but those whose projects are all hidden from the caller, whose prefix names the project."""
+    if not (hidden := caller.rights.hidden):
+        return Q()
+    scopes = ApiTokenProject.objects.filter(token=OuterRef("pk"))
+    return ~Exists(scopes) | Exists(scopes.exclude(project_id__in=hidden))
 
 
 def filter_by_key(tokens: QuerySet[ApiToken], key: str) -> QuerySet[ApiToken]:
@@ -68,7 +76,7 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
     """The token, locked. Raises NoAccess, NotFound."""
     check_any_kind(caller, verb)
     tokens = ApiToken.objects.select_for_update(no_key=verb == "UPDATE").exclude(kind=Kind.PERSONAL)
-    matching = list(filter_by_key(tokens, key).order_by("id")[:2])
+    matching = list(filter_by_key(tokens.filter(_not_only_of_hidden(caller)), key).order_by("id")[:2])
     if len(matching) != 1 or not _visible(caller, matching[0]):
         raise NotFound("API token not found.")
     caller.check(find_permission(verb, matching[0].kind))
@@ -89,7 +97,7 @@ def find_visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
     kinds = find_allowed_kinds(caller, "READ") if projects else check_any_kind(caller, "READ")
     in_projects = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
     tokens = ApiToken.objects.exclude(kind=Kind.PERSONAL)
-    return tokens.filter(Q(kind__in=kinds) | Q(pk__in=in_projects))
+    return tokens.filter(_not_only_of_hidden(caller), Q(kind__in=kinds) | Q(pk__in=in_projects))
 
 
 def read_listed_tokens(caller: Caller) -> QuerySet[ApiToken]:

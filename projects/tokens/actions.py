@@ -257,6 +257,10 @@ def _find_kind_problems(new: NewToken) -> Iterable[Problem]:
 
 def _find_project_problems(new: NewToken, caller: Caller, locked: dict[str, Project]) -> Iterable[Problem]:
     if new.projects is None:
+        if not caller.reads_all_projects:
+            yield Problem(
+                "projects", "list projects: you cannot read all of them, so your tokens cannot either"
+            )
         return
     if new.kind == Kind.ADMIN:
         yield Problem("projects", 'an admin token is for all projects: leave projects out or send ["*"]')

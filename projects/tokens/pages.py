@@ -119,8 +119,10 @@ class TokenForm(forms.Form):
         project_choices = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
         if len(project_choices) > MAX_OPTIONS:
             field.widget = TypedIds(attrs={"autocomplete": "off", "spellcheck": "false"})
-            field.help_text = field.help_text or "Project ids, separated by commas. All projects: *"
-        every = [("*", "All projects, including future ones")] if anywhere else []
+            all_projects = " All projects: *" if anywhere and caller.reads_all_projects else ""
+            field.help_text = field.help_text or f"Project ids, separated by commas.{all_projects}"
+        may_all = anywhere and caller.reads_all_projects
+        every = [("*", "All projects, including future ones")] if may_all else []
         field.choices = every + project_choices
 
     def clean(self) -> dict[str, Any]:

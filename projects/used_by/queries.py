@@ -191,17 +191,31 @@ find_segments_ahead: Hook[[int], set[int]] = Hook(lambda flag_id: set())
 Uses = dict[str, list[Document]]
 
 
+HIDDEN_PLACE = "in a project that you cannot see"
+
+
 def describe_uses(
-    strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment], planned: Sequence[PlannedUse] = ()
+    strategies: QuerySet[Strategy],
+    defaults: QuerySet[ProjectEnvironment],
+    planned: Sequence[PlannedUse] = (),
+    *,
+    caller: Caller | None,
 ) -> str:
-    """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty if unused."""
-    flags = set(strategies.values_list("flag__name", flat=True))
-    places = [
-        f"{project} in {name}" for project, name in defaults.values_list("project_id", "environment_id")
-    ]
+    """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty if unused.
+
+    Names nothing of projects that the caller may not read. None may read all.
+    """
+    caller = caller or Caller.system()
+    uses = set(strategies.values_list("flag__name", "flag__project_id"))
+    places = list(defaults.values_list("project_id", "environment_id"))
+    flags = {name for name, project in uses if caller.can_read(project)}
+    readable = [f"{project} in {name}" for project, name in places if caller.can_read(project)]
+    words = [use.words for use in planned if use.project is None or caller.can_read(use.project)]
     parts = [f"on {name_flags(flags)}"] if flags else []
-    parts += [f"in the default strategy of {choices(places)}"] if places else []
-    parts += [choices(use.words for use in planned)] if planned else []
+    parts += [f"in the default strategy of {choices(readable)}"] if readable else []
+    parts += [choices(words)] if words else []
+    named = len(flags) + len(readable) + len(words)
+    parts += [HIDDEN_PLACE] if named < len(uses) + len(places) + len(planned) else []
     return ", and ".join(parts)
 
 
@@ -288,5 +302,4 @@ def _list_default_strategies(links: QuerySet[ProjectEnvironment], caller: Caller
 
 def _filter_readable(rows: QuerySet[Any], caller: Caller, *, field: str = "project_id") -> QuerySet[Any]:
     """Rows of projects that the caller may read. ``field`` is the lookup of the project id."""
-    allowed = caller.readable_projects
-    return rows if allowed is None else rows.filter(**{f"{field}__in": allowed})
+    return rows.filter(caller.match_readable(field))

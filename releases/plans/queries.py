@@ -36,9 +36,7 @@ def read_plans(flag: Flag, environment: str) -> QuerySet[ReleasePlan]:
 
 def readable_plans(caller: Caller) -> QuerySet[ReleasePlan]:
     """Finds the plans of active flags of readable projects."""
-    plans = ReleasePlan.objects.filter(flag__archived_at=None)
-    allowed = caller.readable_projects
-    return plans if allowed is None else plans.filter(flag__project__in=list(allowed))
+    return ReleasePlan.objects.filter(caller.match_readable("flag__project"), flag__archived_at=None)
 
 
 def running_plans(caller: Caller) -> QuerySet[ReleasePlan]:

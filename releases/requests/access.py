@@ -53,6 +53,15 @@ def access_own_for_update(project_id: str, request_id: int, caller: Caller) -> C
     return request
 
 
+def check_may_propose(project_id: str, caller: Caller) -> None:
+    """Raises NotFound, and NoAccess if only members of the project may propose changes."""
+    project = access_project(caller, project_id)
+    if project.mode != Project.Mode.OPEN and not caller.is_member(project_id):
+        raise NoAccess(
+            f"Project {project_id} is {project.mode}: only its members and admins can propose changes."
+        )
+
+
 def lock_project(project_id: str) -> None:
     """Locks the project before its parts. The checks of the project begin with the changes themselves."""
     list(Project.objects.select_for_update(no_key=True).filter(id=project_id).order_by("id"))

@@ -14,12 +14,11 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, InvalidOperation, NotFound, ValidationError
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
-from projects.access import access_project
 from projects.models import Environment, Flag, ProjectEnvironment
 from releases.changes import KINDS, find_kind, includes
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
-from releases.requests.access import access_own_for_update, lock_project
+from releases.requests.access import access_own_for_update, check_may_propose, lock_project
 from releases.requests.apply import try_changes
 from releases.requests.conflicts import explain_conflict, name_request, narrow_payload, read_now
 from releases.requests.details import add_comment, save_title, set_title
@@ -56,7 +55,7 @@ def add_changes(
     NotFound, ValidationError, and the errors of making the changes, which are tried in a transaction that is rolled
     back.
     """
-    access_project(caller, project_id)
+    check_may_propose(project_id, caller)
     lock_project(project_id)
     request = _draft_for_update(project_id, environment, caller)
     replaced = request.changes.filter(feature__in=replaces_strategies, action__in=OF_STRATEGIES)
@@ -86,7 +85,7 @@ def send_changes(
     Raises the errors of `add_changes`, and InvalidOperation if the changes cancel each other out. If requests are not
     required, it is approved at once. The note and the comment on the change become its first comments.
     """
-    access_project(caller, project_id)
+    check_may_propose(project_id, caller)
     lock_project(project_id)
     request = _create(project_id, environment, State.IN_REVIEW, caller)
     _add_all(request, changes, caller)
@@ -117,6 +116,7 @@ def edit_change(
     A change back to the start is removed, like with `remove_change`. Raises NotFound, NoAccess, InvalidOperation,
     ValidationError.
     """
+    check_may_propose(project_id, caller)
     request = access_own_for_update(project_id, request_id, caller)
     change = _find_change(request, change_id)
     before = change_event_document(change)
@@ -136,6 +136,7 @@ def keep_change(project_id: str, request_id: int, change_id: int, *, caller: Cal
     Keeps others' changes that this one does not touch. Raises NotFound, also if there is nothing left to change,
     NoAccess, InvalidOperation, ValidationError.
     """
+    check_may_propose(project_id, caller)
     request = access_own_for_update(project_id, request_id, caller)
     change = _find_change(request, change_id)
     before = change_event_document(change)

@@ -32,9 +32,7 @@ def read_requests(project_id: str, caller: Caller) -> QuerySet[ChangeRequest]:
 def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
     """The requests of readable projects, newest first, with the rows for their documents."""
     requests = ChangeRequest.objects.exclude(~by(caller), state=State.DRAFT).order_by("-id")
-    readable = caller.readable_projects
-    if readable is not None:
-        requests = requests.filter(project__in=readable)
+    requests = requests.filter(caller.match_readable("project"))
     requests = requests.defer("summary").select_related("schedule")
     return requests.prefetch_related("changes", "reviews", "comments")
 
@@ -170,9 +168,7 @@ def find_segment_marks(caller: Caller, segments: Collection[int]) -> Iterator[Ma
 
 
 def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
-    changes = changes.filter(request__state__in=UNDECIDED)
-    if caller.readable_projects is not None:
-        changes = changes.filter(request__project__in=caller.readable_projects)
+    changes = changes.filter(caller.match_readable("request__project"), request__state__in=UNDECIDED)
     ordered = list(
         changes.select_related("request__schedule").order_by("request__schedule__at", "pk")[:MAX_MARKS]
     )

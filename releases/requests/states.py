@@ -16,6 +16,7 @@ from releases.requests.access import (
     OPEN,
     access_request_for_update,
     check_author,
+    check_may_propose,
     check_state,
     is_author,
 )
@@ -84,6 +85,7 @@ def _set_state(
 
 def _send(request: ChangeRequest, caller: Caller) -> None:
     check_author(request, caller)
+    check_may_propose(request.project_id, caller)
     check_state(request, "send", State.DRAFT)
     if not request.changes.exists():
         raise InvalidOperation(f"Change request {request.pk} has no changes.")

@@ -39,8 +39,7 @@ def list_waiting_for_alerts(caller: Caller) -> QuerySet[Safeguard]:
 
 
 def _list_active(caller: Caller) -> QuerySet[Safeguard]:
-    readable = Q() if caller.readable_projects is None else Q(project__in=caller.readable_projects)
-    flags = Flag.objects.active().filter(readable)
+    flags = Flag.objects.active().readable_by(caller)
     of_plans = Q(plan__flag__in=flags, plan__state__in=UNFINISHED)
     rows = Safeguard.objects.filter(of_plans | Q(flag__in=flags))
     return rows.select_related("flag", "plan__flag").order_by("pk")

@@ -17,12 +17,8 @@ from releases.models import Milestone, ReleaseTemplate
 def readable_templates(caller: Caller) -> QuerySet[ReleaseTemplate]:
     """Finds the templates of all projects, which every caller may read, and those of readable projects."""
     templates = ReleaseTemplate.objects.prefetch_related("milestones")
-    allowed = caller.readable_projects
-    return (
-        templates.all()
-        if allowed is None
-        else templates.filter(Q(project=None) | Q(project__in=list(allowed)))
-    )
+    readable = caller.match_readable("project")
+    return templates.filter(Q(project=None) | readable) if readable else templates
 
 
 def list_templates(caller: Caller, *projects: str | None) -> QuerySet[ReleaseTemplate]:

@@ -224,6 +224,6 @@ class ImpactMetricsView(APIView):
 
         For callers who can read all projects.
         """
-        if request.user.readable_projects is not None:
-            raise NoAccess("Impact metrics are of all projects; you need a root role to read them.")
+        if not request.user.reads_all_projects:
+            raise NoAccess("Impact metrics are of all projects, and you cannot read all of them.")
         return HttpResponse(format_impact_metrics(), content_type=CONTENT_TYPE)

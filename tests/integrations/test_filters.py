@@ -15,7 +15,7 @@ from projects.flags.environments.actions import enable_flag
 from projects.models import Environment, FlagTag, TagType
 from projects.strategies.actions import add_strategy
 from tests.support.cast import make_project
-from tests.support.receiver import deliver, make_integration, receiver
+from tests.support.receiver import Got, deliver, make_integration, receiver
 
 __all__ = ["receiver"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -185,3 +185,23 @@ def test_what_generated_users_do_not_tell_is_sent(receiver, cart, callers):
     [request] = receiver.at("/hook")
     [place] = request.json()["whoChanges"]
     assert place["unmeasured"][0].startswith("cart has the condition userId matching ^[a-f0-9]{32}$")
+
+
+def test_private_projects_are_named_or_left_out(receiver, callers):
+    """All projects are those that are not private, and a flag that comes from a private one came from nowhere."""
+    make_project("lab", mode="private")
+    for name, projects in (("all", []), ("named", ["lab"])):
+        make_integration(f"{receiver.url}/{name}", projects=projects, events=["feature-created", MOVE])
+    for project in ("default", "lab"):
+        create_flag(project, NewFlag(name=f"of-{project}"), caller=callers("admin"))
+    move_flag("lab", "of-lab", "default", caller=callers("admin"))
+    deliver()
+    told = {
+        path: [(each["type"], each["project"]) for each in map(Got.json, receiver.at(path))]
+        for path in ("/all", "/named")
+    }
+    assert told == {
+        "/all": [("feature-created", "default"), (MOVE, "default")],
+        "/named": [("feature-created", "lab")],
+    }
+    assert b"lab" not in receiver.at("/all")[1].body.replace(b"of-lab", b"")

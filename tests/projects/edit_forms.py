@@ -107,7 +107,7 @@ class Row:
 
 
 class Settings(Row):
-    who, given = "owner", {"default_stickiness": "default"}
+    who, given = "owner", {"default_stickiness": "default", "mode": "open"}
     told, url = "admin changed the settings of project shop", "/projects/shop/settings/"
 
     def make(self):

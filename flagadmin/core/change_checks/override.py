@@ -61,6 +61,7 @@ def changing_as_asked(request: HttpRequest, caller: Any, **options: Any) -> Abst
     """Sets the options of the form. Raises CommentRefused if its comment is too long."""
     return changing(
         comment=tidy_comment(read_comment_in_form(request.POST)),
+        by=caller,
         override_by=caller if FIELD in request.POST else None,
         skip_by=_find_skipping(request, caller),
         is_postponed=request.POST.get(WHEN) in (LATER, STEPS),

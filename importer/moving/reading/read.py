@@ -353,10 +353,11 @@ def note_left(source: Source, installation: Installation) -> None:
     for banner in read_list(source, "/api/admin/banners", "banners", SourceBanner, optional=True):
         installation.cannot(f"banner {banner.message[:80]!r}", NO_BANNERS)
     for project in installation.projects:
-        overview = project.overview
-        if overview.mode != "open":
-            detail = f"its mode is {overview.mode}; here, roles decide who can read a project"
-            installation.cannot(f"privacy of project {project.id}", detail, project.id)
+        if project.overview.mode == "private":
+            detail = (
+                "only admins see it here until its members get their roles again, or move with --database"
+            )
+            installation.cannot(f"members of private project {project.id}", detail, project.id)
     for environment in installation.environments:
         if environment.approvals:
             installation.cannot(f"required approvals in {environment.name}", "set them in each project")

@@ -1,7 +1,7 @@
 """Required members of Unleash's answers and tables about releases. Other members are ignored."""
 
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AliasChoices,
@@ -159,7 +159,7 @@ class LinkTemplate(Shape):
 class Overview(Shape):
     name: str
     description: str | None = None
-    mode: str = "open"
+    mode: Literal["open", "protected", "private"] = "open"
     default_stickiness: str = Field("default", alias="defaultStickiness")
     flag_limit: int | None = Field(None, alias="featureLimit")
     naming: Naming | None = Field(None, alias="featureNaming")

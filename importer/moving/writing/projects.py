@@ -124,7 +124,7 @@ class ProjectMove:
             choice = Choice("project", self.id)
             raise Refused([Line(Kind.REFUSE, choice.subject, detail, self.id, choice=str(choice))])
         names = [used.environment for used in self.overview.environments]
-        values = {"id": self.id, "name": self.overview.name}
+        values = {"id": self.id, "name": self.overview.name, "mode": self.overview.mode}
         create_project(values, environments=names, caller=SYSTEM)
         return Line(Kind.CREATE, f"project {self.id}", f"with {', '.join(names)}", self.id)
 
@@ -288,6 +288,7 @@ def _read_basics(overview: Overview) -> dict[str, Any]:
     return {
         "name": overview.name,
         "description": overview.description or "",
+        "mode": overview.mode,
         "default_stickiness": overview.default_stickiness,
     }
 

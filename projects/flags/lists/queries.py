@@ -110,9 +110,7 @@ def make_readable_scope(caller: Caller) -> FlagScope:
     )
     # Joins with all tags and projects would take longer than the page.
     archived = list(Project.objects.archived().values_list("id", flat=True))
-    tags = FlagTag.objects.all()
-    if caller.readable_projects is not None:
-        tags = tags.filter(flag__project__in=caller.readable_projects)
+    tags = FlagTag.objects.filter(caller.match_readable("flag__project"))
     return FlagScope(
         flags.exclude(project__in=archived) if archived else flags,
         tags,

@@ -10,6 +10,27 @@ from django.urls import URLPattern, URLResolver, get_resolver
 METHODS = ("get", "post", "put", "patch", "delete")
 _PLACEHOLDER = re.compile(r"<(?:(?P<converter>\w+):)?(?P<name>\w+)>")
 
+# What is for everybody: DESIGN.md, "Errors by name", and what leads in and out.
+OPEN = {
+    "/health",
+    "/healthz",
+    "/ready",
+    "/readyz",
+    "/edge/validate",
+    "/calendar/<str:token>.ics",
+    "/login/",
+    "/login/code/",
+    "/login/forgot/",
+    "/login/invite/<str:token>/",
+    "/login/passkey/",
+    "/login/link/<str:token>/",
+    "/login/sso/",
+    "/login/sso/callback/",
+    "/login/sso/logout/",
+    "/logout/",
+    "/theme/",
+}
+
 
 @dataclass(frozen=True)
 class Route:
@@ -34,6 +55,30 @@ class Route:
 def routes(prefix: str) -> list[Route]:
     """Those whose address begins with ``prefix``, without the catch-all of unknown addresses."""
     return [route for route in _walk(get_resolver().url_patterns, "") if route.pattern.startswith(prefix)]
+
+
+def pages() -> list[Route]:
+    """Those of the console; the admin site, OFREP, MCP, SCIM and the metrics have their own tests."""
+    return [
+        route
+        for route in routes("")
+        if not route.pattern.startswith(
+            (
+                "api/",
+                "auth/",
+                "internal-backstage/",
+                "invite/",
+                "admin/",
+                "static/",
+                "mcp",
+                ".well-known/",
+                "metrics",
+                "ofrep/",
+                "scim/",
+            )
+        )
+        and str(route) not in OPEN
+    ]
 
 
 def _walk(patterns: Any, before: str) -> Iterator[Route]:

@@ -8,31 +8,11 @@ from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
 from tests.flagadmin.security.batches import undone
-from tests.flagadmin.security.routes import Route, routes
+from tests.flagadmin.security.routes import OPEN, pages, routes
 from tests.flagadmin.security.world import address, build
 
 pytestmark = pytest.mark.exhaustive
 
-# What is for everybody: DESIGN.md, "Errors by name", and what leads in and out.
-OPEN = {
-    "/health",
-    "/healthz",
-    "/ready",
-    "/readyz",
-    "/edge/validate",
-    "/calendar/<str:token>.ics",
-    "/login/",
-    "/login/code/",
-    "/login/forgot/",
-    "/login/invite/<str:token>/",
-    "/login/passkey/",
-    "/login/link/<str:token>/",
-    "/login/sso/",
-    "/login/sso/callback/",
-    "/login/sso/logout/",
-    "/logout/",
-    "/theme/",
-}
 # What a viewer's empty form may do: it concerns the viewer alone.
 OWN = {
     "/account/log-out-everywhere/",
@@ -40,30 +20,6 @@ OWN = {
     "/calendar/",
     "/projects/<str:project_id>/favorite",
 }
-
-
-def pages() -> list[Route]:
-    """Those of the console; the admin site, OFREP, MCP, SCIM and the metrics have their own tests."""
-    return [
-        route
-        for route in routes("")
-        if not route.pattern.startswith(
-            (
-                "api/",
-                "auth/",
-                "internal-backstage/",
-                "invite/",
-                "admin/",
-                "static/",
-                "mcp",
-                ".well-known/",
-                "metrics",
-                "ofrep/",
-                "scim/",
-            )
-        )
-        and str(route) not in OPEN
-    ]
 
 
 @pytest.fixture

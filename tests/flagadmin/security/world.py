@@ -231,7 +231,7 @@ def build(shop: Any) -> dict[str, Any]:
     values = [{"value": "gold"}]
     robot = make_user("robot", is_service=True)
     make_token("personal", user=robot, name="of robot")
-    make_token("backend", projects=["shop"], environment="production", name="of shop")
+    make_token("backend", projects=[shop.id], environment="production", name="of shop")
     person = make_user("somebody")
     User.objects.filter(pk=person.pk).update(created_at=now - timedelta(days=400))  # not seen since
     make_token("personal", user=person, name="of somebody")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission, User
 from groups.permissions import BuiltIn, Permission
 from groups.roles.holders import read_holders
@@ -184,7 +185,7 @@ def test_holders_of_a_root_role_take_as_many_queries_for_many(db, django_assert_
     viewer = Role.objects.get(pk=BuiltIn.VIEWER)
     User.objects.bulk_create([User(username=f"user-{n}", root_role=viewer) for n in range(20)])
     with django_assert_num_queries(3):
-        assert len(read_holders(viewer)) == 20
+        assert len(read_holders(viewer, Caller.system())) == 20
 
 
 def test_holders_are_listed_with_where_and_since(browse, people, shop, deployer):

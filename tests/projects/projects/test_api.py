@@ -127,7 +127,7 @@ def test_ids_that_are_refused(api, identifier):
     [
         ({"environments": ["nosuch"]}, "environments[0]"),
         ({"environments": []}, "environments"),
-        ({"mode": "private"}, "mode"),
+        ({"mode": "secret"}, "mode"),
         ({"defaultStickiness": "nosuch"}, "defaultStickiness"),
         ({"featureLimit": 0}, "featureLimit"),
         ({"featureLimit": 2**31}, "featureLimit"),
@@ -152,11 +152,13 @@ def test_values_that_are_refused(api, change, path):
     assert not Project.objects.filter(pk="depot").exists()
 
 
-def test_an_unknown_mode_names_the_valid_one(api):
+def test_an_unknown_mode_names_the_valid_ones(api):
     record = refused(
-        api["admin"].put(f"{URL}/shop", {"name": "Shop", "mode": "private"}), 400, "ValidationError"
+        api["admin"].put(f"{URL}/shop", {"name": "Shop", "mode": "secret"}), 400, "ValidationError"
     )
-    assert record["details"] == [{"path": "mode", "message": "must be open, not private"}]
+    assert record["details"] == [
+        {"path": "mode", "message": "must be open, private or protected, not secret"}
+    ]
 
 
 def test_all_problems_at_once(api):

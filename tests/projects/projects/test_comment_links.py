@@ -84,7 +84,7 @@ def test_by_api(api, people):
 
 
 def test_on_the_settings_page(browse, people):
-    form = {"name": "Shop", "default_stickiness": "default"}
+    form = {"name": "Shop", "mode": "open", "default_stickiness": "default"}
     lines = f"{TICKETS['pattern']}  {TICKETS['url']}\r\n\r\nissue ([0-9]+) {ISSUES['url']}"
     assert (
         browse("owner").post("/projects/shop/settings/", form | {"comment_links": lines}).status_code == 302

@@ -81,7 +81,7 @@ def test_a_refused_template_is_named_by_the_api(api: Any, people: Any) -> None:
 
 @pytest.mark.django_db
 def test_they_are_lines_on_the_settings_page(browse: Any, people: Any) -> None:
-    form = {"name": "Shop", "default_stickiness": "default"}
+    form = {"name": "Shop", "mode": "open", "default_stickiness": "default"}
     lines = f"{CODE['title']}  {CODE['urlTemplate']}\r\n\r\n{TICKET['urlTemplate']}"
     answer = browse("owner").post("/projects/shop/settings/", form | {"link_templates": lines})
     assert answer.status_code == 302

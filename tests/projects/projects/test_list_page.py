@@ -84,7 +84,7 @@ def test_an_action_leads_to_no_other_host(browse):
 
 
 def test_creating_a_project(browse):
-    form = {"name": "Web shop", "id": "", "description": "", "environments": ["production"]}
+    form = {"name": "Web shop", "id": "", "description": "", "environments": ["production"], "mode": "open"}
 
     answer = browse("editor").post("/projects/new/", form)
 
@@ -96,7 +96,7 @@ def test_creating_a_project(browse):
 
 def test_a_refused_id_is_told_beside_its_field(browse):
     answer = browse("editor").post(
-        "/projects/new/", {"name": "X", "id": "a b", "environments": ["production"]}
+        "/projects/new/", {"name": "X", "id": "a b", "environments": ["production"], "mode": "open"}
     )
 
     assert answer.status_code == 400

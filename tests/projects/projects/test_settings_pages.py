@@ -9,6 +9,7 @@ from tests.support.page_text import page_text
 PAGE = "/projects/shop/settings/"
 GIVEN = {
     "name": "Shop",
+    "mode": "private",
     "default_stickiness": "userId",
     "naming_pattern": "shop-.*",
     "naming_example": "shop-a",
@@ -21,6 +22,7 @@ def test_settings_are_saved(browse, shop):
     assert answer["Location"] == "/projects/shop/"
     shop.refresh_from_db()
     assert (shop.default_stickiness, shop.flag_limit, shop.naming_pattern) == ("userId", 10, "shop-.*")
+    assert shop.mode == "private"
 
 
 @pytest.mark.parametrize(
