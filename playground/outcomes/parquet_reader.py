@@ -15,7 +15,7 @@ from typing import Any
 MAX_NAME, MAX_COLUMNS, MAX_GROUPS = 1_000, 1_000, 100_000
 MAX_METADATA = 50_000_000
 MAX_COLUMN_CHUNK = 1_000_000_000
-ROWS = 2_000
+ROWS = 500
 
 
 class Problem(Exception):

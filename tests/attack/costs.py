@@ -1,12 +1,16 @@
 """Small requests that could cost much, each with the weakest key that may send it."""
 
 import gzip
+import io
 import json
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 from urllib.parse import quote
+
+import pyarrow as pa
+from pyarrow.parquet import write_table
 
 from tests.attack.calls import at_once
 from tests.attack.installation import Installation
@@ -22,6 +26,7 @@ PATIENCE = 60.0  # seconds: large files are read in a process that gives way to 
 PACKED = {"Content-Encoding": "gzip"}
 CSV = PACKED | {"Content-Type": "text/csv"}
 FILE = {"Content-Type": "application/gzip"}
+PARQUET = PACKED | {"Content-Type": "application/vnd.apache.parquet"}
 COMMAS = "60,000,000 commas"
 
 
@@ -36,6 +41,8 @@ LARGE: dict[str, tuple[str, Callable[[], bytes], dict[str, str]]] = {
     "60,000,000 empty lines": (USERS, lambda: b"userId\n" + b"\n" * 59_000_000, CSV),
     f"{COMMAS} assigned": (ASSIGNED, lambda: b"," * 60_000_000, FILE),
     "60,000,000 empty lines of JSON assigned": (ASSIGNED, lambda: b'{"time":1}\n' + b"\n" * 60_000_000, FILE),
+    "20,000,000 rows of 9,000 characters in 50 kB of Parquet": (ASSIGNED, lambda: parquet("x" * 9_000), PARQUET),
+    "200,000 rows of 20 MB in Parquet": (ASSIGNED, lambda: parquet("x" * 20_000_000, 200_000), PARQUET),
     "60,000 users of 1,000 columns": (USERS, lambda: columns(999) + (b"\n" + b"," * 999) * 60_000, CSV),
     "a comparison of 15,000,000 columns": (
         COMPARE, lambda: compared(b'{"csv":"%b"}' % (b"," * 15_000_000)), PACKED
@@ -47,6 +54,14 @@ LARGE: dict[str, tuple[str, Callable[[], bytes], dict[str, str]]] = {
         COMPARE, lambda: compared(b'{"explicit":[%b[]]}' % (b"[]," * 4_999_999)), PACKED
     ),
 }  # fmt: skip
+
+
+def parquet(text: str, rows: int = 20_000_000) -> bytes:
+    """The same text in each row, once in the file."""
+    file = io.BytesIO()
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+    write_table(pa.table({"time": column}), file)
+    return file.getvalue()
 
 
 def columns(count: int) -> bytes:
