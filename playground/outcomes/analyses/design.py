@@ -37,7 +37,7 @@ class Design:
     covariate: str = ""
     exposure: str = ""
     segments: Sequence[str] = ()
-    crossovers: str = LEAVE_OUT
+    crossovers: str = KEEP
     method: str = METHODS[0]
 
     def check(self, now: datetime) -> None:
@@ -94,7 +94,7 @@ class Design:
             end=self.until,
             method="fixed" if self.method == "fixed" else "sequential",
             exposure=self.exposure or None,
-            crossovers="keep" if self.crossovers == KEEP else "leave out",
+            crossovers="leave out" if self.crossovers == LEAVE_OUT else "keep",
             segments=self.segments,
             interacting=interacting,
         )

@@ -144,7 +144,7 @@ class AnalysisForm(forms.Form):
     segment = Names("Break down by", "Columns, such as country.")
     crossovers = forms.ChoiceField(
         label="Users who changed sides",
-        choices=[(LEAVE_OUT, "Leave them out"), (KEEP, "Count them where they began")],
+        choices=[(KEEP, "Count them where they began"), (LEAVE_OUT, "Leave them out")],
     )
 
     def __init__(self, *args: Any, environments: Sequence[str], **kwargs: Any) -> None:

@@ -62,7 +62,7 @@ RECORD_EXAMPLE = {
     "covariate": None,
     "exposure": None,
     "segments": [],
-    "crossovers": "leave out",
+    "crossovers": "keep",
     "method": "sequential",
     "fileName": None,
     "rows": 20_000,
@@ -122,9 +122,10 @@ class AnalysisQuery(Body):
         help_text="Columns to break the result down by; may be given several times.",
     )
     crossovers = s.ChoiceField(
-        (LEAVE_OUT, KEEP),
-        default=LEAVE_OUT,
-        help_text="What becomes of units that changed sides in the period.",
+        (KEEP, LEAVE_OUT),
+        default=KEEP,
+        help_text="What becomes of units that changed sides in the period: they keep their first, or are left out. If "
+        "the shares changed in the period, leaving them out favors a side.",
     )
     method = s.ChoiceField(
         METHODS,
@@ -167,7 +168,7 @@ class AnalysisRecord(s.Serializer[Any]):
     covariate = s.CharField(allow_null=True)
     exposure = s.CharField(allow_null=True)
     segments = s.ListField(child=s.CharField())
-    crossovers = s.ChoiceField((LEAVE_OUT, KEEP))
+    crossovers = s.ChoiceField((KEEP, LEAVE_OUT))
     method = s.ChoiceField(METHODS)
     fileName = s.CharField(allow_null=True)
     rows = s.IntegerField()

@@ -6,6 +6,7 @@ import numpy as np
 
 from playground.outcomes.experiment import BEFORE, Measure, Phase
 from tests.playground.outcomes.experiment.tables import (
+    DAY,
     HALVES,
     START,
     analyse_rows,
@@ -95,3 +96,25 @@ def test_sentences_give_the_direction_and_the_interval() -> None:
     )
     expected = f"bought is {-100 * comparison.lift:.1f} % lower with on than with off ({low} to {high})."
     assert found.sentence == comparison.sentence == expected
+
+
+def test_units_are_not_left_out_for_what_a_change_of_shares_did_to_them() -> None:
+    """On for 10 %, then for 50 %: those of off who come back are on then, and leaving them out leaves the idle."""
+    random = np.random.default_rng(11)
+    rows = [
+        (str(unit), "on" if bucket < (0.1 if day < 15 else 0.5) else "off", float(day))
+        for unit, bucket in enumerate(random.random(3_000))
+        for day in 30 * random.random(1 + random.poisson(2))
+    ]
+    phases = (Phase(START, {"off": 9, "on": 1}), Phase(START + 15 * DAY, {"off": 1, "on": 1}))
+    visits = Measure("visits", "mean", "visit")
+    kept, left = (
+        analyse_rows(
+            design(visits, phases=phases, method="fixed", crossovers=choice), rows, visit=["1"] * len(rows)
+        )
+        for choice in ("keep", "leave out")
+    )
+    assert states(kept)["shares"] == "passed"
+    assert not kept.comparisons[0].is_significant
+    assert states(left)["shares"] == "failed"
+    assert left.comparisons[0].is_significant  # but wrong
