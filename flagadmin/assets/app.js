@@ -22,6 +22,7 @@ import "./js/redrawing.js";
 import "./js/results.js";
 import "./js/revealing.js";
 import "./js/scheduling.js";
+import "./js/asking.js";
 
 // These do nothing without the script.
 onEach("[data-copy], [data-copy-text], [data-add], [data-remove], [data-check-all], [data-open], [data-dismiss]", (button) => {

@@ -78,7 +78,6 @@ def list_sections() -> tuple[Section, ...]:
                         Page("Flags", reverse("all-flags")),
                         Page("Projects", reverse("projects")),
                         Page("Applications", reverse("applications")),
-                        Page("Stale flags", reverse("stale-flags")),
                         playground,
                     ),
                     more_prefixes=(reverse("connect-anywhere"), "/in-steps/", "/if-saved/"),

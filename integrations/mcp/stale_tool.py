@@ -7,8 +7,9 @@ from pydantic import Field
 
 from flagadmin.core.errors import TooManyRequests
 from integrations.mcp.tool import Answer, Call, ListArguments, Tool
-from playground.stale.queries import find_candidates, list_reasons, make_proof_document, prove_flags
+from playground.stale.queries import find_candidates, make_proof_document, prove_flags
 from projects.access import check_project
+from projects.flags.lists.conditions import list_reasons
 from projects.models import Flag
 
 FEW = 5

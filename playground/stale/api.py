@@ -9,8 +9,9 @@ from rest_framework.response import Response
 
 from flagadmin.core.http.fields import Texts
 from groups.viewsets import ApiRequest, ViewSet
-from playground.stale.queries import find_candidates, list_reasons, make_proof_document, prove_flags
+from playground.stale.queries import find_candidates, make_proof_document, prove_flags
 from projects.access import check_project
+from projects.flags.lists.conditions import list_reasons
 from projects.models import Flag
 
 MAX_FLAGS = 50

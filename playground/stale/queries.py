@@ -4,8 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 
 from django.db.models import Max, Q
 
@@ -24,7 +22,7 @@ from playground.saved_contexts.expectations import compile_flags, describe_share
 from projects.definitions import Definitions
 from projects.flags.insights.evaluations import read_last_evaluations
 from projects.flags.lifecycle.queries import ORDER
-from projects.flags.lists.conditions import FULL, in_stage, overdue, rolled_out
+from projects.flags.lists.conditions import removable
 from projects.models import Dependency, Flag, FlagQuerySet, FlagType, LifecycleStage, ProjectEnvironment
 from projects.references.queries import InRepository, read_references
 
@@ -107,20 +105,9 @@ class Proof:
         return self.is_quiet and not self.dependents and not self.in_code
 
 
-def list_reasons(now: datetime) -> dict[str, Q]:
-    """The reasons why a flag may be outdated, with the condition of each."""
-    return {
-        "marked as stale": Q(stale=True),
-        "marked as completed": in_stage(COMPLETED),
-        "past its expected lifetime": overdue(now),
-        "at 100 % in production for 30 days": rolled_out(FULL),
-    }
-
-
 def find_candidates(flags: FlagQuerySet, reasons: Mapping[str, Q]) -> FlagQuerySet:
     """The active flags with any of the reasons, the oldest first."""
-    matches = reduce(or_, reasons.values())
-    return flags.active().filter(matches).order_by("created_at", "name")
+    return flags.filter(removable(reasons)).order_by("created_at", "name")
 
 
 def prove_flags(

@@ -1,7 +1,6 @@
 """``{% tell_rows rows as told %}`` for lists of flags, ``{% tell_flag flag lanes as told %}`` for a flag: what the lens
 gets, by the name of the flag, or by the environment."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,21 +14,14 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def tell_rows(context: Mapping[str, Any], rows: Sequence[FlagRow]) -> Mapping[str, Mapping[str, Told]]:
-    told: dict[str, dict[str, Told]] = defaultdict(dict)
+def tell_rows(context: Mapping[str, Any], rows: Sequence[FlagRow]) -> Mapping[str, Told]:
+    """For each flag in the first environment of its project, which is a production environment if there is one."""
     lens = context.get("lens")
     if not lens:
-        return told
-    places = [
-        (row.flag.project_id, place[0].environment, row.flag.name)
-        for row in rows
-        if not row.flag.is_archived
-        for place in row.cells
-        if place
-    ]
-    for (_, environment, name), each in tell_flags(lens, places, [row.flag for row in rows]).items():
-        told[name][environment] = each
-    return told
+        return {}
+    firsts = [(row.flag, next(filter(None, row.cells), None)) for row in rows if not row.flag.is_archived]
+    places = [(flag.project_id, first[0].environment, flag.name) for flag, first in firsts if first]
+    return {place[2]: told for place, told in tell_flags(lens, places, [row.flag for row in rows]).items()}
 
 
 @register.simple_tag(takes_context=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Lower
@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.hook import Hook
 from groups.access import Caller, Permission
 from groups.models import User
@@ -142,11 +143,37 @@ def archived_by(names: Collection[str]) -> dict[str, str]:
     """The user who archived each of these flags last, by the flag's name. Two queries."""
     events = AuditEvent.objects.filter(feature__in=list(names), type=EventType.FEATURE_ARCHIVED)
     last = events.order_by("feature", "-id").distinct("feature")
-    rows = list(last.values_list("feature", "actor_id", "actor_name"))
-    people = User.objects.in_bulk([actor_id for _, actor_id, _ in rows if actor_id is not None])
+    rows = list(last.values_list("feature", "created_at", "actor_id", "actor_name"))
+    return {name: change.name for name, change in _name_actors(rows).items()}
+
+
+class LastChange(NamedTuple):
+    """``name``: who made it, as shown on pages."""
+
+    name: str
+    at: datetime
+
+
+_LAST = """
+SELECT f.name, a.created_at, a.actor_id, a.actor_name
+  FROM projects_flag f
+ CROSS JOIN LATERAL (SELECT created_at, actor_id, actor_name FROM audit_auditevent
+                      WHERE feature = f.name AND project = f.project_id
+                      ORDER BY created_at DESC, id DESC LIMIT 1) a
+ WHERE f.name = ANY(%s)
+"""
+
+
+def read_last_changes(names: Collection[str]) -> dict[str, LastChange]:
+    """The last change of each of these flags in its project, by the flag's name. Two queries."""
+    return _name_actors(fetch_rows(_LAST, [list(names)]))
+
+
+def _name_actors(rows: Sequence[tuple[Any, ...]]) -> dict[str, LastChange]:
+    people = User.objects.in_bulk([actor_id for _, _, actor_id, _ in rows if actor_id is not None])
     return {
-        str(flag): people[actor_id].display_name if actor_id in people else name
-        for flag, actor_id, name in rows
+        flag: LastChange(people[actor_id].display_name if actor_id in people else name, at)
+        for flag, at, actor_id, name in rows
     }
 
 

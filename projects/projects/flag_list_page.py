@@ -25,7 +25,7 @@ from projects.access import access_project
 from projects.console import FLAGS, api_path, project_url
 from projects.flags.insights.evaluations import read_last_evaluations
 from projects.flags.lists.cells import read_flag_cells
-from projects.flags.lists.conditions import DIFFERS, FULL, OFF
+from projects.flags.lists.conditions import DIFFERS, ROLLING
 from projects.flags.lists.queries import (
     MAX_MATCHING,
     MINE,
@@ -43,9 +43,21 @@ from projects.history.queries import archived_by
 from projects.models import FavoriteFlag
 from projects.projects.head import make_project_head
 
+VIEWS: Sequence[tuple[str, dict[str, str]]] = (
+    ("All", {}),
+    ("Mine", {"owner": MINE}),
+    ("Rolling out", {"rollout": ROLLING}),
+    ("Changed today", {"changed": "1"}),
+    ("Differs", {"rollout": DIFFERS}),
+    ("Can go", {"state": "removable"}),
+)
+MORE = ("type", "rollout", "seen", "changed", "state")  # filters of one chip
+BULK = ("toggle", "tags", "stale", "archive")
 MAX_CELLS = 150  # on one page: under 300 kB with the longest names
 MAX_SHORT_CELLS = 240  # if the names of the environments are short
 SHORT_NAME = 30
+MAX_PROVEN = 20  # on a page of flags that can go
+MAX_CREATABLE = 20  # projects offered for a new flag
 CSV_FLAGS = 1000  # flags read together for a CSV file
 
 
@@ -61,14 +73,15 @@ class FlagListPage(ListPage):
     """``scope`` is set by ``find_scope``. By default, the caller's favorites come first."""
 
     scope: FlagScope
-    chips: Sequence[str] = ("type", "tag", "rollout", "seen")
+    chips: Sequence[str] = ("owner", "tag")
 
     def find_scope(self) -> FlagScope:
         raise NotImplementedError
 
     def find(self) -> None:
         self.scope = self.find_scope()
-        self.per_page = count_flags_of_page(self.scope.environments)
+        self.can_go = self.request.GET.get("state") == "removable"
+        self.per_page = MAX_PROVEN if self.can_go else count_flags_of_page(self.scope.environments)
         self.columns = list_columns(self.scope.environments, with_project=bool(self.scope.projects))
 
     def get_filters(self) -> Sequence[Filter]:
@@ -103,8 +116,28 @@ class FlagListPage(ListPage):
                 )
 
     def list_context(self, listing: Listing) -> dict[str, Any]:
-        """The variables for templates/flags/list_filters.html and list_table.html."""
+        """The variables for templates/flags/list.html."""
+        toggled = [
+            name
+            for name in self.scope.environments
+            if any(may_toggle(self.caller, project, name) for project in self.list_projects())
+        ]
+        may = {
+            "edit": self.can_somewhere(Permission.UPDATE_FEATURE),
+            "archive": self.can_somewhere(Permission.DELETE_FEATURE),
+        }
+        views = self.views(listing)
+        chips = set_chips(listing)
+        if any(is_chosen for _, _, _, is_chosen in views[1:]):  # the view already shows it
+            chips = [chip for chip in chips if chip.label == "Project"]
         return {
+            "may": may,
+            "toggled": toggled,
+            "selectable": any(may.values()) or bool(toggled),
+            "bulk": self.bulk(),
+            "segments": views,
+            "can_go": self.can_go,
+            "place_keys": [] if self.can_go else list(map(make_environment_key, self.scope.environments)),
             "rows": make_flag_rows(list(listing.rows), self.scope.environments, caller=self.caller),
             "places": self.scope.environments,
             "kept": [
@@ -112,7 +145,7 @@ class FlagListPage(ListPage):
                 *((field.name, value) for field, value in listing.filters if value and field.name != "q"),
             ],
             "search": self.request.GET.get("q", "").strip(),
-            "set_chips": set_chips(listing),
+            "set_chips": chips,
             "free_chips": self.free_chips(listing),
             "stale_shown": self.request.GET.get("state") == "stale",
             "matching": self.matching(listing),
@@ -120,8 +153,30 @@ class FlagListPage(ListPage):
 
     def free_chips(self, listing: Listing) -> Iterable[FreeChip]:
         chips = free_chips(listing, self.chips)
-        state = join_chips("State", listing, ["state", *map(make_environment_key, self.scope.environments)])
-        return [*chips, state] if state.groups else chips
+        more = join_chips("More", listing, [*MORE, *map(make_environment_key, self.scope.environments)])
+        return [*chips, more] if more.groups else chips
+
+    def list_projects(self) -> Sequence[str]:
+        """The ids of the projects of the list."""
+        return [project for project, _ in self.scope.projects]
+
+    def can_somewhere(self, permission: Permission) -> bool:
+        return any(self.caller.can(permission, project=project) for project in self.list_projects())
+
+    def bulk(self) -> dict[str, str]:
+        """The URLs of the actions on selected flags."""
+        return {name: reverse(f"all-flags-{name}") for name in BULK}
+
+    def views(self, listing: Listing) -> list[tuple[str, str, int | None, bool]]:
+        """Choosing one keeps the search, the sorting and the project."""
+        others = dict.fromkeys(
+            ["show", *(field.name for field, _ in listing.filters if field.name not in ("q", "project"))]
+        )
+        chosen = {field.name: value for field, value in listing.filters if value and field.name in others}
+        return [
+            (label, change_query(self.request.GET, page=None, **{**others, **values}), None, chosen == values)
+            for label, values in VIEWS
+        ]
 
     def matching(self, listing: Listing) -> str:
         """The query string that selects all flags of the list; "" if they are on one page or too many."""
@@ -137,7 +192,6 @@ ARCHIVED_COLUMNS = (
     Column("seen", "Last evaluated", by=("last_evaluated", "name")),
 )
 ARCHIVED_FILTERS = ("q", "type", "tag")  # filters that also apply to archived flags
-BULK = {"toggle": "flags-toggle", "tags": "flags-tags", "stale": "flags-stale", "archive": "flags-archive"}
 
 
 def list_archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
@@ -161,7 +215,7 @@ class ProjectPage(FlagListPage):
 
     def find_scope(self) -> FlagScope:
         self.project = access_project(self.caller, self.kwargs["project_id"])
-        return make_project_scope(self.project, archived=self.archived)
+        return make_project_scope(self.project, archived=self.archived, caller=self.caller)
 
     def get_filters(self) -> Sequence[Filter]:
         filters = super().get_filters()
@@ -176,42 +230,28 @@ class ProjectPage(FlagListPage):
         return super().get_csv_lines(rows)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        listing = kwargs["listing"]
-        head = make_project_head(self.project, "project", caller=self.caller)
-        toggled = [name for name in self.scope.environments if may_toggle(self.caller, self.project.pk, name)]
-        may = head["may"]
-        context = self.list_context(listing)
+        self.project_head = make_project_head(self.project, "project", caller=self.caller)
+        context = {**self.list_context(kwargs["listing"]), **self.project_head}
         if self.archived:
             context["archived_by"] = archived_by([row.flag.name for row in context["rows"]])
-        context["set_chips"] = [chip for chip in context["set_chips"] if chip.value != "Stale"]
-        return super().get_context_data(
-            **head,
-            **context,
-            archived=self.archived,
-            segments=self.segments(listing, head["counts"]),
-            toggled=toggled,
-            selectable=may["edit"] or may["archive"] or bool(toggled),
-            bulk={name: project_url(self.project.pk, page) for name, page in BULK.items()},
-            **kwargs,
-        )
+        return super().get_context_data(**context, archived=self.archived, **kwargs)
 
-    def segments(self, listing: Listing, counts: dict[str, int]) -> list[tuple[str, str, int, bool]]:
-        stale = not self.archived and self.request.GET.get("state") == "stale"
+    def list_projects(self) -> Sequence[str]:
+        return [self.project.pk]
+
+    def bulk(self) -> dict[str, str]:
+        return {name: project_url(self.project.pk, f"flags-{name}") for name in BULK}
+
+    def views(self, listing: Listing) -> list[tuple[str, str, int | None, bool]]:
+        """Also the archived flags. The first and the last one say how many there are."""
+        counts = self.project_head["counts"]
+        (label, url, _, is_all), *others = super().views(listing)
         own = dict.fromkeys(key for key in self.request.GET if key not in ARCHIVED_FILTERS)
+        archived = listing.url(**{**own, "show": "archived"})
         return [
-            (
-                "Active",
-                listing.url(show=None, state=None),
-                counts["featureCount"],
-                not self.archived and not stale,
-            ),
-            ("Stale", listing.url(show=None, state="stale"), counts["staleFeatureCount"], stale),
-            (
-                "Archived",
-                listing.url(**{**own, "show": "archived"}),
-                counts["archivedFeatureCount"],
-                self.archived,
-            ),
+            (label, url, counts["featureCount"], is_all and not self.archived),
+            *others,
+            ("Archived", archived, counts["archivedFeatureCount"], self.archived),
         ]
 
     def get_curl(self) -> str:
@@ -220,63 +260,22 @@ class ProjectPage(FlagListPage):
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/features")
 
 
-SAVED_FILTERS: Sequence[tuple[str, dict[str, str]]] = (
-    ("All", {}),
-    ("Mine", {"owner": MINE}),
-    ("Stale", {"state": "stale"}),
-    ("Off everywhere", {"rollout": OFF}),
-    ("100 % for 30 days", {"rollout": FULL}),
-    ("Differs", {"rollout": DIFFERS}),
-    ("Never evaluated", {"seen": "never"}),
-    ("Kill switches", {"type": "kill-switch"}),
-)
-BULK_OF_ALL = {name: f"all-flags-{name}" for name in ("toggle", "tags", "stale", "archive")}
-
-
 class AllFlagsPage(FlagListPage):
     template_name = "projects/all_flags.html"
-    title = "All flags"
+    title = "Flags"
     csv_name = "flags"
-    chips = ("project", "owner", *FlagListPage.chips)
+    chips = ("project", *FlagListPage.chips)
     api_call = "GET /api/admin/search/features"
 
     def find_scope(self) -> FlagScope:
         return make_readable_scope(self.caller)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        listing = kwargs["listing"]
-        may = {
-            "edit": self.can_somewhere(Permission.UPDATE_FEATURE),
-            "archive": self.can_somewhere(Permission.DELETE_FEATURE),
-        }
-        toggled = [
-            name
-            for name in self.scope.environments
-            if any(may_toggle(self.caller, project, name) for project, _ in self.scope.projects)
+        creatable = [
+            project
+            for project in self.scope.projects
+            if self.caller.can(Permission.CREATE_FEATURE, project=project[0])
         ]
-        context, segments = self.list_context(listing), self.segments(listing)
-        if any(is_chosen for _, _, _, is_chosen in segments[1:]):  # the segment already shows it
-            context["set_chips"] = [chip for chip in context["set_chips"] if chip.label == "Project"]
         return super().get_context_data(
-            **context,
-            segments=segments,
-            may=may,
-            toggled=toggled,
-            selectable=any(may.values()) or bool(toggled),
-            bulk={name: reverse(page) for name, page in BULK_OF_ALL.items()},
-            **kwargs,
+            **self.list_context(kwargs["listing"]), across=True, creatable=creatable[:MAX_CREATABLE], **kwargs
         )
-
-    def can_somewhere(self, permission: Permission) -> bool:
-        return any(self.caller.can(permission, project=project) for project, _ in self.scope.projects)
-
-    def segments(self, listing: Listing) -> list[tuple[str, str, None, bool]]:
-        """The saved filters. Choosing one keeps the search, the sorting and the project."""
-        others = dict.fromkeys(
-            field.name for field, _ in listing.filters if field.name not in ("q", "project")
-        )
-        chosen = {field.name: value for field, value in listing.filters if value and field.name in others}
-        return [
-            (label, change_query(self.request.GET, page=None, **{**others, **values}), None, chosen == values)
-            for label, values in SAVED_FILTERS
-        ]

@@ -74,7 +74,7 @@ PAGES = [
     "/projects/checkout/features/checkout-redesign/?as=42",
     "/flags/?as=saved:Norwegian%20pro%20user",
     "/projects/checkout/?as=",
-    "/stale-flags/",
+    "/flags/?state=removable",
     "/projects/checkout/features/checkout-redesign/insights/",
     "/projects/checkout/features/checkout-redesign/insights/?period=90d",
     "/flags/?rollout=differs&sort=-in-production",

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from projects.models import Flag
 from tests.browser.conftest import stop_clock
 from tests.browser.journeys import Clicks
 
@@ -77,3 +78,40 @@ def test_the_switch_in_the_list_replaces_its_row_alone_and_selected_flags_have_a
     expect(bar).to_be_hidden()
     page.get_by_label("Select all on this page").check()
     expect(bar).to_contain_text(f"{page.locator('tbody tr').count()} selected")
+
+
+def test_production_is_flipped_in_the_row_in_two_clicks(visit):
+    page = visit("admin", "/flags/")
+    page.evaluate("window.sameDocument = true")
+    toggle = page.get_by_role("switch", name="portal-banner in production")
+    clicks = Clicks(page)
+    clicks.on(toggle)
+    asked = page.get_by_role("form", name="Turn off portal-banner in production?")
+    expect(asked.get_by_role("heading")).to_be_focused()
+    expect(asked).to_contain_text("10,000 of 10,000 generated users change")
+    page.keyboard.press("Escape")
+    expect(asked).to_have_count(0)
+    expect(toggle).to_be_focused()
+    clicks.count = 0
+
+    clicks.on(toggle)
+    clicks.on(asked.get_by_role("button", name="Turn off portal-banner in production"))
+    expect(toggle).to_have_attribute("aria-checked", "false")
+    expect(asked).to_have_count(0)
+    expect(toggle).to_be_focused()
+    expect(page.get_by_text("Turned off portal-banner in production.")).to_be_visible()
+    assert page.evaluate("window.sameDocument")
+    assert clicks.count == 2
+
+
+def test_flags_of_several_projects_that_can_go_are_archived_in_four_clicks(visit):
+    Flag.objects.filter(name__in=("portal-banner", "dark-theme")).update(stale=True)
+    page = visit("admin", "/flags/")
+    clicks = Clicks(page)
+    clicks.on(page.get_by_role("link", name="Can go"))
+    clicks.on(page.get_by_label("Select all on this page"))
+    assert page.locator("tbody [name=name]:checked").count() == 2
+    clicks.on(page.get_by_role("button", name="Archive selected"))
+    clicks.on(page.get_by_role("main").get_by_role("button", name="Archive"))
+    expect(page.locator("#messages")).to_contain_text("Archived 2 flags")
+    assert clicks.count == 4

@@ -23,7 +23,7 @@ FOLDERS = {  # of each app
     "flagadmin": {"api_docs", "styleguide"},
     "groups": {"groups", "login", "people", "roles", "scim", "second_factor", "sessions", "sign_up"},
     "importer": {"importer"},
-    "playground": {"playground", "saved_contexts", "stale", "user_runs", "outcomes"},
+    "playground": {"playground", "saved_contexts", "user_runs", "outcomes"},
     "integrations": {"calendar", "integrations", "signals"},
     "releases": {"plans", "releases"},
     "projects": {

@@ -56,7 +56,7 @@ SYNONYMS = {
     "Data fixes": ("admin", "raw records", "database"),
 }
 FLAG_LISTS = (
-    ("Stale flags", "state=stale", ("cleanup", "old")),
+    ("Flags that can go", "state=removable", ("cleanup", "old", "stale")),
     ("Flags past their expected lifetime", "state=overdue", ("overdue", "old")),
     ("Flags that are off everywhere", f"rollout={OFF}", ("unused", "disabled")),
     ("Flags at 100 % for more than 30 days", f"rollout={FULL}", ("rolled out", "cleanup")),

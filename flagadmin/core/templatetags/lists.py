@@ -27,9 +27,9 @@ def indented(document: Any) -> str:
 
 
 @register.filter
-def get(mapping: Mapping[str, Any], key: str) -> Any:
-    """The value for a variable key; None without one."""
-    return mapping.get(key)
+def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
+    """The value for a variable key; None without one, or without a mapping."""
+    return mapping.get(key) if mapping else None
 
 
 @register.filter

@@ -37,7 +37,7 @@ MAX_SUMMARIES = 10  # strategies listed individually
 class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
     """Turns a flag on or off in one environment: directly, or in production after a confirmation.
 
-    The confirmation is a dialog, or a page without JavaScript.
+    The confirmation is a row of the list, a dialog, or a page without JavaScript.
     """
 
     title = "Turn {page.turned} {name} in {page.environment}"
@@ -58,11 +58,9 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         return read_turned(self.form)
 
     def get_template_names(self) -> list[str]:
-        return [
-            "flags/toggle_dialog.html"
-            if "HX-Request" in self.request.headers
-            else "flags/toggle_confirm.html"
-        ]
+        if "HX-Request" not in self.request.headers:
+            return ["flags/toggle_confirm.html"]
+        return ["flags/toggle_row.html" if "row" in self.request.GET else "flags/toggle_dialog.html"]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         read_turned(self.form)
@@ -73,6 +71,8 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
     def question(self) -> str:
         """The URL of the confirmation page, which users can leave and return to, unlike an answer to a form."""
         query = {"environment": self.environment, "enabled": self.turned, "next": self.get_redirect_url()}
+        if "row" in self.request.GET:  # of a list, below which it is shown
+            query["row"] = "yes"
         return f"{self.request.path}?{urlencode(query)}"
 
     def asks_first(self) -> bool:

@@ -1,6 +1,6 @@
 """Query conditions and sort keys for each parameter of the flag search."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import and_, or_
@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Concat, NullIf
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.http.parameters import is_id
 from groups.models import Group, GroupMembership, User
@@ -62,8 +63,8 @@ INCLUDE = (
 )
 NEGATIVE = {"IS_NOT", "IS_NONE_OF", "DO_NOT_INCLUDE", "EXCLUDE_IF_ANY_OF", "EXCLUDE_ALL"}
 _ALL = {"INCLUDE_ALL_OF", "EXCLUDE_ALL"}
-LIFETIMES = ("active", "stale", "overdue")
-ROLLOUTS = OFF, FULL, DIFFERS = ("off", "full", "differs")
+LIFETIMES = ("active", "stale", "overdue", "removable")
+ROLLOUTS = OFF, FULL, DIFFERS, ROLLING = ("off", "full", "differs", "rolling")
 NO_OWNER = "none"
 LONG_FULL = timedelta(days=30)
 
@@ -121,7 +122,16 @@ HAVING bool_or(p.enabled)
        AND NOT (bool_and(p.enabled IS TRUE) AND count(s.hash) IN (0, count(*))
                 AND min(s.hash) IS NOT DISTINCT FROM max(s.hash)
                 AND min(jsonb_hash_extended(p.variants, 0)) = max(jsonb_hash_extended(p.variants, 0)))"""  # noqa: S608 - constants
-_ROLLOUTS = {OFF: _OFF, FULL: _FULL, DIFFERS: _DIFFERS}
+_ROLLING = """
+SELECT f.id
+  FROM projects_flag f
+  JOIN projects_projectenvironment u ON u.project_id = f.project_id
+  JOIN projects_environment e ON e.name = u.environment_id AND e.type = 'production'
+  JOIN projects_flagenvironment p ON p.flag_id = f.id AND p.environment_id = u.environment_id AND p.enabled
+  JOIN (SELECT flag_id, environment_id, max(share) AS share FROM projects_strategy WHERE NOT disabled GROUP BY 1, 2) s
+       ON s.flag_id = f.id AND s.environment_id = u.environment_id AND s.share > 0 AND s.share < 100
+ WHERE f.archived_at IS NULL"""
+_ROLLOUTS = {OFF: _OFF, FULL: _FULL, DIFFERS: _DIFFERS, ROLLING: _ROLLING}
 
 
 def parts(text: str) -> tuple[str, list[str]]:
@@ -177,8 +187,31 @@ def in_stage(stage: str) -> Q:
 
 
 def in_lifetime(state: str) -> Q:
-    """One of LIFETIMES: marked as stale or not, or past the expected lifetime of its type."""
+    """One of LIFETIMES: marked as stale or not, past the expected lifetime of its type, or with a reason to go."""
+    if state == "removable":
+        return removable(list_reasons(timezone.now()))
     return overdue(timezone.now()) if state == "overdue" else Q(stale=state == "stale")
+
+
+def list_reasons(now: datetime) -> dict[str, Q]:
+    """The reasons why a flag may be outdated, with the condition of each."""
+    return {
+        "marked as stale": Q(stale=True),
+        "marked as completed": in_stage(LifecycleStage.Stage.COMPLETED),
+        "past its expected lifetime": overdue(now),
+        "at 100 % in production for 30 days": rolled_out(FULL),
+    }
+
+
+def removable(reasons: Mapping[str, Q]) -> Q:
+    """Active flags with any of these reasons."""
+    return Q(archived_at=None) & reduce(or_, reasons.values())
+
+
+def changed_since(since: datetime) -> Q:
+    """Flags with an event since then."""
+    events = AuditEvent.objects.filter(created_at__gte=since, feature__isnull=False)
+    return Q(name__in=events.order_by().values("feature"))
 
 
 def overdue(now: datetime) -> Q:
@@ -199,9 +232,10 @@ def never_evaluated() -> Q:
 def rolled_out(state: str) -> Q:
     """Finds flags by their rollout in the environments of their projects.
 
-    ``off``: off everywhere. ``full``: on for everyone in all production environments, without parents, and
-    unchanged there for 30 days. ``differs``: on in some environments only, or with other strategies or variants
-    there. Finds the flags once, because a page and its row count both need them. Only active flags.
+    ``off``: off everywhere. ``full``: on for everyone in all production environments, without parents, and unchanged
+    there for 30 days. ``differs``: on in some environments only, or with other strategies or variants there.
+    ``rolling``: on in a production environment with a percentage below 100. Finds the flags once, because a page and
+    its row count both need them. Only active flags.
     """
     # The ids stay text, because most flags may be among them.
     ids = f"SELECT array_agg(id)::text FROM ({_ROLLOUTS[state]}) found"  # noqa: S608 - constants

@@ -34,6 +34,8 @@ from projects.flags.lists.conditions import (
     FULL,
     NO_OWNER,
     OFF,
+    ROLLING,
+    changed_since,
     in_status,
     never_evaluated,
     overdue,
@@ -44,6 +46,8 @@ from projects.flags.lists.search import FlagFilter
 from projects.models import Environment, Flag, FlagLastSeen, FlagTag, FlagType, Project
 
 MINE = "mine"
+PRODUCTION_FIRST = (Case(When(type=Environment.PRODUCTION, then=0), default=1), "sort_order", "name")
+"""The order of environments in lists of flags."""
 MAX_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
 SEEN = (
     ("1", "In the last 24 hours"),
@@ -52,11 +56,18 @@ SEEN = (
     ("not-90", "Not in the last 90 days"),
     ("never", "Never"),
 )
-STALE = (("active", "Not stale"), ("stale", "Stale"), ("overdue", "Past expected lifetime"))
+STALE = (
+    ("active", "Not stale"),
+    ("stale", "Stale"),
+    ("overdue", "Past expected lifetime"),
+    ("removable", "Can go"),
+)
+CHANGED = (("1", "In the last 24 hours"), ("7", "In the last 7 days"))
 ROLLOUT = (
     (OFF, "Off everywhere"),
     (FULL, "100 % for more than 30 days"),
     (DIFFERS, "Differs between environments"),
+    (ROLLING, "Rolling out in production"),
 )
 STATES = (("on", "On"), ("off", "Off"), ("all", "On for everyone"), ("some", "On for some"))
 
@@ -92,16 +103,23 @@ class FlagScope:
     mine: Q = Q()  # noqa: RUF009 - not changed
 
 
-def make_project_scope(project: Project, *, archived: bool = False) -> FlagScope:
+def make_project_scope(
+    project: Project, *, archived: bool = False, caller: Caller | None = None
+) -> FlagScope:
     """The active or the archived flags of a project, by name. One query."""
     flags = Flag.objects.archived(archived).filter(project=project).order_by("name")
-    return FlagScope(flags, FlagTag.objects.filter(flag__project=project), list_environment_names(project))
+    return FlagScope(
+        flags.select_related("project"),
+        FlagTag.objects.filter(flag__project=project),
+        list(project.environments.order_by(*PRODUCTION_FIRST).values_list("name", flat=True)),
+        mine=owned_or_created_by(caller.id) if caller else Q(),
+    )
 
 
 def make_readable_scope(caller: Caller) -> FlagScope:
     """The active flags of all projects in use that the caller may read, by name. Three queries."""
     projects = Project.objects.active().readable_by(caller)
-    environments = Environment.objects.filter(projects__in=projects).order_by("sort_order", "name").distinct()
+    environments = Environment.objects.filter(projects__in=projects).order_by(*PRODUCTION_FIRST).distinct()
     flags = (
         Flag.objects.active()
         .readable_by(caller)
@@ -149,12 +167,13 @@ def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
     return (
         Filter("q", "Name, description or tag"),
         *([Filter("project", "Project", scope.projects)] if scope.projects else []),
-        *([Filter("owner", "Owner", list_owner_choices(scope))] if scope.projects else []),
+        Filter("owner", "Owner", list_owner_choices(scope)),
         Filter("type", "Type", sorted(types.items())),
         Filter("tag", "Tag", [(tag, tag) for tag in tags]),
         Filter("state", "Lifetime", STALE),
         Filter("rollout", "Rollout", ROLLOUT),
         Filter("seen", "Last evaluated", SEEN),
+        Filter("changed", "Changed", CHANGED),
         *(Filter(make_environment_key(name), name, STATES) for name in scope.environments),
     )
 
@@ -189,6 +208,8 @@ def filter_flags(scope: FlagScope, values: dict[str, str]) -> QuerySet[Flag]:
             flags = flags.filter(FlagFilter.base_filters[name].condition(operator, [values[name]]))
     if values.get("seen"):
         flags = flags.filter(_seen(values["seen"]))
+    if values.get("changed"):
+        flags = flags.filter(changed_since(timezone.now() - timedelta(days=int(values["changed"]))))
     for environment in scope.environments:
         if state := values.get(make_environment_key(environment)):
             flags = flags.filter(_STATES[state](environment))

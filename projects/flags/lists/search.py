@@ -189,7 +189,8 @@ class FlagFilter(ListFilter):
         set(ROLLOUTS).__contains__,
         choices(ROLLOUTS),
         explained="off: off everywhere. full: on for everyone in production, unchanged there for 30 days. differs: "
-        "on in some environments only, or with other strategies or variants there.",
+        "on in some environments only, or with other strategies or variants there. rolling: on in a production "
+        "environment with a percentage below 100.",
     )
     lifecycle = OperatorFilter(
         IS,

@@ -118,5 +118,5 @@ def test_evaluating_for_a_user_fills_in_the_user(browse, shop):
 
 def test_lists_of_flags_are_found_by_what_they_show(browse, shop):
     page = browse("viewer").get("/search/?q=stale").text
-    assert 'href="/flags/?state=stale"' in page
+    assert 'href="/flags/?state=removable"' in page
     assert "Kill switches" in names(browse("viewer"), "kill")["Pages"]

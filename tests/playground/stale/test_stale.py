@@ -7,10 +7,12 @@ import pytest
 from django.utils import timezone
 
 from projects.models import Flag, FlagLastSeen, LifecycleStage
+from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
 pytestmark = pytest.mark.django_db
 URL = "/api/admin/stale-flags"
+CAN_GO = "/flags/?state=removable"
 
 
 @pytest.fixture
@@ -110,7 +112,9 @@ def test_pages_of_the_list_and_projects(api: Any, done: Flag) -> None:
 
 def test_from_can_go_to_archived(browse: Any, done: Flag) -> None:
     owner = browse("owner")
-    page = owner.get("/stale-flags/").content.decode()
+    page = owner.get("/stale-flags/?project=shop", follow=True)
+    assert page.redirect_chain == [("/flags/?state=removable&project=shop", 302)]
+    page = page.content.decode()
     assert "Complete, keep on" in page
     assert "Remove the feature flag" in page
     told = owner.post("/projects/shop/features/done/complete", follow=True).content.decode()
@@ -133,10 +137,30 @@ def test_what_is_not_one_thing_is_not_completed(browse: Any, done: Flag) -> None
 
 def test_who_may_not_update_a_flag_sees_the_proof_only(browse: Any, done: Flag) -> None:
     viewer = browse("viewer")
-    page = viewer.get("/stale-flags/").content.decode()
+    page = viewer.get(CAN_GO).content.decode()
     assert "done" in page
     assert "Complete, keep" not in page
     assert "Archive…" not in page
     assert viewer.post("/projects/shop/features/done/complete").status_code == 403
     assert browse("owner").post("/projects/shop/features/nothing/complete").status_code == 404
-    assert "Flag,Reason" in viewer.get("/stale-flags/?format=csv").getvalue().decode()
+
+
+def test_every_row_has_something_to_press_and_many_go_at_once_over_projects(browse: Any, done: Flag) -> None:
+    part = make_flag("part", project=done.project, stale=True)
+    half = {"rollout": "50", "stickiness": "userId"}
+    add_strategy(part, "production", "flexibleRollout", parameters=half)
+    switch_on(part, "production")
+    FlagLastSeen.objects.create(flag=part, environment="production", seen_at=timezone.now())
+    parent = make_flag("parent", project=done.project, stale=True)
+    depend(make_flag("child", project=done.project), parent)
+    make_flag("other", project=make_project("docs"), stale=True)
+    admin = browse("admin")
+    page = admin.get(CAN_GO).content.decode()
+    for pressed in ("Complete, keep on", "Finish the rollout", "Archive child first", "Archive…"):
+        assert pressed in page
+    names = ["done", "other"]
+    question = admin.post("/flags/archive", {"name": names}, follow=True).content.decode()
+    assert "Archive 2 flags" in question
+    admin.post("/flags/archive", {"name": names, "known": "yes", "next": CAN_GO}, follow=True)
+    assert set(Flag.objects.exclude(archived_at=None).values_list("name", flat=True)) == {"done", "other"}
+    assert [row.flag.name for row in admin.get(CAN_GO).context["rows"]] == ["parent", "part"]

@@ -93,6 +93,7 @@ def test_a_project_without_the_environment_has_no_cell_there(browse, flags):
         ("type=kill-switch", ["cart"]),
         ("seen=never", ["guide"]),
         ("rollout=off", ["guide"]),
+        ("changed=1", []),
         ("in-production=on", ["cart"]),
     ],
 )
@@ -108,7 +109,7 @@ def test_search_filters_and_sorting(browse, flags, query, expected):
 def test_saved_filters_replace_each_other_and_keep_the_search(browse, flags):
     page = browse("viewer").get("/flags/?q=cart&rollout=off&seen=never").text
 
-    assert 'href="?q=cart&amp;state=stale"' in page
+    assert 'href="?q=cart&amp;state=removable"' in page
     assert 'href="?q=cart&amp;rollout=differs"' in page
 
 

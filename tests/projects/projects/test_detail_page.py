@@ -42,7 +42,9 @@ def test_active_and_archived_flags_are_listed_apart(browse, flags):
 
     assert names(browse("reader")) == ["cart", "search"]
     assert names(browse("reader"), "show=archived") == ["old"]
-    assert "Active 2Stale 1Archived 1" in page_text(browse("reader").get("/projects/shop/"))
+    assert "All 2MineRolling outChanged todayDiffersCan goArchived 1" in page_text(
+        browse("reader").get("/projects/shop/")
+    )
 
 
 @pytest.mark.parametrize(

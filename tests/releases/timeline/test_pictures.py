@@ -1,0 +1,82 @@
+"""Lists of flags: small pictures of the last 14 days, what comes next, and who changed a flag last."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from projects.flags.lists.rows import make_flag_rows
+from projects.models import Flag, Project, Strategy
+from projects.models.versions import VERSIONS, StrategyVersion
+from releases.timeline.pictures import Part, draw_pictures
+from tests.support.plans import WHO, cart, started
+from tests.support.playground import live_flag
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+def move_all(at: datetime) -> None:
+    with connection.cursor() as cursor:
+        for versions in VERSIONS.values():
+            cursor.execute(f"UPDATE {versions._meta.db_table} SET valid_from = %s", [at])
+
+
+def set_since(share: int, at: datetime) -> None:
+    """The strategy of cart gets another percentage at a moment."""
+    strategy = Strategy.objects.get(flag__name="cart")
+    strategy.parameters = strategy.parameters | {"rollout": f"{share}"}
+    strategy.save()
+    closed = StrategyVersion.objects.filter(id=strategy.pk).order_by("-valid_to")[1]
+    still = StrategyVersion.objects.filter(id=strategy.pk, valid_to__gt=timezone.now())
+    StrategyVersion.objects.filter(id=strategy.pk, valid_to=closed.valid_to).update(valid_to=at)
+    still.update(valid_from=at)
+
+
+def draw(flags: list[Flag]) -> dict[str, dict[str, list[Part]]]:
+    return draw_pictures(make_flag_rows(flags, ["production", "development"], caller=WHO), NOW)
+
+
+def test_a_picture_has_a_step_for_each_share_and_ends_with_the_present_one(shop: Project) -> None:
+    flag = cart(10)
+    move_all(NOW - timedelta(days=30))
+    set_since(50, NOW - timedelta(days=7))
+    set_since(100, NOW - timedelta(days=3.5))
+    pictures = draw([flag])["cart"]
+    assert [(part.x, part.width, part.height) for part in pictures["production"]] == [
+        ("0.0", "42.0", "2.2"),
+        ("42.0", "21.0", "11.0"),
+        ("63.0", "21.0", "22.0"),
+    ]
+    assert pictures["development"] == []  # off all the time
+
+
+def test_a_page_takes_the_same_queries_for_any_number_of_flags(shop: Project) -> None:
+    def count(number: int) -> int:
+        flags = list(Flag.objects.order_by("name")[:number])
+        rows = make_flag_rows(flags, ["production", "development"], caller=WHO)
+        with CaptureQueriesContext(connection) as queries:
+            draw_pictures(rows, NOW)
+        return len(queries)
+
+    half = {"rollout": "50", "stickiness": "userId", "groupId": "x"}
+    for number in range(8):
+        live_flag(f"flag-{number}", strategies=[{"name": "flexibleRollout", "parameters": half}])
+    assert count(1) == count(8) <= 7
+
+
+def test_rows_say_what_comes_next_and_who_changed_a_flag_last(browse: Any, shop: Project) -> None:
+    cart(5)
+    started()
+    owner = browse("owner")
+    owner.post("/projects/shop/features/cart/stale", {"stale": "yes"})
+    for address in ("/flags/", "/projects/shop/"):
+        page = owner.get(address).text
+        [following] = re.findall(r'<td data-label="Next"[^>]*>(.*?)</td>', page, re.DOTALL)
+        assert re.sub(r"<[^>]+>", "", following).startswith("25 %")
+        [last] = re.findall(r'<td data-label="Last change"[^>]*>(.*?)</td>', page, re.DOTALL)
+        assert last.startswith("owner, ")
