@@ -7,6 +7,7 @@ import signal
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
+from flagadmin.core.hook import load_all
 from flagadmin.core.server.memory import settle
 from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, end_with_parent, stop_on_sigterm
 
@@ -15,6 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 application = get_wsgi_application()
 # Load all views now, which takes most of a second, rather than in the first request of every worker.
 get_resolver().url_patterns  # noqa: B018 - reading it loads them
+load_all()
 settle()
 
 if multiprocessing.parent_process() is not None:

@@ -1,5 +1,7 @@
 """The groups app: users, groups, roles, tokens and login."""
 
+from datetime import timedelta
+
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
@@ -10,16 +12,15 @@ class GroupsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from flagadmin.core.http.error_responses import register_error_format
-        from flagadmin.core.server import loop_routes
-        from groups import periodic_tasks as housekeeping
-        from groups.scim.errors import PREFIX, make_error_body
-        from groups.scim.preload import preload_service
+        from flagadmin.core.hook import later
+        from flagadmin.core.http.error_formats import register_error_format
+        from flagadmin.core.server import background_tasks, loop_routes
         from groups.seed import seed_roles
         from groups.sessions import middleware
 
-        register_error_format(PREFIX, make_error_body)
-        loop_routes.run_in_loop(preload_service)
-        housekeeping.register()
+        register_error_format("/scim/", later("groups.scim.errors:make_error_body"))
+        loop_routes.run_in_loop(later("groups.scim.preload:preload_service"))
+        background_tasks.run_on_startup(later("groups.periodic_tasks:offer_setup_link"))
+        background_tasks.run_every(timedelta(hours=1), later("groups.periodic_tasks:delete_expired"))
         middleware.connect()
         post_migrate.connect(seed_roles, sender=self)

@@ -1,7 +1,6 @@
 """Tasks for accounts and logins that `manage.py serve` runs at start-up and every hour."""
 
 import logging
-from datetime import timedelta
 
 from flagadmin.core.server import background_tasks
 from groups.login.links import create_setup_link, forget_old_links
@@ -9,11 +8,6 @@ from groups.login.throttle import forget_old_attempts
 from groups.sessions.store import forget_ended_sessions
 
 log = logging.getLogger("flagadmin.setup")
-
-
-def register() -> None:
-    background_tasks.run_on_startup(offer_setup_link)
-    background_tasks.run_every(timedelta(hours=1), delete_expired)
 
 
 def offer_setup_link() -> None:

@@ -8,7 +8,7 @@ class ImporterConfig(AppConfig):
     verbose_name = "Imports"
 
     def ready(self) -> None:
-        from playground.comparison import kinds
+        from flagadmin.core.hook import add
 
-        kinds.register("importer.effects.IMPORT")
-        kinds.register("importer.moving.proving.answers.REMOTE")
+        add("playground.comparison.kinds", "importer.effects:IMPORT")
+        add("playground.comparison.kinds", "importer.moving.proving.answers:REMOTE")

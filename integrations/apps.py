@@ -1,6 +1,9 @@
 """The integrations app, which reports changes to other systems."""
 
+from datetime import timedelta
+
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class IntegrationsConfig(AppConfig):
@@ -8,32 +11,25 @@ class IntegrationsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from datetime import timedelta
-
-        from django.conf import settings
-
-        from flagadmin.core.http.error_responses import register_error_format
+        from flagadmin.core.hook import later, provide
+        from flagadmin.core.http.error_formats import register_error_format
         from flagadmin.core.server import background_tasks
-        from importer.moving.writing import created_integration
-        from integrations import audit_log
-        from integrations.addons import actions as addon_names
-        from integrations.addons.actions import create_switched_off
-        from integrations.deliveries import sender
-        from integrations.deliveries.sender import read_settled_id
-        from integrations.mcp.protocol import make_error_document
-        from integrations.signals import actions as rule_names
-        from integrations.signals.receive import delete_old_signals
         from projects.deletion import kept_names
-        from projects.history import queries
 
-        kept_names.register(addon_names)
-        kept_names.register(rule_names)
-        created_integration.create_switched_off.provide(create_switched_off)
-        register_error_format("/mcp", make_error_document)
-        queries.read_settled_id.provide(read_settled_id)
-        background_tasks.run_throughout(sender.run)
-        background_tasks.run_every(timedelta(hours=1), sender.delete_old_deliveries)
-        background_tasks.run_every(timedelta(hours=1), audit_log.prune)
-        background_tasks.run_every(timedelta(hours=1), delete_old_signals)
+        kept_names.register("integrations.addons.actions")
+        kept_names.register("integrations.signals.actions")
+        provide(
+            "importer.moving.writing.created_integration.create_switched_off",
+            "integrations.addons.actions:create_switched_off",
+        )
+        register_error_format("/mcp", later("integrations.mcp.protocol:make_error_document"))
+        provide("projects.history.queries.read_settled_id", "integrations.deliveries.sender:read_settled_id")
+        background_tasks.run_throughout(later("integrations.deliveries.sender:run"))
+        for task in (
+            "integrations.deliveries.sender:delete_old_deliveries",
+            "integrations.audit_log:prune",
+            "integrations.signals.receive:delete_old_signals",
+        ):
+            background_tasks.run_every(timedelta(hours=1), later(task))
         if settings.AUDIT_LOG:
-            background_tasks.run_throughout(audit_log.run)
+            background_tasks.run_throughout(later("integrations.audit_log:run"))

@@ -29,8 +29,10 @@ def _find_no_place(places: Collection[Place]) -> list[Place]:
     return []
 
 
-find_approvals: Hook[[int], Approvals] = Hook(_find_none)
-find_without_approvers: Hook[[Collection[Place]], list[Place]] = Hook(_find_no_place)
+find_approvals: Hook[[int], Approvals] = Hook("groups.groups.approvals.find_approvals", _find_none)
+find_without_approvers: Hook[[Collection[Place]], list[Place]] = Hook(
+    "groups.groups.approvals.find_without_approvers", _find_no_place
+)
 """The places, among these, where nobody may approve."""
 
 

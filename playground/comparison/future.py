@@ -16,6 +16,7 @@ class Forecast(NamedTuple):
 
 
 forecast: Hook[[Collection[str], str, datetime], Forecast] = Hook(
-    lambda projects, environment, at: Forecast(Changed(frozenset(), [], {}, frozenset()))
+    "playground.comparison.future.forecast",
+    lambda projects, environment, at: Forecast(Changed(frozenset(), [], {}, frozenset())),
 )
 """For projects, an environment and a moment. It only reads."""

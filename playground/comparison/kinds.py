@@ -1,14 +1,14 @@
-"""The kinds of states that requests and pages can name. Apps register them in ``AppConfig.ready``."""
+"""The kinds of states that requests and pages can name. Apps add them in ``AppConfig.ready``."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from django.utils.module_loading import import_string
 from rest_framework.serializers import Field
 
 from flagadmin.core.errors import Conflict, NotFound, ValidationError
+from flagadmin.core.hook import load_added
 from groups.access import Caller
 from playground.comparison.states import State, Stored
 
@@ -41,19 +41,9 @@ class StateKind:
     choices: Callable[[Caller], list[Choice]] = _offer_none
 
 
-_paths: list[str] = []
-
-
-def register(path: str) -> None:
-    """Registers the kind with this dotted path. It is loaded on first use, because commands need no kinds."""
-    if path not in _paths:
-        _paths.append(path)
-
-
 @cache
 def _load_kinds() -> dict[str, StateKind]:
-    kinds = map(import_string, _paths)
-    return {kind.member: kind for kind in kinds}
+    return {kind.member: kind for kind in load_added("playground.comparison.kinds")}
 
 
 def list_kinds() -> Iterable[StateKind]:

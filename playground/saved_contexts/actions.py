@@ -43,7 +43,7 @@ from projects.models import Environment, Flag
 from projects.project_scope import check_scope, lock_scope, name_is_free
 
 check_watched: Hook[[SavedContext, Document | None, Document | None], None] = Hook(
-    lambda saved, before, after: None
+    "playground.saved_contexts.actions.check_watched", lambda saved, before, after: None
 )
 """Checks the change of a saved context from one document to another (None: there is none). Raises Refusal."""
 EVERYWHERE = Permission.UPDATE_CONTEXT_FIELD

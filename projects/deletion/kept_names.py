@@ -4,7 +4,8 @@ Another project, environment or flag may get the name later, and must not inheri
 Applications above register their names here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 from groups.access import Caller
@@ -22,17 +23,22 @@ class NameKeeper(Protocol):
         """Keeps these names from applying to new objects. Called during deletion, after the events."""
 
 
-_keepers: list[NameKeeper] = []
+_keepers: list[str] = []
 
 
-def register(keeper: NameKeeper) -> None:
-    _keepers.append(keeper)
+def register(module: str) -> None:
+    """Registers the name of a module that is a NameKeeper, which is imported at the first deletion."""
+    _keepers.append(module)
+
+
+def _load() -> Iterator[NameKeeper]:
+    return map(import_module, _keepers)
 
 
 def list_users(kind: str, names: Sequence[str]) -> list[str]:
-    return [user for keeper in _keepers for user in keeper.list_users(kind, names)]
+    return [user for keeper in _load() for user in keeper.list_users(kind, names)]
 
 
 def end_names(kind: str, names: Any, *, caller: Caller) -> None:
-    for keeper in _keepers:
+    for keeper in _load():
         keeper.end(kind, names, caller=caller)

@@ -5,6 +5,6 @@ from collections.abc import Collection
 from flagadmin.core.hook import Hook
 
 check_arrivals: Hook[[Collection[str], str, str | None], None] = Hook(
-    lambda names, project_id, moved_from: None
+    "projects.flags.arrivals.check_arrivals", lambda names, project_id, moved_from: None
 )
 """Called with the names of the flags, their project and, if they are moved, the previous one. Raises Refusal."""

@@ -205,5 +205,5 @@ def find_events(moments: Collection[datetime], names: Collection[str]) -> dict[d
     return {moment: pk for moment, (*_, pk) in found.items()}
 
 
-read_settled_id: Hook[[], int] = Hook(lambda: 0)
+read_settled_id: Hook[[], int] = Hook("projects.history.queries.read_settled_id", lambda: 0)
 """The id up to which no further event can appear. 0 if unknown."""

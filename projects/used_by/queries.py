@@ -181,10 +181,14 @@ class PlannedUse(NamedTuple):
     words: str
 
 
-find_planned: Hook[[Mapping[str, Any]], list[PlannedUse]] = Hook(lambda members: [])
+find_planned: Hook[[Mapping[str, Any]], list[PlannedUse]] = Hook(
+    "projects.used_by.queries.find_planned", lambda members: []
+)
 """Finds planned strategies with these members: ``{"segments": [3]}``, ``{"name": "betaUsers"}``. It only reads."""
 
-find_segments_ahead: Hook[[int], set[int]] = Hook(lambda flag_id: set())
+find_segments_ahead: Hook[[int], set[int]] = Hook(
+    "projects.used_by.queries.find_segments_ahead", lambda flag_id: set()
+)
 """The segments of strategies that the flag gets later. It only reads."""
 
 

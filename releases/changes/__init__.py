@@ -5,8 +5,10 @@ Their names and payloads are the reference server's. Each is a class, in a modul
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
+from django.utils.functional import SimpleLazyObject
 from rest_framework import serializers
 
 from flagadmin.core.errors import Problem, ValidationError
@@ -118,8 +120,13 @@ def includes(subject: str, other: str) -> bool:
     return subject != "" and f"{other} ".startswith(f"{subject} ")
 
 
-KINDS: dict[str, Kind] = {}
-"""By their actions."""
+_MODULES = (
+    "releases.changes.flags",
+    "releases.changes.segments",
+    "releases.plans.changes",
+    "releases.safeguards.changes",
+)
+_kinds: dict[str, Kind] = {}
 KindClass = TypeVar("KindClass", bound=type[Kind])
 
 
@@ -127,10 +134,20 @@ def register(action: str) -> Callable[[KindClass], KindClass]:
     """Decorates the class of the kind with this name."""
 
     def add(kind: KindClass) -> KindClass:
-        KINDS[action] = kind()
+        _kinds[action] = kind()
         return kind
 
     return add
+
+
+def _load_kinds() -> dict[str, Kind]:
+    for module in _MODULES:
+        import_module(module)
+    return dict(sorted(_kinds.items(), key=lambda item: _MODULES.index(type(item[1]).__module__)))
+
+
+KINDS: Mapping[str, Kind] = SimpleLazyObject(_load_kinds)  # type: ignore[assignment]  # commands need none
+"""By their actions."""
 
 
 def find_kind(action: str, path: str) -> Kind:

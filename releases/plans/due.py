@@ -40,7 +40,6 @@ from releases.requests.access import lock_project
 from releases.safeguards.judge import Judge, Verdict, find_breach, look_at_flags
 
 State, Action = ReleasePlan.State, Safeguard.Action
-INTERVAL = timedelta(seconds=1)
 LONG = timedelta(hours=1)
 _outage = threading.Event()
 """Set during an outage of the database, which is logged once."""

@@ -28,7 +28,6 @@ from releases.requests.events import enter, record_event
 from releases.requests.review import find_refusal
 
 State, Status = ChangeRequest.State, Schedule.Status
-INTERVAL = timedelta(seconds=1)
 LATE = timedelta(seconds=30)
 """A change after this delay states that it was applied late."""
 MISSED = timedelta(hours=1)

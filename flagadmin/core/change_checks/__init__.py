@@ -110,7 +110,7 @@ def _let_through(
 ) -> None: ...
 
 
-check_known = Hook(_let_through)
+check_known = Hook("flagadmin.core.change_checks.check_known", _let_through)
 """Raises the Refusal of a change that is known in advance: an action of change requests on a flag in an environment.
 A change that passes may still be refused later. ``expected``: hashes, as edits take them.
 """

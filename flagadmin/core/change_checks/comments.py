@@ -128,7 +128,9 @@ def list_header_parameters(path: str, method: str) -> list[dict[str, Any]]:
 
 # Where a comment is required ---------------------------------------------------------------------------------
 
-check_required: Hook[[Iterable[Any]], None] = Hook(lambda events: None)
+check_required: Hook[[Iterable[Any]], None] = Hook(
+    "flagadmin.core.change_checks.comments.check_required", lambda events: None
+)
 """Raises CommentRefused if one of these audit events needs a comment. None of them has one."""
 
 

@@ -20,6 +20,7 @@ from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.transactions import is_schema_incomplete
 from flagadmin.core.errors import AppError, Problem, join_path
 from flagadmin.core.http import health
+from flagadmin.core.http.error_formats import formats
 from flagadmin.core.http.logs import drop_secrets, request_id
 
 log = logging.getLogger("flagadmin.http")
@@ -28,16 +29,7 @@ log = logging.getLogger("flagadmin.http")
 # Errors ---------------------------------------------------------------------------------------------------
 
 
-ErrorFormat = Callable[[str, AppError, str], dict[str, Any]]
-"""The body of an error at a path, from the error and its id in the log."""
-
-_formats: dict[str, ErrorFormat] = {}
 _API_PREFIXES = ("/api/", "/auth/", "/edge/", "/internal-backstage/", "/invite/")
-
-
-def register_error_format(prefix: str, error_format: ErrorFormat) -> None:
-    """Registers the error format of an API below ``prefix`` whose protocol does not use the error record."""
-    _formats[prefix] = error_format
 
 
 def is_api(request: HttpRequest) -> bool:
@@ -45,7 +37,7 @@ def is_api(request: HttpRequest) -> bool:
 
 
 def is_api_path(path: str) -> bool:
-    return path.startswith((*_API_PREFIXES, *_formats)) or path == "/api"
+    return path.startswith((*_API_PREFIXES, *formats)) or path == "/api"
 
 
 def as_app_error(exc: BaseException) -> AppError:
@@ -184,7 +176,7 @@ def _first_line(exc: BaseException | None, error: AppError) -> str:
 def log_and_render(path: str, error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
     """Logs the error. The body is the error record, unless the API at this path has its own format."""
     record = log_and_record(error, exc)
-    own = next((maker for prefix, maker in _formats.items() if path.startswith(prefix)), None)
+    own = next((maker for prefix, maker in formats.items() if path.startswith(prefix)), None)
     return record if own is None else own(path, error, record["id"])
 
 

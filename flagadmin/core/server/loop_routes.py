@@ -85,6 +85,18 @@ posts: dict[str, Shortcut] = {}
 streams: dict[str, StreamHandler] = {}
 tasks: list[LoopTask] = []
 evaluations: list[re.Pattern[str]] = []
+_later: list[Callable[[], object]] = []
+
+
+def add_later(register: Callable[[], object]) -> None:
+    """Registers a function that registers more. Workers call it before they serve; commands need not import it all."""
+    _later.append(register)
+
+
+def add_the_rest() -> None:
+    """Registers what was left for later."""
+    while _later:
+        _later.pop(0)()
 
 
 def add_shortcut(path: str, shortcut: Shortcut) -> None:

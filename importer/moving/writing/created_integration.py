@@ -11,7 +11,7 @@ def _refuse(values: Mapping[str, Any]) -> list[str]:
     raise Conflict("This server has no integrations.")
 
 
-create_switched_off = Hook(_refuse)
+create_switched_off = Hook("importer.moving.writing.created_integration.create_switched_off", _refuse)
 """Creates a disabled integration with the members ``provider``, ``description``, ``parameters``, ``events``,
 ``projects`` and ``environments``.
 

@@ -26,5 +26,5 @@ def _measure_nobody(places: Collection[Place]) -> Mapping[Place, People]:
     return {}
 
 
-measure_people = Hook(_measure_nobody)
+measure_people = Hook("projects.flags.lists.people.measure_people", _measure_nobody)
 """The share of each of these active flags, as far as it can be measured."""

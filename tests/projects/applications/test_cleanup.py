@@ -7,6 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from flagadmin.core.hook import later
 from flagadmin.core.server import background_tasks
 from projects.applications.cleanup import clean_usage
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UsageHour
@@ -96,4 +97,7 @@ def test_the_command_says_what_it_did(usage: None) -> None:
 
 
 def test_serving_does_it_from_time_to_time() -> None:
-    assert any(periodic.task == clean_usage for periodic in background_tasks._periodic)
+    assert any(
+        periodic.task is later("projects.applications.cleanup:clean_usage")
+        for periodic in background_tasks._periodic
+    )

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Conflict
+from flagadmin.core.hook import later
 from flagadmin.core.installation.models import Installation
 from groups.access import Caller
 from groups.models import RolePermission, User
@@ -305,5 +306,7 @@ def test_looking_for_what_is_due_reads_an_index(ana: Caller, pass_time: Move) ->
 def test_threads_of_the_server_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from flagadmin.core.server import background_tasks
 
-    tasks = [task for task in background_tasks._periodic if task.task is apply_due]
+    tasks = [
+        task for task in background_tasks._periodic if task.task is later("releases.schedules.due:apply_due")
+    ]
     assert [(task.everywhere, task.interval) for task in tasks] == [(True, timedelta(seconds=1))]
