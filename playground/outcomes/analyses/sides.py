@@ -5,15 +5,18 @@ at the row's time would give users with the same fields.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
+from itertools import pairwise, product
+from math import prod
 from operator import sub
 
-from playground.comparison.results import ONE, Answer, Picks, Shares
+from playground.comparison.results import ONE, ZERO, Answer, Picks, Shares
 from playground.comparison.table import Mask
 from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import State
+from playground.engine.snapshot import Snapshot
 from playground.engine.strategies import Rollout
 from playground.engine.variants import CompiledVariants
 from playground.outcomes.analyses.design import OFF, ON
@@ -23,14 +26,31 @@ from playground.outcomes.partial import PartialResults, RowTable
 Stratum = tuple[tuple[str, Fraction], ...]
 """The share that was set for each side."""
 NEVER: Stratum = ((OFF, ONE),)
+Drawn = tuple[int, bytes]
+"""What a bucket is computed from: a column and a group id."""
+MAX_COMBINATIONS = 256
+"""Of ranges of buckets. With more, rollouts count as independent."""
 
 
 class SetShares(PartialResults):
-    """The shares of answers as they were set, not what the rows' own identifiers gave."""
+    """The shares of answers as they were set, not what the rows' own identifiers gave.
+
+    ``buckets``: that of all rollouts which share one, as strategies of a flag do. Without them, each rollout is
+    independent of the others.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, table: RowTable, name: str, buckets: Mapping[Drawn, int] | None = None
+    ) -> None:
+        super().__init__(snapshot, table, name)
+        self._buckets = buckets
 
     def _find_inside(self, rollout: Rollout) -> Iterator[tuple[Mask, Fraction]]:
-        if rollout.threshold > 0:
-            yield self.table.everyone, Fraction(min(rollout.threshold, 100), 100)
+        if self._buckets is None:
+            if rollout.threshold > 0:
+                yield self.table.everyone, Fraction(min(rollout.threshold, 100), 100)
+        elif self._buckets[_find_drawn(rollout)] <= rollout.threshold:
+            yield self.table.everyone, ONE
 
     def _split_by_weight(self, variants: CompiledVariants) -> Iterator[tuple[Mask, Shares]]:
         weights = enumerate(map(sub, variants.limits, (0, *variants.limits)))
@@ -43,6 +63,60 @@ class SetShares(PartialResults):
             (mask, tuple((answer._replace(payload=None), share) for answer, share in shares))
             for mask, shares in super()._pick_variants(variants)
         ]
+
+
+def _find_drawn(rollout: Rollout) -> Drawn:
+    return rollout.column, rollout.key
+
+
+def find_set_shares(snapshot: Snapshot, table: RowTable, name: str) -> dict[Stratum, Mask]:
+    """The rows by the shares that were set for them.
+
+    Two strategies of 10 % and 50 % with one group id are 50 % together. So the flag is evaluated for each range of
+    buckets that no rollout divides, and the results are added with the sizes of their ranges.
+    """
+    limits: dict[Drawn, set[int]] = defaultdict(lambda: {100})
+    for flag in snapshot.flags:
+        for rollout in (strategy.rollout for strategy in flag.strategies):
+            if rollout is not None:
+                limits[_find_drawn(rollout)].add(min(max(rollout.threshold, 0), 100))
+    if prod(map(len, limits.values())) > MAX_COMBINATIONS:
+        draws: Iterable[tuple[Mapping[Drawn, int] | None, Fraction]] = [(None, ONE)]
+    else:
+        draws = map(_join_ranges, product(*(_list_ranges(drawn, ends) for drawn, ends in limits.items())))
+    parts: dict[Stratum, Mask] = {(): table.everyone}
+    is_first = True
+    for buckets, weight in draws:
+        joined: dict[Stratum, Mask] = defaultdict(int)
+        for shares, where in SetShares(snapshot, table, name, buckets).results(name).items():
+            for stratum, mask in parts.items():
+                if part := mask & where:
+                    known = is_first or bool(stratum)
+                    joined[_add(stratum, make_stratum(shares), weight) if known else ()] |= part
+        parts, is_first = joined, False
+    return parts
+
+
+def _list_ranges(drawn: Drawn, ends: set[int]) -> list[tuple[Drawn, int, int]]:
+    """The last bucket and the size of each range."""
+    last = sorted(ends - {0})
+    return [(drawn, end, end - begin) for begin, end in pairwise([0, *last])]
+
+
+def _join_ranges(ranges: Sequence[tuple[Drawn, int, int]]) -> tuple[dict[Drawn, int], Fraction]:
+    return {drawn: end for drawn, end, _ in ranges}, Fraction(
+        prod(size for *_, size in ranges), 100 ** len(ranges)
+    )
+
+
+def _add(stratum: Stratum, more: Stratum, weight: Fraction) -> Stratum:
+    """Empty if the shares of ``more`` are not known."""
+    if not more:
+        return ()
+    sides = dict(stratum)
+    for side, share in more:
+        sides[side] = sides.get(side, ZERO) + share * weight
+    return tuple(sorted(sides.items()))
 
 
 class Sides:
@@ -83,8 +157,8 @@ class Sides:
             side = self._find_side(shares, mask.bit_count(), results.lacking)
             for row in table.positions(mask):
                 sides[row] = side
-        for shares, mask in SetShares(snapshot, table, name).results(name).items():
-            stratum = self.strata.setdefault(make_stratum(shares), len(self.strata))
+        for shares_set, mask in find_set_shares(snapshot, table, name).items():
+            stratum = self.strata.setdefault(shares_set, len(self.strata))
             for row in table.positions(mask):
                 strata[row] = stratum
         return sides, strata

@@ -209,7 +209,9 @@ def test_what_came_of_a_flag(api, cart):
     [listed] = call(api["viewer"], "read_analyses", flag="cart")["analyses"]
     assert (listed["id"], listed["sentence"]) == (str(analysis.pk), analysis.result["sentence"])
     result = call(api["viewer"], "read_analyses", flag="cart", analysis=listed["id"])["result"]
-    assert [check["name"] for check in result["checks"]] == [check["name"] for check in analysis.result["checks"]]
+    assert [check["name"] for check in result["checks"]] == [
+        check["name"] for check in analysis.result["checks"]
+    ]
     assert result["comparisons"][0]["lift"] == analysis.result["comparisons"][0]["lift"]
     assert "overTime" not in result["comparisons"][0]
 

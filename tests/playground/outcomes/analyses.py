@@ -51,8 +51,8 @@ def only() -> Analysis:
 
 
 def rollout(percent: int, **others: Any) -> dict[str, Any]:
-    parameters = {"rollout": str(percent), "stickiness": others.pop("stickiness", "default"), "groupId": "f"}
-    return {"name": "flexibleRollout", "parameters": parameters} | others
+    parameters = {"stickiness": others.pop("stickiness", "default"), "groupId": others.pop("groupId", "f")}
+    return {"name": "flexibleRollout", "parameters": parameters | {"rollout": str(percent)}} | others
 
 
 def make(clock: Clock, *each: dict[str, Any]) -> None:

@@ -175,3 +175,34 @@ def test_the_extra_is_missing(api: Any, clock: Clock, monkeypatch: pytest.Monkey
     response = send(api, make_table(range(3)))
     assert response.status_code == 409
     assert "pip install 'flagadmin[experiments]'" in response.json()["message"]
+
+
+HALF = {"weight": 500, "weightType": "variable", "stickiness": "default"}
+
+
+@pytest.mark.parametrize(
+    ("each", "expected"),
+    [
+        # Strategies with one group id put a user into one bucket.
+        ([rollout(10), rollout(50)], {"off": 0.5, "on": 0.5}),
+        ([rollout(50), rollout(10)], {"off": 0.5, "on": 0.5}),
+        ([rollout(10), rollout(50, groupId="other")], {"off": 0.45, "on": 0.55}),
+        (
+            [rollout(10, variants=[HALF | {"name": "a"}, HALF | {"name": "b"}]), rollout(50)],
+            {"a": 0.05, "b": 0.05, "off": 0.5, "on": 0.4},
+        ),
+        ([rollout(100, variants=[HALF | {"name": "a", "weight": 250, "weightType": "fix"}, HALF | {"name": "b", "weight": 750}])],
+         {"a": 0.25, "b": 0.75}),
+    ],
+)  # fmt: skip
+def test_shares_that_were_set(
+    api: Any, clock: Clock, each: list[dict[str, Any]], expected: dict[str, float]
+) -> None:
+    """As exact numbers, which what the users got fits: seven standard errors would be a mistake."""
+    make(clock, *each)
+    result = analyze(api, make_table(range(4_000)))["result"]
+    [part] = result["shares"]
+    assert part["set"] == pytest.approx(expected, abs=1e-12)
+    for side, share in expected.items():
+        assert part["seen"][side] == pytest.approx(share, abs=7 * (share * (1 - share) / 4_000) ** 0.5)
+    assert [check["state"] for check in result["checks"] if check["name"] == "shares"] == ["passed"]
