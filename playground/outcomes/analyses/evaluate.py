@@ -38,25 +38,12 @@ def write_analysis(run: Analysis) -> None:
     design, flag = Design.from_json(run.design), run.flag
     sight = Sight(frozenset(run.sight["projects"]), run.sight["withDeleted"])
     [history] = read_histories(sight, run.environment_id, [flag.name], max_changes=MAX_CHANGES_OF_RUN)
-    reading = _Reading(run, design, history)
-    assigned = reading.assign()
-    split = assigned.find_split(design, history)
-    others = (
-        []
-        if flag.project_id not in sight.projects
-        else list_interacting(flag.project_id, run.environment_id, reading)
-    )
-    collector = experiment.collect(design.make_experiment(split.phases, split.control, others))
-    reading.collect(collector, assigned, split)
-    result = experiment.to_document(experiment.analyse(collector))
-    more = {
-        "unit": reading.unit,
-        "rows": assigned.rows,
-        "leftOut": dict(assigned.left_out),
-        "lacks": dict(assigned.sides.lacking.most_common()),
-        "changes": list_changes(history, design, flag.project_id),
-    }
-    finish_run(run, rows=assigned.rows, result=_drop_infinite(result | more))
+    reading = Reading(run, design, history)
+    shows_others = flag.project_id in sight.projects
+    others = list_interacting(flag.project_id, run.environment_id, reading) if shows_others else []
+    changes = list_changes(history, design, flag.project_id)
+    result = reading.analyze(others)
+    finish_run(run, rows=result["rows"], result=result | {"changes": changes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +115,11 @@ def _list_phases(design: Design, history: FlagHistory, strata: dict[int, Stratum
     return phases
 
 
-class _Reading:
+class Reading:
     """Reads the table of an analysis. The unit's column is chosen once the header is known."""
 
     def __init__(self, run: Analysis, design: Design, history: FlagHistory) -> None:
-        self._run, self._design, self._history = run, design, history
+        self._run, self._design, self.history = run, design, history
         self._body, self._now = bytes(run.body), read_now()
         table = self._open()
         design.check_columns(table.columns)
@@ -141,12 +128,28 @@ class _Reading:
         self._places = {name: table.columns.index(name) for name in design.columns}
         self._unit = table.fields.index(self.unit)
 
+    def analyze(self, interacting: Sequence[str]) -> dict[str, Any]:
+        """What came out, and who was left out. Raises ValidationError naming rows."""
+        assigned = self.assign()
+        split = assigned.find_split(self._design, self.history)
+        design = self._design.make_experiment(split.phases, split.control, interacting)
+        collector = experiment.collect(design)
+        self.collect(collector, assigned, split)
+        result: dict[str, Any] = experiment.to_document(experiment.analyse(collector))
+        more = {
+            "unit": self.unit,
+            "rows": assigned.rows,
+            "leftOut": dict(assigned.left_out),
+            "lacks": dict(assigned.sides.lacking.most_common()),
+        }
+        return dict(_drop_infinite(result | more))
+
     def _open(self) -> Table:
         return Table(BytesIO(self._body), until=self._now, limits=Limits(unpacked=MAX_UNPACKED))
 
     def assign(self) -> Assigned:
         """Reads the sides. Raises ValidationError naming rows."""
-        table, assigned = self._open(), Assigned(Sides(self._history))
+        table, assigned = self._open(), Assigned(Sides(self.history))
         numbers: dict[str, int] = {"": 0}
         read = 0
         for rows in table.chunks(CHUNK):
@@ -157,7 +160,7 @@ class _Reading:
             assigned.side_of.extend(numbers.setdefault(side, len(numbers)) for side in sides)
             assigned.stratum_of.extend(strata)
             for time, stratum in zip(times, strata, strict=True):
-                assigned.found[self._history.count_states_at(time)][stratum] += 1
+                assigned.found[self.history.count_states_at(time)][stratum] += 1
             assigned.rows += len(inside)
             update_run(self._run, rows_done=read)
         assigned.names = list(numbers)
@@ -195,7 +198,7 @@ class _Reading:
                 place += 1
                 if not side:
                     continue
-                if split.compared.get(self._history.count_states_at(time)) != stratum:
+                if split.compared.get(self.history.count_states_at(time)) != stratum:
                     assigned.left_out["otherShares" if stratum in split.dividing else "notDivided"] += 1
                     continue
                 chosen.append(row)
@@ -231,10 +234,10 @@ def choose_unit(asked: str, dividing: Sequence[str], columns: Sequence[str]) -> 
     return unit
 
 
-def list_interacting(project: str, environment: str, reading: _Reading) -> list[str]:
+def list_interacting(project: str, environment: str, reading: Reading) -> list[str]:
     """Other flags of the project that divide the same units now."""
     snapshot = load_snapshot([project], environment).snapshot
-    own, fields = reading._history.name, set(reading.fields)
+    own, fields = reading.history.name, set(reading.fields)
     names = (flag.name for flag in snapshot.flags if flag.name != own and fields & divides_by(flag))
     return sorted(names)[:MAX_INTERACTING]
 
