@@ -20,6 +20,10 @@ from tests.attack.result import Result
 USERS = "/api/admin/playground/users?environment=production"
 COMPARE = "/api/admin/playground/compare"
 ASSIGNED = "/api/admin/playground/assignments?environment=production&flag=dark-theme"
+ANALYZED = (
+    "/api/admin/projects/storefront/features/dark-theme/analyses?environment=production&name=Costs&mean=revenue"
+    "&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"
+)
 PROJECT = "/api/admin/projects/costs"
 AT_ONCE = 6
 PATIENCE = 60.0  # seconds: large files are read in a process that gives way to everybody else
@@ -40,6 +44,7 @@ LARGE: dict[str, tuple[str, Callable[[], bytes], dict[str, str]]] = {
     COMMAS: (USERS, lambda: b"," * 60_000_000, CSV),
     "60,000,000 empty lines": (USERS, lambda: b"userId\n" + b"\n" * 59_000_000, CSV),
     f"{COMMAS} assigned": (ASSIGNED, lambda: b"," * 60_000_000, FILE),
+    f"{COMMAS} analyzed": (ANALYZED, lambda: b"," * 60_000_000, FILE),
     "60,000,000 empty lines of JSON assigned": (ASSIGNED, lambda: b'{"time":1}\n' + b"\n" * 60_000_000, FILE),
     "20,000,000 rows of 9,000 characters in 50 kB of Parquet": (ASSIGNED, lambda: parquet("x" * 9_000), PARQUET),
     "200,000 rows of 20 MB in Parquet": (ASSIGNED, lambda: parquet("x" * 20_000_000, 200_000), PARQUET),

@@ -149,6 +149,10 @@ def of_others() -> Iterator[Call]:
     for query in ("flag=sealed-flag", "flag=dark-theme&flag=sealed-flag", "flag=sealed-flag&summary=true"):
         path = f"{ADMIN}/playground/assignments?environment=production&{query}"
         yield Call("outsider", "POST", path, b"userId,time\n1,2026-11-21\n", csv, refused)
+    sealed = f"{ADMIN}/projects/sealed/features/sealed-flag/analyses"
+    asked = "environment=production&name=x&mean=n&from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z"
+    yield Call("outsider", "POST", f"{sealed}?{asked}", b"userId,time,n\n1,2026-11-21,1\n", csv, refused)
+    yield Call("outsider", "GET", sealed, statuses=refused)
     window = {"from": "2020-01-01T00:00:00Z", "to": past["at"]}
     yield Call(
         "outsider", "POST", INCIDENTS, HERE | window | {"affected": "userId\n1\n", "others": "userId\n2\n"}

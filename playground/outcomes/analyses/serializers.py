@@ -97,21 +97,25 @@ class AnalysisQuery(Body):
     to = Moment(help_text="Exclusive.")
     unit = s.CharField(
         default="",
+        allow_blank=True,
         max_length=MAX_COLUMN_LENGTH,
         help_text="The field by which the flag divided its users, if several.",
     )
     control = s.CharField(
         default="",
+        allow_blank=True,
         max_length=MAX_COLUMN_LENGTH,
         help_text="The side with which others are compared: `off`, or a variant.",
     )
     covariate = s.CharField(
         default="",
+        allow_blank=True,
         max_length=MAX_COLUMN_LENGTH,
         help_text=f"A column that says something of a unit from before, or `{BEFORE}`: the measure before `from`.",
     )
     exposure = s.CharField(
         default="",
+        allow_blank=True,
         max_length=MAX_COLUMN_LENGTH,
         help_text="A column; units count from their first row with a number other than 0, or `true`, in it.",
     )
