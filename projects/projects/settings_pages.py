@@ -338,9 +338,6 @@ class DefaultStrategyPage(SharedStrategyEditor):
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return validate_default_strategy(self.project, document, stored=self.configured)
 
-    def needs_confirmation(self, document: StrategyDefinition) -> bool:
-        return False  # it changes no flag
-
     def get_edits(self) -> list[NewFlagEdit]:
         self.find()
         after = make_default_strategy(None, self.defaults) if self.is_deleting else self.entered()

@@ -61,6 +61,7 @@ def _format_value(value: str) -> str:
 
 
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
+ADD_CONDITION = "condition-field"  # the input that adds a condition on the context field named in it
 _BUTTON = re.compile(r"(remove-constraint|show-values)-(\d{1,4})")
 NEW = {"contextName": "", "operator": "IN", "values": [], "kept": False}
 MAX_OFFERED = 200  # context fields offered by name; others can be typed
@@ -135,11 +136,13 @@ def list_operator_choices() -> list[tuple[str, list[tuple[str, str]]]]:
 def read_constraints(form: QueryDict, stored: Any) -> list[dict[str, Any]]:
     """The constraints of a submitted form, in order, each with both ``values`` and ``value``.
 
-    ``stored`` are the constraints whose values rows may refer to.
+    ``stored`` are the constraints whose values rows may refer to. The field named in ``ADD_CONDITION`` gets a new one.
     """
     lists = (_select_values(constraint) for constraint in objects_of(stored))
     kept = by_reference(values for values in lists if is_long(values))
-    return [_read_row(form, f"c-{number}-", kept) for number in form.getlist("c")]
+    rows = [_read_row(form, f"c-{number}-", kept) for number in form.getlist("c")]
+    added = form.get(ADD_CONDITION, "").strip()
+    return [*rows, {**NEW, "contextName": added}] if added else rows
 
 
 def _read_row(form: QueryDict, prefix: str, kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,10 +169,8 @@ def _read_inputs(form: QueryDict, prefix: str) -> dict[str, Any]:
 
 
 def change_rows(rows: list[Any], do: str, stored: Any) -> None:
-    """Carries out a button of the rows: adds or removes one, or puts one's long values into the form."""
-    if do == "add-constraint":
-        rows.append(dict(NEW))
-    elif (button := _BUTTON.fullmatch(do)) and int(button[2]) < len(rows):
+    """Carries out a button of the rows: removes one, or puts one's long values into the form."""
+    if (button := _BUTTON.fullmatch(do)) and int(button[2]) < len(rows):
         if button[1] == "remove-constraint":
             del rows[int(button[2])]
         else:

@@ -1,6 +1,7 @@
 """Base class of the pages that edit a flag's strategy or the default strategy of a project environment.
 
-Every button submits the whole form and names its action in ``do``. Only "save" and "delete" write.
+Every button submits the whole form and names its action in ``do``. Only "save" and "delete" write. What would change,
+for whom and when stands beside the form, so that saving asks nothing more.
 """
 
 import json
@@ -25,6 +26,7 @@ from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.offers import tell_done
 from projects.strategies.constraint_forms import (
+    ADD_CONDITION,
     MAX_OFFERED,
     ConstraintFields,
     change_rows,
@@ -38,6 +40,7 @@ from projects.strategies.forms import (
     read_strategy,
     was_left,
 )
+from projects.strategies.handle import draw_strip
 from projects.strategies.sentences import Summary, describe_variants, summarize_strategy
 from projects.strategies.variant_forms import change_variants, convert_to_percent
 from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants
@@ -68,7 +71,7 @@ class StrategyEditor(DraftingPage, SubmitPage):
         self.problems: list[Problem] = []
         self.refusal: AppError | None = None
         self.opened = ""  # the parameter whose long value the form shows
-        self.asking = ""  # the action that the page asks to confirm: "save" or "delete"
+        self.asking = False  # whether the page asks to confirm the deletion
 
     def find(self) -> None:
         """Loads the objects that the URL names. Raises NotFound."""
@@ -123,6 +126,10 @@ class StrategyEditor(DraftingPage, SubmitPage):
         )
         self.problems = list_refused_problems(problems)
 
+    def shown(self) -> StrategyDefinition:
+        """The strategy as the inputs show it."""
+        return self.document
+
     @property
     def is_deleting(self) -> bool:
         return self.may_delete and self.request.POST.get("do") == "delete"
@@ -145,26 +152,9 @@ class StrategyEditor(DraftingPage, SubmitPage):
             )
         return problems
 
-    def ask_first(self) -> HttpResponseBase | None:
-        document = self.new_document()
-        if not self.needs_confirmation(document):
-            return None
-        self.check(document)
-        self.check_version()
-        self.asking = "save"
-        return self.render_to_response(self.get_context_data())
-
     def submit(self) -> str:
         tell_done(self.request, self.save(self.new_document()), caller=self.caller)
         return self.get_success_url()
-
-    def needs_confirmation(self, document: StrategyDefinition) -> bool:
-        """Whether to show the effect first: for a flag in production, or if changes need a request."""
-        asks = self.is_production or self.needs_request
-        return asks and "confirmed" not in self.request.POST
-
-    def check_version(self) -> None:
-        """Raises EditConflict if the strategy has changed since the form was rendered."""
 
     @cached_property
     def is_production(self) -> bool:
@@ -190,7 +180,7 @@ class StrategyEditor(DraftingPage, SubmitPage):
 
     def change_rows(self, do: str) -> None:
         if do == "ask-delete":
-            self.asking = "delete"
+            self.asking = True
         elif do.startswith("show-parameter-"):
             self.opened = do.removeprefix("show-parameter-")
         else:
@@ -222,7 +212,7 @@ class StrategyEditor(DraftingPage, SubmitPage):
         document = self.new_document()
         inputs = make_strategy_inputs(
             self.project_id,
-            self.document,
+            self.shown(),
             stored=self.stored,
             kept=self.kept,
             problems=self.find_problems(document),
@@ -238,14 +228,15 @@ class StrategyEditor(DraftingPage, SubmitPage):
             is_evaluated=self.is_evaluated,
             keeps_everyone=not self.is_new and keeps_everyone(self.stored, document),
             beside=self.request.headers.get("HX-Target") == "preview",
-            added=self.request.POST.get("do", ""),
+            added=ADD_CONDITION if self.request.POST.get(ADD_CONDITION) else self.request.POST.get("do", ""),
+            strip=draw_strip(None if self.is_new else self.stored, document),
             carried=json.dumps(carry_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=list_operator_choices(),
             fields=ConstraintFields.of(self.project_id).names[:MAX_OFFERED],
             changes=self.changes(document),
             asking=self.asking,
-            comment_required=self.asking and requires_comment([self.project_id], [self.environment]),
+            comment_required=requires_comment([self.project_id], [self.environment]),
             is_production=self.is_production,
             needs_request=self.needs_request,
             payload_types=PAYLOAD_TYPES,

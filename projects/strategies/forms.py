@@ -29,7 +29,6 @@ from projects.strategies.variant_forms import VariantRows, make_variant_rows, re
 from projects.strategies.variant_rules import make_variants
 
 SHOWN = 100  # shown characters of a long value
-ROOM = 26  # percent of a slider's width that a label takes on a phone
 STICKINESS = ("default", "userId", "sessionId", "random")
 _PLACE = re.compile(r"(constraints|variants)\[(\d+)\]")
 
@@ -52,22 +51,10 @@ class Parameter:
     options: Sequence[str]
     errors: Sequence[str]
 
-    @property
-    def marks(self) -> list[tuple[int, str, str]]:
-        """The labels below the slider of a percentage: (position, text, anchor); the saved one comes first."""
-        saved = _read_share(self.saved)
-        marks = [] if saved is None else [(saved, f"{saved} % saved", _choose_anchor(saved))]
-        ends = (number for number in (0, 25, 50, 75, 100) if saved is None or abs(number - saved) > ROOM)
-        return marks + [(number, f"{number} %", _choose_anchor(number)) for number in ends]
-
 
 def _read_share(text: str) -> int | None:
     share = read_percentage(text)
     return share if share is not None and share <= 100 else None
-
-
-def _choose_anchor(position: int) -> str:
-    return "start" if position < ROOM / 2 else "end" if position > 100 - ROOM / 2 else "middle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +73,18 @@ class StrategyInputs:
     errors: Sequence[str]
 
     @property
-    def is_rollout(self) -> bool:
-        return any(parameter.kind == "percentage" for parameter in self.parameters)
+    def share(self) -> Parameter | None:
+        """The percentage, which stands in the rule's sentence with the stickiness."""
+        return next((parameter for parameter in self.parameters if parameter.kind == "percentage"), None)
+
+    @property
+    def stickiness_parameter(self) -> Parameter | None:
+        return next((parameter for parameter in self.parameters if parameter.kind == "stickiness"), None)
+
+    @property
+    def other_parameters(self) -> list[Parameter]:
+        kinds = ("percentage", "stickiness") if self.share else ()
+        return [parameter for parameter in self.parameters if parameter.kind not in kinds]
 
 
 def read_strategy(

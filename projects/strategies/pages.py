@@ -9,8 +9,10 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks import check_known
+from flagadmin.core.change_checks.override import STEPS, WHEN
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_flag
 from projects.console import OnFlagPage, api_path, flag_url
 from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
@@ -37,9 +39,12 @@ from projects.strategies.editor import (
     list_type_choices,
 )
 from projects.strategies.fields import drop_sort_order
+from projects.strategies.handle import find_percentage
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary
 
+ON_FOR_EVERYONE = "default"  # the strategy type without parameters
+REST_SHOWN = "rest-shown"  # the form's: whether it asks about the old strategy
 MAX_COPIES = 30  # environments to copy a strategy to
 
 
@@ -73,8 +78,12 @@ class StrategyPage(OnFlagPage, StrategyEditor):
         raise NotImplementedError
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        usage = describe_usage(self.flag.pk, self.environment) if self.asking == "save" else {}
+        usage = describe_usage(self.flag.pk, self.environment)
         return super().get_context_data(flag=self.flag, **usage, **kwargs)
+
+    @property
+    def starts_steps(self) -> bool:
+        return self.request.POST.get(WHEN) == STEPS
 
     def strategies(self) -> list[str]:
         """The ids of the flag's strategies in the environment, in order."""
@@ -112,6 +121,33 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
         [document] = read_strategy_documents([self.strategy])
         return document
 
+    def shown(self) -> StrategyDefinition:
+        """A strategy that is on for everyone is shown as a rollout to 100 %, so that the percentage can be changed."""
+        if self.document["name"] != ON_FOR_EVERYONE:
+            return self.document
+        return {**self.document, "name": FLEXIBLE_ROLLOUT, "parameters": self.everyone}
+
+    @property
+    def everyone(self) -> dict[str, str]:
+        stickiness = self.flag.project.default_stickiness
+        return {"rollout": "100", "stickiness": stickiness, "groupId": self.flag.name}
+
+    def read(self) -> None:
+        super().read()
+        is_kept = self.document["parameters"] == self.everyone
+        if self.stored["name"] == ON_FOR_EVERYONE and is_kept:
+            unchanged = {"name": ON_FOR_EVERYONE, "parameters": self.stored["parameters"]}
+            self.document = self.document | unchanged  # type: ignore[assignment]
+
+    def new_document(self) -> StrategyDefinition:
+        """In steps, an unchanged strategy starts over with the first step."""
+        document = super().new_document()
+        if not self.starts_steps or self.changes(document):
+            return document
+        first = self.request.POST.get("rollouts", "").partition(",")[0].strip()
+        shown = self.shown()
+        return {**document, "name": shown["name"], "parameters": shown["parameters"] | {"rollout": first}}
+
     def save(self, document: StrategyDefinition) -> str:
         update = update_for_some if self.keeps_rest else update_strategy
         strategy, expected = str(self.strategy.pk), self.version.expected
@@ -139,8 +175,15 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 
     @property
     def keeps_rest(self) -> bool:
-        """Whether to keep the old strategy as well, for users whom new conditions exclude."""
-        return "keep-rest" in self.request.POST and self.may_keep_rest
+        """Whether to keep the old strategy as well, for users whom new conditions exclude.
+
+        Unless the form has asked, it does if nobody it is on for would lose the flag by it.
+        """
+        form = self.request.POST
+        if REST_SHOWN in form or "keep-rest" in form or form.get("do", "save") == "save":
+            return "keep-rest" in form and self.may_keep_rest
+        before, after = find_percentage(self.stored), find_percentage(self.document)
+        return self.may_keep_rest and before is not None and after is not None and before < after
 
     @cached_property
     def may_keep_rest(self) -> bool:
@@ -174,14 +217,13 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 
     def get_title(self) -> str:
         number = self.strategies().index(str(self.strategy.pk)) + 1
-        return f"Strategy {number} in {self.environment}"
-
-    def needs_confirmation(self, document: StrategyDefinition) -> bool:
-        return super().needs_confirmation(document) and bool(self.changes(document))
+        if find_percentage(self.stored) is None:
+            return f"Strategy {number} in {self.environment}"
+        return f"Roll out {self.flag.name} in {self.environment}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            button=f"Save to {self.environment}",
+            button="Save now",
             copies=self.copies(),
             rest=describe_whole_strategy(self.stored)[0] if self.may_keep_rest else "",
             keeps_rest=self.keeps_rest,
@@ -260,5 +302,4 @@ class NewStrategyPage(StrategyPage):
         return f"Added a strategy to {self.flag.name} in {self.environment}."
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        button = f"Add to {self.environment}"
-        return super().get_context_data(button=button, types=list_type_choices(), **kwargs)
+        return super().get_context_data(button="Add now", types=list_type_choices(), **kwargs)

@@ -6,7 +6,7 @@ The form of a strategy saved in steps becomes a plan whose first step is taken a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -22,7 +22,8 @@ from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy
 from projects.states import get_content
 from projects.strategies.access import access_strategy
-from releases.derive import EnvironmentChanges
+from projects.strategies.actions import add_strategy
+from releases.derive import EnvironmentChanges, ProposedChange
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans.actions import start_milestone
 from releases.plans.documents import plan_document
@@ -122,9 +123,11 @@ def save_in_steps(
     places: Sequence[EnvironmentChanges], form: Mapping[str, str], *, caller: Caller
 ) -> ReleasePlan:
     """Adds a plan and starts it. Raises ValidationError, and the errors of both."""
-    plan = add_in_steps(places, form, caller=caller)
+    plan, others = add_in_steps(places, form, caller=caller)
     first = plan.milestones.all()[0]
     try:
+        for change in others:
+            add_strategy(*get_flag_path(plan), change.payload, caller=caller)
         return start_milestone(get_flag_path(plan), plan.pk, first.pk, caller=caller)
     except Refusal as error:
         raise ValidationError(f"The plan was added and not started. {error.message}") from error
@@ -132,12 +135,19 @@ def save_in_steps(
 
 def add_in_steps(
     places: Sequence[EnvironmentChanges], form: Mapping[str, str], *, caller: Caller
-) -> ReleasePlan:
-    """A plan for the form's changes, not started. Raises ValidationError, and the errors of adding a plan."""
-    changes = [(place, change) for place in places for change in place.changes]
-    if len(changes) != 1 or changes[0][1].action not in ("addStrategy", "updateStrategy"):
-        raise ValidationError(NOT_IN_STEPS)
-    [(changed, change)] = changes
+) -> tuple[ReleasePlan, Sequence[ProposedChange]]:
+    """A plan for the form's changes, not started, and the changes to make with its first step: a form that narrows a
+    strategy may keep the old one for everyone else. Raises ValidationError, and the errors of adding a plan.
+    """
+    moves = "reorderStrategy"  # the kept one comes last instead
+    changes = [(place, change) for place in places for change in place.changes if change.action != moves]
+    updates = [each for each in changes if each[1].action == "updateStrategy"]
+    [(changed, change)] = updates if len(updates) == 1 else changes if len(changes) == 1 else _refuse_steps()
+    others = [other for _, other in changes if other is not change]
+    if change.action not in ("addStrategy", "updateStrategy") or any(
+        (other.action, other.feature) != ("addStrategy", change.feature) for other in others
+    ):
+        _refuse_steps()
     flag_path = FlagPath(changed.project, change.feature, changed.environment)
     values = get_content(change.payload)
     strategy = str(change.payload.get("id", ""))
@@ -145,7 +155,11 @@ def add_in_steps(
     plan = add_steps(flag_path, strategy, steps, caller=caller)
     if safeguard is not None:
         plan = set_safeguard(flag_path, plan.pk, safeguard, caller=caller)
-    return plan
+    return plan, others
+
+
+def _refuse_steps() -> NoReturn:
+    raise ValidationError(NOT_IN_STEPS)
 
 
 State = ReleasePlan.State

@@ -27,7 +27,10 @@ WINDOWS = (("", "Any time"), ("1-4", "Mon to Thu, 09:00–16:00"), ("1-5", "Mon 
 
 
 def list_steps(present: int, target: int) -> list[int]:
-    """The percentages that forms offer from one to the other; only the target if no whole one is between them."""
+    """The percentages that forms offer from one to the other, up or down; from 0 if both are the same."""
+    if target < present:
+        return [*reversed(list_steps(target, present)[:-1]), target]
+    present = 0 if present == target else present
     between = [share for share in OFFERED if present < share < target]
     if not between or between[0] - present > (target - present) / 2:
         parts = 4 if target - present >= FAR else 2
@@ -36,9 +39,9 @@ def list_steps(present: int, target: int) -> list[int]:
 
 
 def find_share(strategy: Mapping[str, Any]) -> int:
-    """Finds the percentage of a gradual rollout; 0 for other types."""
+    """Finds the percentage of a gradual rollout: 100 for a strategy that is on for everyone, 0 for other types."""
     if strategy.get("name") != FLEXIBLE_ROLLOUT:
-        return 0
+        return 100 if strategy.get("name") == "default" else 0
     return read_percentage(str(strategy["parameters"].get("rollout", ""))) or 0
 
 
@@ -88,11 +91,15 @@ def _read_window(form: Mapping[str, str]) -> dict[str, Any] | None:
     return {"zone": zone, "days": days, "from": "09:00", "to": "16:00"}
 
 
+PAUSE = "pause_"
+"""Begins the names of the fields of a plan's first safeguard."""
+
+
 def read_pause(form: Mapping[str, str]) -> dict[str, Any] | None:
     """The initial safeguard of a plan, if the form names a metric. Raises ValidationError."""
-    metric, limit = form.get("pause_metric", "").strip(), form.get("pause_above", "").strip()
-    if not metric:
+    fields = {name.removeprefix(PAUSE): form[name].strip() for name in form if name.startswith(PAUSE)}
+    if not (metric := fields.get("metric")):
         return None
-    if not limit:
-        raise ValidationError.at("pause_above", f"Say above what {metric} pauses the plan.")
-    return read_safeguard({"metric": metric, "threshold": limit})
+    if not fields.get("threshold"):
+        raise ValidationError.at(f"{PAUSE}threshold", f"Enter the limit at which {metric} pauses the plan.")
+    return read_safeguard(fields)

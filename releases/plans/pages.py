@@ -10,7 +10,6 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, SubmitPage
-from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from playground.pages.lines import count_looks
 from projects.access import access_flag
 from projects.console import api_path, flag_url, get_flag_breadcrumbs
@@ -18,15 +17,10 @@ from projects.flags.environments.toggle import find_project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
-from releases.plans.add import add_plan, add_steps
+from releases.plans.add import add_plan
 from releases.plans.forms import (
     INTERVALS,
-    ROLLOUTS,
     WINDOWS,
-    find_share,
-    list_steps,
-    read_pause,
-    read_steps,
     read_transition,
 )
 from releases.plans.queries import OfFlagPath, find_milestone, readable_plans, running_plans
@@ -34,8 +28,6 @@ from releases.plans.steps import measure_start
 from releases.plans.view import PlanView
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.forms import read_safeguard
-from releases.safeguards.numbers import list_metrics
-from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
 from releases.templates.queries import list_templates
 
 State = ReleasePlan.State
@@ -73,8 +65,6 @@ class PlanPage(OnPlan):
         view = self.view
         return super().get_context_data(
             view=view,
-            aggregations=AGGREGATIONS,
-            time_ranges=list(TIME_RANGES),
             intervals=INTERVALS,
             windows=WINDOWS,
             **kwargs,
@@ -190,7 +180,7 @@ class AskPlan(ConfirmPage, OnPlan):
 
 
 class NewPlanPage(OfFlagPath, SubmitPage):
-    """A plan from a template, or a strategy in steps. ``?strategy=ID`` chooses the strategy."""
+    """A plan from a template. The page of a strategy adds one with steps of its own."""
 
     title = "Release plan in {environment}"
     template_name = "plans/new.html"
@@ -204,38 +194,12 @@ class NewPlanPage(OfFlagPath, SubmitPage):
         find_project_environment(flag_path.project, flag_path.environment)
 
     def submit(self) -> str:
-        return PlanView(self.add(), self.caller).url_of("plan-ask", "start")
-
-    def add(self) -> ReleasePlan:
-        post = self.request.POST
-        if template := post.get("template"):
-            return add_plan(self.flag_path, template, caller=self.caller)
-        steps, safeguard = read_steps(post, {}), read_pause(post)
-        plan = add_steps(self.flag_path, post.get("strategy", ""), steps, caller=self.caller)
-        if safeguard is not None:
-            plan = set_safeguard(self.flag_path, plan.pk, safeguard, caller=self.caller)
-        return plan
+        plan = add_plan(self.flag_path, self.request.POST.get("template", ""), caller=self.caller)
+        return PlanView(plan, self.caller).url_of("plan-ask", "start")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        rows = self.flag.strategies.filter(environment=self.flag_path.environment, name=FLEXIBLE_ROLLOUT)
-        strategies, chosen = list(rows.order_by("sort_order", "id")), self.request.GET.get("strategy", "")
-        first = next(
-            (row for row in strategies if str(row.pk) == chosen), strategies[0] if strategies else None
-        )
-        present = find_share({"name": first.name, "parameters": first.parameters}) if first else 0
-        return super().get_context_data(
-            flag=self.flag,
-            flag_path=self.flag_path,
-            templates=list_templates(self.caller, None, self.flag_path.project),
-            strategies=strategies,
-            chosen=chosen,
-            first_rollouts=self.request.POST.get("rollouts") or ", ".join(map(str, list_steps(present, 100))),
-            rollouts=ROLLOUTS,
-            intervals=INTERVALS,
-            windows=WINDOWS,
-            pause_metrics=list_metrics(),
-            **kwargs,
-        )
+        templates = list_templates(self.caller, None, self.flag_path.project)
+        return super().get_context_data(flag=self.flag, templates=templates, **kwargs)
 
 
 class PlansPage(ListPage):

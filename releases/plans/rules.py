@@ -77,7 +77,7 @@ def check_rollouts(rollouts: Sequence[int]) -> None:
 def _rollouts_problems(rollouts: Sequence[int]) -> Iterator[Problem]:
     if not rollouts or any(not 1 <= rollout <= 100 for rollout in rollouts):
         yield Problem("rollouts", "must be numbers from 1 to 100")
-    elif list(rollouts) != sorted(set(rollouts)):
-        yield Problem("rollouts", "must increase from step to step")
+    elif list(rollouts) not in (rising := sorted(set(rollouts)), rising[::-1]):
+        yield Problem("rollouts", "must increase, or decrease, from step to step")
     elif len(rollouts) > MAX_MILESTONES:
         yield Problem("rollouts", f"must be at most {MAX_MILESTONES} steps, not {len(rollouts)}")

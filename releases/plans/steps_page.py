@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
+from flagadmin.core.lists.days import read_zone
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from playground.pages.if_saved import IfSavedPage
@@ -17,8 +18,10 @@ from projects.definitions import Definitions, read_definitions
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.models import Project
+from projects.states import get_content
 from releases.plans.add import NOT_IN_STEPS
 from releases.plans.forms import read_rollouts, read_transition
+from releases.plans.picture import draw_steps
 from releases.plans.rules import check_rollouts
 from releases.plans.steps import find_opening
 from releases.requests.impact import Measured, add_near, measure_difference
@@ -44,7 +47,13 @@ class InStepsPage(IfSavedPage):
         except AppError as error:
             return {"refusals": [problem.message for problem in error.details] or [error.message]}
         refusing = Project.objects.filter(pk=edits[0].project, refuse_broken_expectations=True)
-        return {"foreseen": steps, "refuses_broken": refusing.exists()}
+        picture = draw_steps(
+            [(step.rollout, step.at) for step in steps],
+            transition,
+            now=timezone.now(),
+            zone=read_zone(self.request),
+        )
+        return {"foreseen": steps, "picture": picture, "refuses_broken": refusing.exists()}
 
 
 class ForeseenStep(NamedTuple):
@@ -99,6 +108,9 @@ def _with_share(edit: FlagEdit, stored: Definitions, rollout: int) -> Draft:
     strategies: Sequence[StrategyDefinition] = edit.draft.changes.get("strategies", ())
     known = [each for flag in stored.flags if flag["name"] == edit.flag for each in flag["strategies"]]
     changed = [strategy for strategy in strategies if strategy not in known]
+    if len(changed) > 1:  # a copy of the old strategy stays for everyone else
+        kept = [get_content(strategy) for strategy in known]
+        changed = [strategy for strategy in changed if get_content(strategy) not in kept]
     if len(changed) != 1 or changed[0]["name"] != FLEXIBLE_ROLLOUT:
         raise ValidationError(NOT_IN_STEPS)
     taken = {**changed[0], "parameters": {**changed[0]["parameters"], "rollout": str(rollout)}}

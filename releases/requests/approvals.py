@@ -170,11 +170,18 @@ def _verdicts(link: ProjectEnvironment, facts: _Facts) -> Iterator[Verdict]:
             holds, why = _CHECKS[rule["condition"]](facts, rule)
         is_decided = is_decided or holds
         yield Verdict(number, describe_rule(rule), needed, holds, why)
-    words = "everything else" if link.approval_rules else "everything"
-    needed = link.required_approvals or 0
-    yield Verdict(
-        len(link.approval_rules) + 1, words, needed, not is_decided, "Not needed." if is_decided else ""
-    )
+    *_, default = list_rules(link)
+    yield default._replace(holds=not is_decided, why="Not needed." if is_decided else "")
+
+
+def list_rules(link: ProjectEnvironment) -> list[Verdict]:
+    """The environment's rules before the effect of a change is known, none of which holds. The default comes last."""
+    rules = [(describe_rule(rule), rule["requiredApprovals"]) for rule in link.approval_rules]
+    default = "everything else" if rules else "everything"
+    return [
+        Verdict(number, words, approvals, holds=False, why="")
+        for number, (words, approvals) in enumerate([*rules, (default, link.required_approvals or 0)], 1)
+    ]
 
 
 def count_needed(request: ChangeRequest, impact: Mapping[str, Any] | None) -> int:

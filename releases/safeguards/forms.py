@@ -1,6 +1,7 @@
 """Reads the forms of safeguards, and of charts of impact metrics."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from flagadmin.core.errors import ValidationError
@@ -46,9 +47,18 @@ def _safeguard_of(form: Mapping[str, str]) -> dict[str, Any]:
         },
         "triggerCondition": {
             "operator": form.get("operator", ">"),
-            "threshold": threshold or "0",
+            "threshold": _read_limit(threshold) or "0",
         },
     }
+
+
+def _read_limit(text: str) -> str:
+    """``1 %`` is 0.01, because SDKs report rates as numbers from 0 to 1."""
+    number, sign, _ = text.rpartition("%")
+    try:
+        return f"{Decimal(number.strip()).scaleb(-2)}" if sign else text
+    except ArithmeticError:
+        return text
 
 
 def _read_labels(form: Mapping[str, str]) -> dict[str, list[str]]:

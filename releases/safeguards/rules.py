@@ -23,7 +23,16 @@ STEPS: Mapping[str, str] = {"hour": "1m", "day": "15m", "week": "3h", "month": "
 STEP_SECONDS: Mapping[str, float] = {"hour": 60.0, "day": 900.0, "week": 10_800.0, "month": 86_400.0}
 TOTALS = frozenset({"count", "sum"})
 """Aggregations that grow with the counted time."""
-AGGREGATIONS = ("rps", "count", "avg", "sum", "p50", "p95", "p99")
+AGGREGATIONS: Mapping[str, str] = {
+    "rps": "rate per second",
+    "count": "count",
+    "avg": "average",
+    "sum": "sum",
+    "p50": "median",
+    "p95": "95th percentile",
+    "p99": "99th percentile",
+}
+"""The words that forms show."""
 
 
 def check_room(number: int, owner: str) -> None:

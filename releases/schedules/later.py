@@ -95,10 +95,11 @@ class StepsNeedRequest(NeedsChangeRequest):
     @transactional
     def _settle_in_steps(self, answers: Mapping[str, str], caller: Any) -> str | None:
         project, environment, _, changes, *_ = self.gated
-        plan = add_in_steps([EnvironmentChanges(project, environment, changes or ())], answers, caller=caller)
+        place = EnvironmentChanges(project, environment, changes or ())
+        plan, others = add_in_steps([place], answers, caller=caller)
         payload = {"planId": plan.pk, "milestoneId": plan.milestones.all()[0].pk}
         start = ProposedChange(plan.flag.name, "startMilestone", payload)
-        return NeedsChangeRequest(self.gated._replace(changes=[start])).settle(answers, caller)
+        return NeedsChangeRequest(self.gated._replace(changes=[*others, start])).settle(answers, caller)
 
 
 def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[EnvironmentChanges]:

@@ -1,24 +1,42 @@
 """``{% load plans %}{% release_plans flag as plans %}{{ plans|of_place:place.name }}`` for the page of a flag."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import template
 
 from flagadmin.core.lists.days import read_zone
 from flagadmin.core.wording import choices
-from projects.models import Flag
+from projects.models import Flag, ProjectEnvironment
 from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
+from releases.plans.picture import Picture, plan_picture
 from releases.plans.progress import say_minutes, say_window
 from releases.plans.queries import UNFINISHED, TouchedPlan, find_touched_plans
 from releases.plans.view import PlanView
+from releases.requests.approvals import Verdict, list_rules
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import unapproved_safeguards
-from releases.safeguards.rules import describe_labels, describe_safeguard
+from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES, describe_labels, describe_safeguard
 from releases.templates.rules import is_zone
 
 register = template.Library()
+
+
+class StepsOffer(NamedTuple):
+    """``rollouts``: such as ``15, 25, 50``; "" if the form has no percentage to reach. ``offered``: those offered."""
+
+    rollouts: str
+    offered: str
+    picture: Picture | None
+    is_chosen: bool
+
+    @property
+    def words(self) -> str:
+        """``15 → 25 → 50``"""
+        return self.rollouts.replace(",", " → ")
+
+
 register.filter(describe_safeguard)
 register.filter(describe_labels)
 
@@ -60,15 +78,20 @@ def plan_that_writes(context: Mapping[str, Any], strategy_id: str) -> PlanView |
     return PlanView(plan, context["caller"]) if plan else None
 
 
-@register.simple_tag
-def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any], *, is_new: bool) -> str:
-    """``15, 25, 50``: percentages from the present one to the form's. "" if it hardly rises, see `steps_need`."""
-    if not document:  # also called for variants
-        return ""
-    target = find_share(document)
-    present = 0 if is_new or stored is None else find_share(stored)
-    steps = list_steps(present, target)
-    return ", ".join(map(str, steps)) if len(steps) > 1 else ""
+@register.simple_tag(takes_context=True)
+def offer_steps(context: Mapping[str, Any]) -> StepsOffer:
+    """The steps in the form of a strategy: those entered, or from the present percentage to the form's."""
+    view, form = context["view"], context["request"].POST
+    present = 0 if context["is_new"] else find_share(view.stored)
+    target = find_share(view.document)
+    if not 0 < target <= 100:
+        return StepsOffer("", "", None, is_chosen=False)
+    offered = ", ".join(map(str, list_steps(present, target)))
+    entered = form.get("rollouts", "").strip()
+    rollouts = entered if entered and entered != form.get("rollouts-offered", "") else offered
+    zone = read_zone(context["request"])
+    picture = plan_picture(rollouts, form, zone=zone)
+    return StepsOffer(rollouts, offered, picture, is_chosen=form.get("when") == "steps")
 
 
 @register.simple_tag
@@ -76,14 +99,6 @@ def plans_touched(flags: Collection[str] | str, environment: str, what: str) -> 
     """``{% plans_touched names environment "off" as touched %}`` also for one flag."""
     names = [flags] if isinstance(flags, str) else list(flags)
     return list(find_touched_plans(names, environment, what))
-
-
-@register.simple_tag
-def steps_need(document: Mapping[str, Any] | None) -> str:
-    """Why a form of a strategy offers no steps; "" for other forms."""
-    if not document:
-        return ""
-    return "Needs a higher percentage" if find_share(document) else "Needs a rollout percentage"
 
 
 @register.filter
@@ -104,12 +119,23 @@ def browser_zone(context: Mapping[str, Any]) -> str:
     return zone if is_zone(zone) else "UTC"
 
 
-@register.filter
-def with_arrows(steps: str) -> str:
-    """``15 → 25 → 50``"""
-    return steps.replace(", ", " → ")
-
-
 @register.simple_tag
 def steps_choices() -> dict[str, Any]:
     return {"rollouts": ROLLOUTS, "intervals": INTERVALS, "windows": WINDOWS, "metrics": list_metrics()}
+
+
+@register.simple_tag
+def safeguard_words() -> dict[str, Any]:
+    """The choices of a safeguard's sentence, each a value and its words."""
+    return {
+        "aggregations": list(AGGREGATIONS.items()),
+        "ranges": [(name, f"1 {name}") for name in TIME_RANGES],
+        "metrics": list_metrics(),
+    }
+
+
+@register.simple_tag
+def approvals_needed(project_id: str, environment: str) -> list[Verdict]:
+    """The rules for changes that need a change request there, the first match first; empty for other changes."""
+    link = ProjectEnvironment.objects.filter(project=project_id, environment=environment).first()
+    return list_rules(link) if link and link.required_approvals is not None else []

@@ -23,3 +23,9 @@ class Clicks:
         """An option of a select counts as one click, as a link in a menu would."""
         self.count += 1
         select.select_option(option, label=label)
+
+
+def add_condition(page: Page, field: str) -> None:
+    """Adds a condition on a context field to the rule of a strategy or segment. The focus moves to its value."""
+    page.get_by_label("Add condition").fill(field)
+    page.keyboard.press("Tab")

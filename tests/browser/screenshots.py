@@ -32,7 +32,7 @@ def picture_playground(page: Page) -> None:
 def picture_strategy(page: Page) -> None:
     """A rollout that is being raised, with who changes."""
     page.goto("/projects/storefront/features/search-v2/")
-    page.get_by_role("link", name="Edit strategy 1 in production").click()
+    page.get_by_role("link", name="Roll out strategy 1 in production").click()
     page.get_by_label("Rollout percentage").fill("80")
     page.get_by_text("generated users change").wait_for()
 

@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from projects.models import Strategy
 from tests.browser.conftest import make_narrow
+from tests.browser.journeys import add_condition
 
 pytestmark = pytest.mark.usefixtures("scenery")
 NEW = "/projects/checkout/features/checkout-redesign/strategies/new?environmentId=production"
@@ -14,10 +15,8 @@ NEW = "/projects/checkout/features/checkout-redesign/strategies/new?environmentI
 def editor(visit):
     """A new strategy with a condition on city."""
     page = visit("admin", NEW)
-    page.get_by_role("button", name="Add condition").click()
-    page.get_by_label("Context field of condition 1").fill("city")
-    page.get_by_label("Operator of condition 1").select_option("IN")
-    expect(page.locator("#sentence")).to_contain_text("city")
+    add_condition(page, "city")
+    expect(page.get_by_label("Values of condition 1")).to_be_focused()
     return page
 
 
@@ -27,8 +26,7 @@ def chips(page):
 
 def save(page):
     """The values that are stored."""
-    page.get_by_role("button", name="Add to production…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Add to production").click()
+    page.get_by_role("button", name="Add now").click()
     expect(page.get_by_text("Added a strategy to checkout-redesign in production.")).to_be_visible()
     return Strategy.objects.get(constraints__0__contextName="city").constraints[0]["values"]
 

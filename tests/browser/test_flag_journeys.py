@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from projects.models import Flag
 from tests.browser.conftest import stop_clock
-from tests.browser.journeys import Clicks
+from tests.browser.journeys import Clicks, add_condition
 
 pytestmark = pytest.mark.usefixtures("scenery")
 EDITOR = "**/strategies/edit?*"
@@ -29,9 +29,9 @@ def test_a_kill_switch_is_on_for_a_twentieth_in_production_in_four_clicks(visit)
 
 def test_a_slow_answer_still_brings_the_inputs_of_an_operator_which_are_saved(visit):
     page = visit("admin", "/projects/checkout/features/checkout-redesign/")
-    page.get_by_role("link", name="Edit strategy 1 in production").click()
+    page.get_by_role("link", name="Roll out strategy 1 in production").click()
     page.wait_for_url(EDITOR)
-    page.get_by_role("button", name="Add condition").click()
+    add_condition(page, "city")
     field = page.get_by_label("Context field of condition 1")
     expect(field).to_be_visible()
     stop_clock(page)
@@ -49,8 +49,7 @@ def test_a_slow_answer_still_brings_the_inputs_of_an_operator_which_are_saved(vi
     expect(page.locator("#sentence")).to_contain_text("where country is none of DE")
     page.unroute_all(behavior="ignoreErrors")  # of a request that is still held back
     page.clock.resume()
-    page.get_by_role("button", name="Save to production…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Save to production").click()
+    page.get_by_role("button", name="Save now").click()
 
     expect(page.get_by_text("On for 10 % of users, by userId, where country is none of DE.")).to_be_visible()
 

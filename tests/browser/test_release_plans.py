@@ -66,25 +66,23 @@ def paused_at_half() -> ReleasePlan:
     return ReleasePlan.objects.get(pk=plan.pk)
 
 
-def test_a_flag_is_given_to_everybody_in_steps_in_four_clicks(visit, check_accessible, cart):
+def test_a_flag_is_given_to_everybody_in_steps_in_three_clicks(visit, check_accessible, cart):
     page = visit("admin", f"{FLAG}/")
     clicks = Clicks(page)
-    clicks.on(page.get_by_role("link", name="Edit").last)
+    clicks.on(page.get_by_role("link", name="Roll out strategy 1 in production"))
     page.get_by_label("Rollout percentage").fill("100")
     expect(page.locator("#changes")).to_contain_text("1 unsaved change")
-    clicks.on(page.get_by_role("button", name="Save to production…").last)
-    dialog = page.get_by_role("dialog")
-    clicks.on(dialog.get_by_label("Roll out in steps…"))
-    dialog.get_by_label("Steps, in %").fill("5, 25, 50, 100")
-    dialog.get_by_label("Steps, in %").blur()
-    steps = dialog.get_by_role("list", name="Steps")
+    clicks.on(page.get_by_label("In steps"))
+    page.get_by_label("Steps, in %").fill("5, 25, 50, 100")
+    page.get_by_label("Steps, in %").blur()
+    steps = page.get_by_role("list", name="Steps")
     expect(steps.get_by_role("listitem")).to_have_count(4)
     expect(steps.get_by_role("listitem").first).to_have_text(re.compile(r"5 %\s+now\s+\d{3} off → on"))
     check_accessible(page)
-    clicks.on(dialog.get_by_role("button", name="Start with 5 % in production"))
+    clicks.on(page.get_by_role("button", name="Start 5 → 25 → 50 → 100 %"))
     expect(page.get_by_role("list", name="Steps").locator("[aria-current]")).to_contain_text("5 %")
     expect(page.get_by_text("Before 25 %")).to_be_visible()
-    assert (share(), clicks.count) == ("5", 4)
+    assert (share(), clicks.count) == ("5", 3)
 
 
 def test_a_plan_that_its_safeguard_has_paused_is_accessible_and_stepped_back_in_two_clicks(visit, cart):

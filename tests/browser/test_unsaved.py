@@ -32,10 +32,11 @@ def leave(page):
 
 def edit(page):
     page.goto(FLAG)
-    page.get_by_role("region", name="production").get_by_role("link", name="Edit").first.click()
+    page.get_by_role("region", name="production").get_by_role("link", name="Roll out").first.click()
+    page.get_by_role("link", name="All settings").click()
 
 
-def test_what_was_typed_or_waits_for_its_confirmation_or_came_back_with_problems_asks(asked):
+def test_what_was_typed_or_came_back_unsaved_or_with_problems_asks(asked):
     open_page, questions = asked
     page = open_page("/account/")
     edit(page)
@@ -46,8 +47,8 @@ def test_what_was_typed_or_waits_for_its_confirmation_or_came_back_with_problems
 
     edit(page)
     page.get_by_label("Title").fill("Half of them")
-    page.locator("#editor aside button[value=save]").click()
-    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.get_by_label("Title").press("Enter")
+    expect(page.locator("#changes")).to_have_text("1 unsaved change")
     leave(page)
     assert questions == ["beforeunload"] * 2
 
@@ -69,8 +70,7 @@ def test_saving_discarding_what_was_taken_back_filters_and_ticks_do_not_ask(aske
         if button == "Discard":
             page.get_by_role("link", name="Discard").click()
         else:
-            page.locator("#editor aside button[value=save]").click()
-            page.get_by_role("dialog").locator("button[name=confirmed]").click()
+            page.get_by_role("button", name="Save now").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("checkout-redesign")
 
     page.goto("/tag-types/new")

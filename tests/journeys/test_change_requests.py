@@ -27,16 +27,15 @@ def cart(scenery):
     )
 
 
-def test_half_is_proposed_and_sent_in_three_clicks(walk, cart):
+def test_half_is_proposed_and_sent_in_two_clicks(walk, cart):
     page = walk("admin", f"{CART}/")
-    page.press("Edit strategy 1 in production")
+    page.press("Roll out strategy 1 in production")
     page.fill("Rollout percentage", "50")
-    page.press("Send for review…")
     page.press("Send for review")
     assert page.heading == "Roll out zz-cart to 50 % of users"
     assert "In review" in read_text(page.part("State").select_one("[aria-current]"))
     assert ChangeRequest.objects.get().state == "In review"
-    assert page.presses == 3
+    assert page.presses == 2
 
 
 def test_it_is_approved_from_the_start_page_in_two_clicks(walk, cart):

@@ -31,21 +31,19 @@ def test_explain_edit_and_see_it_on(walk):
     page.press("Edit strategy 1 of dark-theme")
     assert "On for 50 % of users, by userId, where plan is one of pro, enterprise." in page.text
     page.fill("Rollout percentage", "60")
-    page.press("Save to production…")
-    page.press("Save to production")
+    page.press("Save now")
     assert "Changed a strategy of dark-theme in production." in page.status_message
     assert page.page.select_one(".verdict .pill").get_text(strip=True) == "On"
 
 
-def test_a_rollout_in_production_is_raised_in_three_clicks(walk):
+def test_a_rollout_in_production_is_raised_in_three_presses(walk):
     page = walk("admin", REDESIGN)
-    page.press("Edit strategy 1 in production")
+    page.press("Roll out strategy 1 in production")
     page.fill("Rollout percentage", "60")
-    page.press("Save to production…")
-    assert "10 %" in page.dialog
-    assert "60 %" in page.dialog
+    page.press("Update preview")
+    assert page.part("Changes").select_one("ins").get_text(strip=True) == "60 %"
     assert strategy().parameters["rollout"] == "10"
-    page.press("Save to production")
+    page.press("Save now")
     assert "Changed a strategy of checkout-redesign in production." in page.status_message
     assert strategy().parameters["rollout"] == "60"
     assert page.presses == 3
@@ -64,13 +62,13 @@ def test_a_strategy_is_copied_to_another_environment(walk):
     page = walk("admin", editor())
     page.press("Copy to development")
     assert page.value("Rollout percentage") == "10"
-    page.press("Add to development")
+    page.press("Add now")
     assert "Added a strategy to checkout-redesign in development." in page.status_message
 
 
 def test_a_page_of_its_own_says_who_changes_and_leads_back(walk):
     page = walk("admin", REDESIGN)
-    page.press("Edit strategy 1 in production")
+    page.press("Roll out strategy 1 in production")
     page.fill("Rollout percentage", "60")
     page.press("Details")
     assert "of 10,000 generated users change" in page.text
@@ -163,7 +161,7 @@ def test_a_change_is_turned_back_in_three_clicks(walk):
 
 def test_a_saved_strategy_is_undone_in_one_click(walk):
     page = walk("admin", DARK)
-    page.press("Edit", within="development")
+    page.press("Roll out", within="development")
     page.fill("Title", "Night owls")
     page.press("Save")
     assert "Night owls" in page.part("development").get_text()

@@ -19,8 +19,8 @@ class Form(HTMLParser):
         name, value = values.get("name"), values.get("value") or ""
         if tag == "form":
             self.inside = values.get("id") == "editor"
-        elif not self.inside and values.get("form") != "editor":
-            return
+        elif tag != "option" and not self.inside and values.get("form") != "editor":
+            self.select = None if tag == "select" else self.select
         elif (
             tag == "input"
             and name

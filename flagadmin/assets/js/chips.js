@@ -93,6 +93,8 @@ function showChips(area) {
     input.value = unfinished.text;
     input.focus();
     unfinished = undefined;
+  } else if (area.autofocus) {
+    input.focus();
   }
 }
 

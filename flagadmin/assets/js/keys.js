@@ -4,7 +4,8 @@ import { find, isWriting } from "./dom.js";
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-    (event.target.closest("form") ?? find("form[data-send]"))?.requestSubmit();
+    const form = event.target.form ?? event.target.closest("form") ?? find("form[data-send]");
+    form?.requestSubmit(find(`button.main[form="${form.id}"]`)); // its first button may only update what the form says
   } else if (event.key === "Escape" || isWriting(event.target) || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   } else if (event.key === "/") {

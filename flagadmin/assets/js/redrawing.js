@@ -38,7 +38,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("htmx:sendError", () => say("The server cannot be reached. What you entered is still here."));
 
 // What is typed or ticked while a form is being redrawn stays: the answer knows only what was there when it was asked for.
-const TYPED = "#body :is(textarea, select, input:not([type=checkbox], [type=hidden])), #preview [type=checkbox]";
+const TYPED = "#body :is(textarea, select, input:not([type=checkbox], [type=hidden])), #rest [type=checkbox]";
 let whenAsked, typedSince;
 
 const valueOf = (field) => (field.type === "checkbox" ? field.checked : field.value);
@@ -61,7 +61,7 @@ document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
 
 document.addEventListener("htmx:afterSwap", () => {
   for (const [name, value] of typedSince ?? []) {
-    const field = find(`:is(#body, #preview) [name="${CSS.escape(name)}"]`);
+    const field = find(`:is(#body, #rest) [name="${CSS.escape(name)}"]`);
     if (field?.matches(TYPED)) field[field.type === "checkbox" ? "checked" : "value"] = value;
   }
   if (typedSince?.length) find("#editor")?.dispatchEvent(new Event("input")); // what it says is said of the answer

@@ -4,20 +4,40 @@ import { find, onEach } from "./dom.js";
 const FORMAT = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
 
 function sayWhen(choice) {
-  const around = choice.closest("dialog, form"), button = find("[data-save]", around), at = find("[type=datetime-local]", around);
+  const around = choice.closest("dialog, form, .roll-out"), button = find("[data-save]", around), at = find("[type=datetime-local]", around);
   if (!button || !at) return;
-  const now = button.textContent, place = choice.dataset.when && ` in ${choice.dataset.when}`;
+  const label = find(".if-at", button) ?? button, now = button.textContent;
   const say = () => {
-    const later = find("[value=at]", choice).checked && at.value;
-    const steps = find("[value=steps]", choice)?.checked && find("[name=rollouts]", around).value.split(",")[0].trim();
-    button.textContent = steps ? `Start with ${steps} %${place}` : later ? `Schedule for ${new Date(at.value).toLocaleString("en-GB", FORMAT)}` : now;
+    const later = at.value && `Schedule for ${new Date(at.value).toLocaleString("en-GB", FORMAT)}`;
+    if (later && (label !== button || find("[value=at]", choice).checked)) label.textContent = later;
+    else if (label === button) label.textContent = now;
   };
   choice.addEventListener("change", () => {
     say();
-    if (!find("[value=now]", choice).checked) choice.scrollIntoView(); // its fields are below
+    if (label === button && !find("[value=now]", choice).checked) choice.scrollIntoView(); // its fields are below
   });
   at.addEventListener("input", say);
-  find("[name=rollouts]", around)?.addEventListener("input", say);
+  say();
 }
+
+document.addEventListener("input", ({ target }) => {
+  if (target.id === "steps-rollouts" && find("#start-with")) find("#start-with").textContent = target.value.split(",").map((part) => part.trim()).join(" → ");
+});
+
+// Steps that somebody has typed stay when the percentage changes.
+document.addEventListener("htmx:oobBeforeSwap", (event) => {
+  const typed = find("#steps-rollouts");
+  if (!["offer", "start-with"].includes(event.detail.target.id) || typed.value === typed.defaultValue) return;
+  event.preventDefault();
+  if (event.detail.target.id === "offer") typed.dispatchEvent(new Event("change", { bubbles: true }));
+});
+
+// The button says for how many, as soon as that is counted: "Save now: 2,968 of 10,000 users change".
+document.addEventListener("htmx:afterSettle", () => {
+  const words = find("#saved-for");
+  if (!words || !find("#who-changes")) return;
+  const change = find("#who-changes [data-change]")?.textContent.trim();
+  words.textContent = change ? `: ${change.replace("generated ", "")}` : "";
+});
 
 onEach("[data-when]", sayWhen);

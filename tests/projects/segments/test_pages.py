@@ -79,7 +79,7 @@ def test_a_name_that_is_taken(browse, vip):
 def test_rows_are_added_and_removed_without_saving(browse, vip):
     browser, page = browse("editor"), f"/segments/{vip.pk}/"
 
-    assert 'name="c-1-field"' in browser.post(page, form(do="add-constraint")).text
+    assert 'name="c-1-field"' in browser.post(page, form(do="refresh", **{"condition-field": "x"})).text
     assert 'name="c-0-field"' not in browser.post(page, form(do="remove-constraint-0")).text
     vip.refresh_from_db()
     assert vip.constraints[0]["contextName"] == "plan"

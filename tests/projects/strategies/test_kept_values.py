@@ -82,7 +82,7 @@ def test_changed_values_stay_in_the_form(browse, strategy):
     opened = sent_by(
         browser.post(address(strategy), sent_by(browser.get(address(strategy))) | {"do": "show-values-0"})
     )
-    changed = opened | {"c-0-values": "\r\n".join(MANY[:-1]), "do": "add-constraint"}
+    changed = opened | {"c-0-values": "\r\n".join(MANY[:-1]), "condition-field": "x", "do": "refresh"}
 
     assert sent_by(browser.post(address(strategy), changed))["c-0-values"] == ["\r\n".join(MANY[:-1])]
 

@@ -9,13 +9,14 @@ from django.db import connection
 from django.utils import timezone
 
 from projects.applications.impact_metrics import Sample, make_series, write_samples
-from projects.models import FlagEnvironment, ProjectEnvironment
+from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.plans.actions import pause_plan
 from releases.plans.forms import list_steps
 from tests.support.editor_form import Form
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, cart, planned, rollout_of, started, state_of, strategy_of
+from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FLAG = "/projects/shop/features/cart/"
@@ -44,16 +45,9 @@ def ten_percent(shop: Any) -> None:
 
 def test_a_strategy_is_taken_in_steps(owner):
     cart(5)
-    assert "Release plan" in page_text(owner.get(FLAG))
-    form = {"strategy": str(strategy_of().pk), "rollouts": "5, 50", "interval": "60", "window": "1-4"}
-    added = owner.post(NEW, form | {"zone": "Europe/Oslo"})
-    plan = ReleasePlan.objects.get()
-    assert (added.status_code, added.url) == (302, url(plan, "start/"))
-    asked = page_text(owner.get(added.url))
-    assert "Start 5 % in production?" in asked
-    assert "0 of 10,000 generated users change" in asked
-    assert owner.post(added.url, {"comment": "Go"}).url == FLAG
-    assert state_of(plan) == ("running", "5 %")
+    form = {"rollouts": "5, 50", "interval": "60", "window": "1-4", "zone": "Europe/Oslo", "comment": "Go"}
+    assert save(owner, when="steps", **form).url == FLAG
+    assert state_of(ReleasePlan.objects.get()) == ("running", "5 %")
     page = page_text(owner.get(FLAG))
     assert "Step 1 of 2" in page
     assert "Before 50 % 1 hour at 5 %" in page
@@ -117,14 +111,14 @@ def test_forms_and_requests_say_what_becomes_of_the_plan(browse, shop):
     cart(5)
     started(5, 25, 50)
     owner, at_step_1 = browse("owner"), "Release plan 5 → 25 → 50 % is at step 1; "
-    assert f"{at_step_1}its next step, 25 %, replaces this." in page_text(save(owner))
+    assert f"{at_step_1}its next step, 25 %, replaces this." in page_text(save(owner, do="refresh"))
     ProjectEnvironment.objects.update(required_approvals=1)
-    assert f"{at_step_1}this would pause it before 25 %." in page_text(save(owner))
+    assert f"{at_step_1}this would pause it before 25 %." in page_text(save(owner, do="refresh"))
     off = owner.get(f"{FLAG}switch?environment=production&enabled=off")
     assert f"{at_step_1}it waits while the flag is off." in page_text(off)
     archive = page_text(owner.get("/projects/shop/features/archive?name=cart"))
     assert "is at step 1 in production; it stops while the flag is archived." in archive
-    sent = save(owner, confirmed="yes", send_for_review="yes")
+    sent = save(owner, send_for_review="yes")
     assert f"{at_step_1}this would pause it before 25 %." in page_text(owner.get(sent.url))
     ReleasePlan.objects.update(state="done")
     assert "Release plan 5" not in page_text(owner.get(sent.url))
@@ -166,7 +160,7 @@ def test_templates_are_made_of_steps_listed_archived_and_deleted(browse, owner):
     made = owner.post("/release-templates/new/", form)
     template = ReleaseTemplate.objects.get()
     assert made.url == f"/release-templates/{template.pk}/"
-    assert "The next one starts after 1 day" in page_text(owner.get(made.url))
+    assert "Next step: after 1 day" in page_text(owner.get(made.url))
     assert "Careful" in page_text(owner.get("/release-templates/"))
     assert browse("viewer").get("/release-templates/new/").status_code == 403
     assert browse("viewer").post(f"{made.url}remove", {"do": "delete"}).status_code == 403
@@ -187,16 +181,13 @@ def save(owner: Any, **form: str) -> Any:
 
 def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(owner, ten_percent):
     before = strategy_of()
-    asked = save(owner)
-    assert "Roll out in steps…" in page_text(asked)
-    assert "15, 25, 50" in asked.text
     steps = {"when": "steps", "rollouts": "15, 25, 50", "interval": "1440"}
-    saved = save(owner, confirmed="yes", **steps)
+    saved = save(owner, **steps)
     assert (saved.status_code, saved.url) == (302, FLAG)
     now = strategy_of()
     assert (now.pk, rollout_of(), now.parameters["groupId"]) == (before.pk, 15, "carts")
     assert state_of(ReleasePlan.objects.get()) == ("running", "15 %")
-    refused = save(owner, confirmed="yes", **steps | {"rollouts": "20"})
+    refused = save(owner, **steps | {"rollouts": "20"})
     assert refused.status_code == 400
     assert "has a release plan" in page_text(refused)
 
@@ -216,19 +207,65 @@ def test_steps_lead_from_now_to_the_target(present: int, target: int, steps: lis
     assert list_steps(present, target) == steps
 
 
-def test_a_form_says_why_it_offers_no_steps(browse, shop):
-    cart(60)
-    asked = page_text(save(browse("owner")))
-    assert "Needs a higher percentage" in asked
+@pytest.mark.parametrize(
+    ("share", "offered"),
+    [("50", "15, 25, 50"), ("5", "7, 5"), ("10", "5, 10"), ("100", "15, 25, 50, 75, 100"), ("0", "")],
+)
+def test_steps_are_offered_for_each_percentage(owner, ten_percent, share, offered):
+    page = page_text(save(owner, **{"p-rollout": share, "do": "refresh"}))
+    assert ("Steps need a rollout percentage." in page) is (not offered)
+    fields = Form(save(owner, **{"p-rollout": share, "do": "refresh"}).text).sent
+    assert fields["rollouts"] == [offered]
+    kept = save(owner, **{"p-rollout": "40", "rollouts": "12, 40", "do": "refresh"})
+    assert Form(kept.text).sent["rollouts"] == ["12, 40"]
+
+
+def test_a_flag_that_is_on_for_everyone_is_rolled_out_again_in_steps(owner, shop):
+    live_flag("cart", project="shop", strategies=[{"name": "default"}])
+    before = strategy_of()
+    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={before.pk}"
+    sent = Form(owner.get(address).text).sent
+    assert (sent["p-rollout"], sent["rollouts"]) == (["100"], ["5, 15, 25, 50, 75, 100"])
+    owner.post(address, sent)
+    assert strategy_of().name == "default"
+    assert owner.post(address, sent | {"when": "steps", "rollouts": "25, 100"}).status_code == 302
+    now = strategy_of()
+    assert (now.pk, now.name, now.parameters["rollout"]) == (before.pk, "flexibleRollout", "25")
+    assert state_of(ReleasePlan.objects.get()) == ("running", "25 %")
+
+
+def narrowed(**form: str) -> dict[str, Any]:
+    country = {"c": "0", "c-0-field": "country", "c-0-operator": "IN", "c-0-values": "DE"}
+    return {**country, "rest-shown": "yes", "keep-rest": "yes", "when": "steps", "rollouts": "15, 50", **form}
+
+
+def test_users_of_one_country_are_taken_in_steps_and_the_others_keep_the_present_rule(owner, ten_percent):
+    before = strategy_of()
+    page = page_text(foreseen(owner, **narrowed()))
+    assert re.search(r"15 % now \d+ off → on", page)
+    assert "on → off" not in page
+    assert save(owner, **narrowed()).status_code == 302
+    some, others = Strategy.objects.order_by("sort_order", "created_at")
+    assert (some.pk, some.parameters["rollout"], some.constraints[0]["values"]) == (before.pk, "15", ["DE"])
+    assert (others.parameters["rollout"], others.constraints) == ("10", [])
+    assert ReleasePlan.objects.get().strategy_ids == [str(before.pk)]
+
+
+def test_a_request_for_such_steps_keeps_the_present_rule_too(owner, ten_percent):
+    ProjectEnvironment.objects.update(required_approvals=1)
+    assert save(owner, **narrowed(send_for_review="yes")).status_code == 302
+    actions = ChangeRequest.objects.get().changes.order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["addStrategy", "startMilestone"]
+    assert Strategy.objects.count() == 1
 
 
 @pytest.mark.parametrize("button", ["send_for_review", "add_to_request"])
 def test_where_changes_need_a_request_steps_become_one_with_a_plan(owner, button, ten_percent):
     ProjectEnvironment.objects.update(required_approvals=1)
-    asked = page_text(save(owner))
-    assert "Roll out in steps…" in asked
-    assert "On the request, once approved" in asked
-    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "confirmed": "yes"}
+    asked = page_text(save(owner, do="refresh"))
+    assert "A time can be set on the request, once it is approved." in asked
+    assert "Needs review: everything → 1 approval" in asked
+    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440"}
     sent = save(owner, **steps, **{button: "yes"})
     request, plan = ChangeRequest.objects.get(), ReleasePlan.objects.get()
     assert sent.url == f"/projects/shop/change-requests/{request.pk}/"
@@ -243,7 +280,7 @@ def test_where_changes_need_a_request_steps_become_one_with_a_plan(owner, button
 
 def test_who_may_skip_requests_starts_steps_with_a_reason(browse, ten_percent):
     ProjectEnvironment.objects.update(required_approvals=1)
-    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "confirmed": "yes"}
+    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440"}
     save(browse("admin"), **steps, skip_change_request="yes", comment="Now")
     assert (state_of(ReleasePlan.objects.get()), rollout_of()) == (("running", "15 %"), 15)
 
@@ -257,7 +294,7 @@ def foreseen(owner: Any, **form: str) -> Any:
 
 def test_the_form_of_a_strategy_says_who_changes_at_each_step(owner, ten_percent):
     page = page_text(foreseen(owner, rollouts="15, 50", when="steps"))
-    first, second = page.split("50 %")
+    first, second = page.rsplit("50 %", 1)
     assert "15 % now" in first
     assert re.search(r"\d{3} off → on", first)
     assert re.search(r"3,\d{3} off → on", second)
@@ -276,7 +313,7 @@ def test_the_form_of_a_strategy_says_who_changes_at_each_step(owner, ten_percent
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"rollouts": "50, 15"}, "must increase from step to step"),
+        ({"rollouts": "50, 15, 60"}, "must increase, or decrease, from step to step"),
         ({"rollouts": "many"}, "must be numbers, such as"),
         ({"rollouts": "5, 50", "p-rollout": "200"}, "use a whole number from 0 to 100"),
         ({"rollouts": "5, 50", "interval": "soon"}, "must be minutes"),
@@ -288,19 +325,19 @@ def test_steps_that_cannot_be_taken_are_not_foreseen(browse, form, message, ten_
 
 def test_a_plan_from_the_form_begins_with_its_safeguard(owner, ten_percent):
     steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "pause_metric": "errors"}
-    assert "Say above what errors pauses the plan." in page_text(save(owner, confirmed="yes", **steps))
+    assert "Enter the limit at which errors pauses the plan." in page_text(save(owner, **steps))
     assert not ReleasePlan.objects.exists()
-    save(owner, confirmed="yes", pause_above="0.05", **steps)
+    save(owner, pause_threshold="5 %", pause_range="day", **steps)
     safeguard = Safeguard.objects.get()
     assert (safeguard.metric, safeguard.operator, safeguard.threshold) == ("errors", ">", 0.05)
+    assert (safeguard.aggregation, safeguard.time_range) == ("avg", "day")
     assert state_of(safeguard.plan) == ("running", "15 %")
-    assert not safeguard.plan.pause_if_broken
+    assert safeguard.plan.pause_if_broken
 
 
 def test_a_plan_from_the_form_pauses_if_an_expectation_breaks(owner, ten_percent):
-    assert "Pause if an expectation breaks" in page_text(save(owner))
-    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "pause_if_broken": "on"}
-    save(owner, confirmed="yes", **steps)
+    assert "Pause if an expectation breaks" in page_text(save(owner, do="refresh"))
+    save(owner, when="steps", rollouts="15, 50", pause_if_broken="on")
     assert ReleasePlan.objects.get().pause_if_broken
 
 
@@ -323,7 +360,7 @@ def test_the_page_of_a_plan_changes_what_its_steps_wait_for(browse, shop):
     cart(5)
     plan, owner = started(5, 50, intervalMinutes=90), browse("owner")
     first = plan.milestones.all()[0]
-    assert "The next one starts after 90 minutes" in page_text(owner.get(url(plan)))
+    assert "Next step: after 90 minutes" in page_text(owner.get(url(plan)))
     address = url(plan, f"milestones/{first.pk}")
     for interval, stored in (("keep", {"intervalMinutes": 90}), ("60", {"intervalMinutes": 60}), ("", None)):
         assert owner.post(address, {"interval": interval}).status_code == 302
@@ -331,8 +368,3 @@ def test_the_page_of_a_plan_changes_what_its_steps_wait_for(browse, shop):
         assert first.transition == stored
     assert browse("reader").post(address, {"interval": "60"}).status_code == 403
     assert "when what follows 5 % starts" not in page_text(browse("reader").get(url(plan)))
-
-
-def test_a_new_plan_begins_above_the_present_share(browse, shop):
-    cart(60)
-    assert 'value="75, 100"' in browse("owner").get(NEW).text
