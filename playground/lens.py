@@ -92,7 +92,7 @@ def tell_flags(lens: Lens, places: Collection[Place], flags: Collection[Flag]) -
         chosen = [place for place in places if place[1] == environment]
         read = versions.read([ids[name] for _, _, name in chosen], environment, now)
         for place, shares in zip(chosen, evaluate_for(lens, read, environment, chosen, now), strict=True):
-            told[place] = _tell(shares, lens, place)
+            told[place] = tell(shares, lens, place)
     return told
 
 
@@ -106,7 +106,7 @@ def evaluate_for(
         yield shares
 
 
-def _tell(shares: Shares, lens: Lens, place: Place) -> Told:
+def tell(shares: Shares, lens: Lens, place: Place) -> Told:
     query = urlencode({"environment": place[1], **lens.query})
     url = f"{reverse('playground-flag', args=[place[2]])}?{query}"
     states = {answer.state for answer, _ in shares}

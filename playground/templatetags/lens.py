@@ -7,7 +7,9 @@ from typing import Any
 from django import template
 
 from playground.lens import Told, tell_flags
+from playground.lens_changes import Noticed, notice_changes
 from projects.flags.lists.rows import FlagRow
+from projects.history.noticed import NoticedChange
 from projects.models import Flag
 
 register = template.Library()
@@ -32,3 +34,12 @@ def tell_flag(context: Mapping[str, Any], flag: Flag, environments: Sequence[Any
         return {}
     places = [(flag.project_id, environment.name, flag.name) for environment in environments]
     return {place[1]: told for place, told in tell_flags(lens, places, [flag]).items()}
+
+
+@register.simple_tag(takes_context=True)
+def tell_changes(
+    context: Mapping[str, Any], changes: Sequence[NoticedChange], environment: str
+) -> Mapping[int, Noticed]:
+    """What the lens got before and after each change, by its newest event."""
+    lens = context.get("lens")
+    return notice_changes(lens, changes, environment) if lens else {}

@@ -8,8 +8,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from groups.access import Caller
 from playground.models import SavedContext
+from projects.flags.actions import update_flag
+from projects.flags.environments.actions import disable_flag
 from projects.models import Project
+from projects.models.versions import VERSIONS
 from tests.support.cast import make_project
 from tests.support.flags import depend
 from tests.support.page_text import page_text
@@ -117,3 +121,21 @@ def test_it_takes_a_few_queries_for_any_number_of_flags(
         viewer.get(LIST)
     with django_assert_max_num_queries(len(without) + 6):
         assert len(told(viewer.get(f"{LIST}?as=42"))) == 26
+
+
+def test_what_happened_says_whether_the_lens_noticed(browse: Any, flags: None) -> None:
+    with connection.cursor() as cursor:
+        for versions in VERSIONS.values():
+            cursor.execute(f"UPDATE {versions._meta.db_table} SET valid_from = now() - interval '1 hour'")
+    disable_flag("shop", "cart", "production", caller=Caller.system())
+    update_flag("shop", "always", {"description": "New"}, caller=Caller.system())
+    viewer = browse("viewer")
+
+    def noticed(lens: str) -> list[str]:
+        page = viewer.get("/what-happened/", {"environment": "production", "all": "yes", "as": lens})
+        told = re.findall(r'<span class="of-lens">(.*?)</span>\n', page.text, re.DOTALL)
+        return sorted(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", each)).strip() for each in told)
+
+    assert noticed("42") == ["userId 42 On →to Off", "userId 42 noticed nothing"]
+    assert noticed("7") == ["userId 7 noticed nothing"] * 2
+    assert noticed("") == []

@@ -20,19 +20,27 @@ function startTime(card) {
   };
   const span = (x) => [from, x].map(locate).sort((a, b) => a - b);
   const isPicking = (x) => picks && from !== null && Math.abs(x - from) >= LEAST;
+  const showWindow = (left, right) => {
+    for (const shown of card.querySelectorAll(".window")) {
+      shown.setAttribute("x", `${100 * left}%`);
+      shown.setAttribute("width", `${100 * (right - left)}%`);
+    }
+  };
   card.addEventListener("pointerdown", (event) => {
+    if (!event.isPrimary || event.button !== 0) return; // another button opens the browser's menu
     from = event.target.closest(".lane:not(.axis) > .plot") && !event.target.closest("a") ? event.clientX : null;
     if (picks && from !== null) card.setPointerCapture(event.pointerId);
   });
   card.addEventListener("pointermove", (event) => {
     if (!isPicking(event.clientX)) return;
-    const [left, right] = span(event.clientX);
-    for (const shown of card.querySelectorAll(".window")) {
-      shown.setAttribute("x", `${100 * left}%`);
-      shown.setAttribute("width", `${100 * (right - left)}%`);
-    }
+    showWindow(...span(event.clientX));
+  });
+  card.addEventListener("pointercancel", () => { // a scroll took the drag over
+    if (from !== null && picks) showWindow(0, 0);
+    from = null;
   });
   card.addEventListener("pointerup", (event) => {
+    if (!event.isPrimary || event.button !== 0) return;
     if (isPicking(event.clientX)) show(["since", "until"], span(event.clientX));
     else if (!picks && from !== null && !event.target.closest("a")) show(["at"], [locate(event.clientX)]);
     from = null;
