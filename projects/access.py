@@ -16,6 +16,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError
 from flagadmin.core.wording import choices
 from groups.access import Caller, Permission
+from projects.flags.payloads import watch
 from projects.models import Environment, Flag, Project
 from projects.models.projects import ProjectQuerySet
 
@@ -90,6 +91,8 @@ def begin_checks(
 
 
 def _begin(project: Any, flags: Collection[str] | None) -> None:
+    if project.has_schemas:  # first: an invalid payload is never proposed to reviewers
+        watch.begin(project.pk, flags)
     if project.refuse_broken_expectations or project.needs_requests or get_change_options().is_postponed:
         change_checks.begin(project.pk, flags)
 

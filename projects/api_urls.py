@@ -31,6 +31,7 @@ from projects.flags.environments.api import (
 from projects.flags.lifecycle.api import LifecycleViewSet, StageCountViewSet
 from projects.flags.links.api import LinkViewSet
 from projects.flags.lists.api import FlagCreatorViewSet, ProjectFlagCreatorViewSet, SearchViewSet
+from projects.flags.payloads.api import PayloadSchemaViewSet
 from projects.flags.tags.api import BulkTagViewSet, FlagTagViewSet, TagViewSet
 from projects.flags.types.api import FlagTypeViewSet
 from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet
@@ -105,6 +106,7 @@ router.register(f"{FLAG}/environments", FlagEnvironmentViewSet)
 router.register(f"{FLAG}/favorites", FlagFavoriteViewSet)
 router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
 router.register(f"{FLAG}/link", LinkViewSet)
+router.register(f"{FLAG}/payload-schema", PayloadSchemaViewSet)
 router.register(f"{FLAG}/parent-variants", ParentVariantViewSet)
 router.register(f"{FLAG}/references", FlagReferenceViewSet)
 router.register(f"{FLAG}/revert", RevertViewSet)

@@ -17,6 +17,7 @@ from projects.flags.bulk import pages as bulk_pages
 from projects.flags.copies import pages as copy_pages
 from projects.flags.environments import toggle_pages
 from projects.flags.insights import page as insights_page
+from projects.flags.payloads.pages import PayloadSchemaPage
 from projects.installation import pages as installation
 from projects.members import grant_page
 from projects.members import pages as members
@@ -89,6 +90,7 @@ urlpatterns = [
     path(f"{FLAG}impression-data", action_pages.ImpressionData.as_view(), name="flag-impression-data"),
     path(f"{FLAG}tags", action_pages.Tags.as_view(), name="flag-tags"),
     drafting_path(f"{FLAG}parents", action_pages.Parents, name="flag-parents"),
+    path(f"{FLAG}payload-schema", PayloadSchemaPage.as_view(), name="payload-schema"),
     path(f"{FLAG}links", action_pages.Links.as_view(), name="flag-links"),
     path(f"{FLAG}link/<str:link_id>/", form_pages.EditLinkPage.as_view(), name="flag-link"),
     drafting_path(f"{FLAG}order", action_pages.Order, name="flag-order"),

@@ -37,6 +37,8 @@ from playground.saved_contexts.rules import (
     saved_context_problems,
 )
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
+from projects.flags.payloads.rules import PayloadCheck
+from projects.flags.payloads.stored import read_schemas
 from projects.models import Environment, Flag, FlagType
 
 NOTHING: Document = {"context": {}, "note": "", "expectations": []}
@@ -182,6 +184,18 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
     return plan
 
 
+def _find_payload_issues(plan: Plan) -> Iterator[Issue]:
+    """JSON payloads that do not satisfy the payload schemas of existing flags. One query."""
+    changed = {flag.name: flag.after for flag in plan.with_action(Action.CHANGE) if flag.after}
+    for name, schema in read_schemas(changed).items() if changed else ():
+        check = PayloadCheck()
+        lists = [("variants", changed[name]["variants"])]
+        lists += [("strategies.variants", strategy["variants"]) for strategy in changed[name]["strategies"]]
+        for path, variants in lists:
+            for problem in check.problems(schema, variants, f"{name}.{path}"):
+                yield Issue(IssueKind.VALUE, problem.path, problem.message, name)
+
+
 def _find_body_issues(entries: Entries) -> Iterator[Issue]:
     """Malformed entries. As in the reference, invalid names come after the project."""
     yield from entries.issues
@@ -212,6 +226,7 @@ def _plan_flags(
             entry, stored.get(entry.name), plan, target, references, caller=caller
         )
     plan.issues += find_dependency_issues(plan, live, stored, caller)
+    plan.issues += _find_payload_issues(plan)
     plan.issues += _limit_issues(plan, target)
     plan_saved_contexts(plan, saved_contexts, target, caller)
     not_skipped = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]

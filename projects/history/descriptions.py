@@ -58,6 +58,7 @@ _TEMPLATES: dict[str, str] = {
     E.FEATURE_LINK_ADDED: "added the link {link} to {feature}",
     E.FEATURE_LINK_UPDATED: "changed the link {link} of {feature}",
     E.FEATURE_LINK_REMOVED: "removed the link {link} from {feature}",
+    E.FEATURE_PAYLOAD_SCHEMA_UPDATED: "changed the payload schema of {feature}",
     E.FEATURE_IMPORTED: "changed {feature} in {environment} by an import",
     E.FEATURE_PROMOTED: "promoted {feature} from {source} to {environment}",
     E.FEATURE_REVERTED: "restored the version of {subject} of {feature}",

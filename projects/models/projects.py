@@ -3,6 +3,7 @@
 from typing import Self
 
 import pgtrigger
+from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MinValueValidator
 from django.db import models
@@ -31,9 +32,15 @@ class ProjectQuerySet(ArchivableQuerySet["Project"]):
         return self.filter(caller.match_readable("id"))
 
     def with_checks(self) -> Self:
-        """Projects with ``needs_requests``: whether one of their environments only accepts changes by request."""
+        """Projects with ``needs_requests``: whether one of their environments only accepts changes by request.
+
+        ``has_schemas``: whether one of their flags has a payload schema.
+        """
         links = ProjectEnvironment.objects.needing_requests().filter(project=models.OuterRef("pk"))
-        return self.annotate(needs_requests=models.Exists(links))
+        schemas = apps.get_model("projects", "PayloadSchema")._default_manager.filter(
+            flag__project=models.OuterRef("pk")
+        )
+        return self.annotate(needs_requests=models.Exists(links), has_schemas=models.Exists(schemas))
 
 
 class Project(models.Model):

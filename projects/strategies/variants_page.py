@@ -141,6 +141,7 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
         strategies = Strategy.objects.filter(flag=self.flag, environment=self.environment)
         own = strategies.order_by("sort_order", "created_at", "pk").values_list("variants", flat=True)
         return super().get_context_data(
+            may_set_schema=self.caller.can(Permission.UPDATE_FEATURE, project=self.flag.project_id),
             own=[
                 (number, describe_variants(variants).removeprefix("Variants: "))
                 for number, variants in enumerate(own, 1)

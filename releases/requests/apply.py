@@ -12,6 +12,7 @@ from flagadmin.core.errors import AppError, Conflict, NoAccess, Problem, Validat
 from groups.access import Caller
 from groups.permissions import Permission, Scope
 from projects.access import access_project_for_update
+from projects.flags.payloads.stored import check_stored
 from projects.projects.queries import needs_request
 from releases.changes import KINDS, join_paths
 from releases.derive import ProposedChange
@@ -120,7 +121,7 @@ def try_changes(request: ChangeRequest, proposed: Mapping[int | None, ProposedCh
     """
     try:
         with changing(comment="Tried, and rolled back"):
-            run_and_roll_back(lambda: make_changes(request, Caller.system()))
+            run_and_roll_back(lambda: _make_and_check(request))
     except ChangeRefused as error:
         place = (proposed or {}).get(error.change.pk)
         details = [
@@ -128,6 +129,12 @@ def try_changes(request: ChangeRequest, proposed: Mapping[int | None, ProposedCh
             for problem in error.details
         ]
         raise ValidationError(error.message, details=details) from error
+
+
+def _make_and_check(request: ChangeRequest) -> None:
+    """Checks payloads before the changes are rolled back; the running action would check them only at its end."""
+    make_changes(request, Caller.system())
+    check_stored(request.project_id, {change.feature for change in request.changes.all() if change.feature})
 
 
 def check_conflicts(request: ChangeRequest) -> None:

@@ -30,6 +30,9 @@ FLAG = "/api/admin/projects/checkout/features/dark-theme"
 PLACE = f"{FLAG}/environments/production"
 
 
+DOUBLING = {f"s{n}": {"allOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(60)}
+
+
 def empty(times: int = 1) -> bytes:
     """A list of empty objects, of 1 MB or so many times as much."""
     return b"[" + b"{}," * (330_000 * times) + b"{}]"
@@ -61,6 +64,10 @@ def bodies() -> dict[str, tuple[str, str, str, bytes]]:
             "viewer", "POST", "/api/admin/playground", entries("projects", f'{of_production}"context":{{}},')
         ),
         "a long number": frontend(properties={"appVersion": "9" * 90_000, "plan": "9" * 90_000}),
+        "a schema that doubles": (
+            "admin", "PUT", f"{FLAG}/payload-schema",
+            json.dumps({"schema": {"$defs": DOUBLING | {"s60": {}}, "$ref": "#/$defs/s0"}}).encode(),
+        ),
         "many fields": frontend(properties={f"p{number}": "x" for number in range(60_000)}),
         "long addresses": frontend(remoteAddress="1." * 400_000),
         "the API's description": ("frontend", "GET", "/api/openapi.json", b""),

@@ -188,6 +188,7 @@ PAGES = [
         for flag in STRATEGIES
     ),
     "/projects/checkout/features/gift-cards/variants?environmentId=production",
+    "/projects/checkout/features/gift-cards/payload-schema",
     "/projects/legacy-portal/settings/",
     "/projects/checkout/environments/production/strategy",
     "/projects/legacy-portal/features/delete?name=portal-login",

@@ -8,6 +8,7 @@ from projects.models import (
     Environment,
     Flag,
     FlagLink,
+    PayloadSchema,
     Project,
     ProjectEnvironment,
     Segment,
@@ -274,8 +275,22 @@ class OfSavedContext(Row):
         return saved
 
 
+class OfPayloadSchema:
+    who = "member"
+    first, second, third = ({"schema": f'{{"title": "{share}"}}'} for share in ("10", "20", "30"))
+    told = "admin changed the payload schema of flag cart"
+    says = 'Stored now: JSON Schema: { "title": "10" }.'
+
+    def __init__(self, flag):
+        self.flag = flag
+        self.url = "/projects/shop/features/cart/payload-schema"
+
+    def stored(self):
+        return PayloadSchema.objects.get(flag=self.flag).schema["title"]
+
+
 FORMS = [
     Strategy, Variants, OfSegment, OfList, Settings, DefaultStrategy, Approvals, OfRole, OfGroup, Account, ServiceAccount,
     OfContextField, OfStrategyType, OfEnvironment, OfTagType, OfIntegration, OfSignalRule, Metadata, OfLink,
-    OfSavedContext,
+    OfSavedContext, OfPayloadSchema,
 ]  # fmt: skip

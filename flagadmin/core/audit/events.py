@@ -43,6 +43,7 @@ class EventType(StrEnum):
     FEATURE_LINK_ADDED = "feature-link-added"
     FEATURE_LINK_UPDATED = "feature-link-updated"
     FEATURE_LINK_REMOVED = "feature-link-removed"
+    FEATURE_PAYLOAD_SCHEMA_UPDATED = "feature-payload-schema-updated"
     FEATURE_FAVORITED = "feature-favorited"
     FEATURE_UNFAVORITED = "feature-unfavorited"
     PROJECT_FAVORITED = "project-favorited"

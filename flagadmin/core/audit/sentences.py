@@ -45,6 +45,7 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_LINK_ADDED: "added a link to flag {feature}",
     E.FEATURE_LINK_UPDATED: "changed a link of flag {feature}",
     E.FEATURE_LINK_REMOVED: "removed a link from flag {feature}",
+    E.FEATURE_PAYLOAD_SCHEMA_UPDATED: "changed the payload schema of flag {feature}",
     E.FEATURE_FAVORITED: "added flag {feature} to favorites",
     E.FEATURE_UNFAVORITED: "removed flag {feature} from favorites",
     E.PROJECT_FAVORITED: "added project {project} to favorites",

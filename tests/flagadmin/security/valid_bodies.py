@@ -348,6 +348,7 @@ VALID: dict[str, Any] = {
     f"post {_FLAG}/clone": {"name": "copy", "replaceGroupId": True},
     f"post {_FLAG}/dependencies": {"feature": "third", "enabled": True, "variants": ["blue"]},
     f"post {_FLAG}/lifecycle/complete": {"status": "kept", "statusValue": "blue"},
+    f"put {_FLAG}/payload-schema": {"schema": {"type": "object", "title": "Price"}},
     f"post {_FLAG}/link": {"url": "https://example.org/2", "title": "t"},
     "post /api/admin/events/<str:event_id>/revert": {"feature": "cart"},
     f"post {_ADMIN}/environments/<str:name>/revert": {"at": "<moment>", "projects": ["shop"], "features": ["cart"]},

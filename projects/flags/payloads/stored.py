@@ -1,0 +1,40 @@
+"""Reads payload schemas, and the payloads that they apply to."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Any
+
+from flagadmin.core.errors import MAX_DETAILS, Problem, check_problems
+from projects.flags.payloads.rules import PayloadCheck
+from projects.models import FlagEnvironment, PayloadSchema, Strategy
+
+
+def read_schemas(names: Collection[str]) -> dict[str, Any]:
+    """The schemas of those flags that have one, by the flags' names. One query."""
+    rows = PayloadSchema.objects.filter(flag__name__in=list(names))
+    return dict(rows.values_list("flag__name", "schema"))
+
+
+def stored_problems(project_id: str, names: Collection[str] | None) -> Iterator[Problem]:
+    """Problems of the stored payloads of flags in a project, all or these, against their schemas. Three queries."""
+    schemas = PayloadSchema.objects.filter(flag__project=project_id)
+    if names is not None:
+        schemas = schemas.filter(flag__name__in=list(names))
+    places: defaultdict[int, list[tuple[str, Any]]] = defaultdict(list)
+    ids = list(schemas.values_list("flag_id", flat=True))
+    for rows, words in (
+        (FlagEnvironment.objects.filter(flag__in=ids), "{}.variants"),
+        (Strategy.objects.filter(flag__in=ids).order_by("sort_order", "pk"), "{}.strategies.variants"),
+    ):
+        for flag_id, environment, variants in rows.values_list("flag_id", "environment_id", "variants"):
+            places[flag_id].append((words.format(environment), variants))
+    check = PayloadCheck()
+    for flag_id, name, schema in schemas.values_list("flag_id", "flag__name", "schema"):
+        for path, variants in places[flag_id]:
+            yield from check.problems(schema, variants, f"{name}.{path}")
+
+
+def check_stored(project_id: str, names: Collection[str] | None) -> None:
+    """Raises ValidationError with the first problems of stored payloads."""
+    check_problems(islice(stored_problems(project_id, names), MAX_DETAILS))

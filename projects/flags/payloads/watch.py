@@ -1,0 +1,29 @@
+"""Refuses changes after which a JSON payload does not satisfy the payload schema of its flag.
+
+`projects.access` starts it for each locked project that has schemas, so that it covers every way of changing flags: the
+API, forms, imports, flags as code, promotions, reverts, change requests and release plans.
+"""
+
+from collections.abc import Collection
+
+from flagadmin.core.db.transactions import make_at_end_of_action
+from projects.flags.payloads.stored import check_stored
+
+
+class _AtEnd:
+    def __init__(self) -> None:
+        self._flags: dict[str, set[str] | None] = {}
+
+    def add(self, project_id: str, flags: Collection[str] | None) -> None:
+        known = self._flags.get(project_id, set())
+        self._flags[project_id] = None if flags is None or known is None else {*known, *flags}
+
+    def __call__(self) -> None:
+        for project_id, flags in self._flags.items():
+            check_stored(project_id, flags)
+
+
+def begin(project_id: str, flags: Collection[str] | None) -> None:
+    """Checks these flags of the project, or all, at the end of the running action, which raises ValidationError."""
+    if at_end := make_at_end_of_action(_AtEnd):
+        at_end.add(project_id, flags)

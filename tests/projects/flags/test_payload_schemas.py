@@ -1,0 +1,218 @@
+"""JSON Schemas of payloads: which are accepted, what they refuse in every way of changing a flag, and what checks cost."""
+
+import json
+from typing import Any
+
+import pytest
+
+from projects.flags.payloads.rules import PayloadCheck, schema_problems
+from projects.models import FlagEnvironment, PayloadSchema, ProjectEnvironment, Strategy
+from releases.models import ChangeRequest
+from tests.support.flags import add_strategy, make_flag
+from tests.support.page_text import page_text
+from tests.support.records import events, refused
+
+FLAG = "/api/admin/projects/shop/features/cart"
+URL = f"{FLAG}/payload-schema"
+VARIANTS = f"{FLAG}/environments/production/variants"
+SCHEMA = {
+    "type": "object",
+    "required": ["price"],
+    "properties": {
+        "price": {"type": "number", "minimum": 0},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "additionalProperties": False,
+}
+
+
+def variant(value: Any, name: str = "blue", kind: str = "json") -> dict[str, Any]:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return {
+        "name": name, "weight": 1000, "weightType": "variable", "stickiness": "default",
+        "payload": {"type": kind, "value": text},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def cart(api: Any) -> Any:
+    flag = make_flag("cart")
+    assert api["member"].put(URL, {"schema": SCHEMA}).status_code == 204
+    return flag
+
+
+def problems_of(value: Any, schema: Any = SCHEMA) -> list[str]:
+    return [str(each) for each in PayloadCheck().problems(schema, [variant(value)], "v")]
+
+
+def test_set_read_and_removed(api: Any, cart: Any) -> None:
+    answer = api["reader"].get(URL)
+    assert answer.json() == {"schema": SCHEMA}
+    refused(api["reader"].put(URL, {"schema": {}}), 403, "NoAccessError")
+
+    assert api["member"].put(URL, {"schema": {}}, headers={"If-Match": answer["ETag"]}).status_code == 204
+    refused(api["member"].delete(URL, headers={"If-Match": answer["ETag"]}), 412, "PreconditionFailedError")
+    assert api["member"].delete(URL).status_code == 204
+
+    assert api["reader"].get(URL).json() == {"schema": None}
+    changes = [(event.before, event.after) for event in events("feature-payload-schema-updated")]
+    assert changes == [
+        ({"schema": None}, {"schema": SCHEMA}), ({"schema": SCHEMA}, {"schema": {}}), ({"schema": {}}, {"schema": None}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"price": "7"}, "v[blue].payload: /price: '7' is not of type 'number'"),
+        ({"price": -1}, "v[blue].payload: /price: -1 is less than the minimum of 0"),
+        ({}, "v[blue].payload: the payload: 'price' is a required property"),
+        ({"price": 1, "tags": ["a", 2]}, "v[blue].payload: /tags/1: 2 is not of type 'string'"),
+        ({"price": 1, "prise": 2}, "v[blue].payload: the payload: has unknown members: prise"),
+    ],
+)
+def test_the_error_names_the_place(value: Any, message: str) -> None:
+    assert problems_of(value) == [message]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_variants_of_flags_and_strategies_are_refused(api: Any, cart: Any) -> None:
+    record = refused(api["member"].put(VARIANTS, [variant({"price": "7"})]), 400, "ValidationError")
+    assert record["details"] == [
+        {"path": "cart.production.variants[blue].payload", "message": "/price: '7' is not of type 'number'"}
+    ]
+    assert api["member"].put(VARIANTS, [variant({"price": 7})]).status_code == 200
+    assert api["member"].put(VARIANTS, [variant("any", kind="string")]).status_code == 200
+
+    strategies = f"{FLAG}/environments/production/strategies"
+    body = {"name": "default", "variants": [variant({"price": "7"})]}
+    record = refused(api["member"].post(strategies, body), 400, "ValidationError")
+    assert record["details"][0]["path"] == "cart.production.strategies.variants[blue].payload"
+    assert not Strategy.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_schema_that_stored_payloads_do_not_satisfy_is_refused(api: Any) -> None:
+    add_strategy(make_flag("cart"), "production", variants=[variant({"price": None})])
+
+    record = refused(api["member"].put(URL, {"schema": SCHEMA}), 400, "ValidationError")
+
+    assert "/price: None is not of type 'number'" in record["message"]
+    assert not PayloadSchema.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_imports_and_flags_as_code_are_refused(api: Any, cart: Any) -> None:
+    feature = {"name": "cart", "type": "release"}
+    strategy = {"name": "default", "featureName": "cart", "variants": [variant({"price": "7"})]}
+    body = {
+        "project": "shop",
+        "environment": "production",
+        "data": {
+            key: [] for key in ("featureEnvironments", "contextFields", "featureTags", "segments", "tagTypes")
+        }
+        | {"features": [feature], "featureStrategies": [strategy]},
+    }
+    planned = api["admin"].post("/api/admin/features-batch/validate", body).json()
+    assert "/price: '7' is not of type 'number'" in json.dumps(planned["errors"])
+    assert (
+        "/price"
+        in refused(api["admin"].post("/api/admin/features-batch/import", body), 400, "ValidationError")[
+            "message"
+        ]
+    )
+
+    read = api["admin"].get("/api/admin/flags-as-code", {"project": "shop"}).json()
+    read["flags"][0]["flag"]["environments"]["production"] = {
+        "enabled": False,
+        "variants": [variant({"price": "7"})],
+    }
+    applied = api["admin"].post("/api/admin/flags-as-code/apply", {"flags": read["flags"]})
+    assert "/price: '7' is not of type 'number'" in applied.content.decode()
+    assert applied.status_code == 400
+    assert not Strategy.objects.exists()
+    assert not FlagEnvironment.objects.exclude(variants=[]).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_change_requests_are_refused_before_they_are_reviewed(api: Any, cart: Any) -> None:
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
+    url = "/api/admin/projects/shop/environments/production/change-requests"
+    for action, payload in (
+        ("patchVariant", {"variants": [variant({"price": "7"})]}),
+        ("addStrategy", {"name": "default", "variants": [variant({"price": "7"})]}),
+    ):
+        answer = api["admin"].post(url, {"feature": "cart", "action": action, "payload": payload})
+        assert "/price: '7' is not of type 'number'" in refused(answer, 400, "ValidationError")["message"]
+    refused(api["admin"].put(VARIANTS, [variant({"price": "7"})]), 400, "ValidationError")
+    assert not ChangeRequest.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"type": "objekt"}, "schema/type: 'objekt' is not valid under any of the given schemas"),
+        ({"$ref": "https://example.com/s.json"}, "schema/$ref: must refer to a part of this schema, such as #/$defs/price"),
+        ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "schema/properties/a/$ref: must refer to a part of this schema"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "schema/$schema: must be https://json-schema.org/"),
+        ({"pattern": "(?=a)"}, "schema/pattern: (?=a) "),
+        ({"items": {"unevaluatedItems": False}}, "schema/items/unevaluatedItems: is not supported"),
+        ({"enum": ["x" * 70_000]}, "schema: must have at most 64,000 bytes"),
+    ],
+)  # fmt: skip
+def test_schemas_that_are_refused(schema: Any, problem: str) -> None:
+    (found,) = map(str, schema_problems(schema))
+    assert found.startswith(problem)
+
+
+def test_local_references_and_patterns() -> None:
+    schema = {
+        "$defs": {"price": {"type": "number"}},
+        "properties": {"a": {"$ref": "#/$defs/price"}},
+        "patternProperties": {"^x-": {"type": "string", "pattern": "^[a-z]+$"}},
+        "additionalProperties": False,
+    }
+    assert list(schema_problems(schema)) == []
+    assert problems_of({"a": 1, "x-y": "abc"}, schema) == []
+    assert problems_of({"x-y": "A"}, schema) == ["v[blue].payload: /x-y: 'A' does not match '^[a-z]+$'"]
+
+
+TWICE = {f"s{n}": {"allOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"$ref": "#"}, {}),
+        ({"$defs": TWICE | {"s40": {}}, "$ref": "#/$defs/s0"}, {}),
+        ({"items": {"enum": list(range(1_000))}}, [999] * 20_000),
+    ],
+)
+def test_costly_checks_end(schema: Any, value: Any) -> None:
+    assert list(schema_problems(schema)) == []
+    assert problems_of(value, schema) == [
+        "v[blue].payload: takes too many steps to check against the payload schema"
+    ]
+
+
+def test_evil_patterns_and_many_items_are_linear() -> None:
+    assert problems_of(json.dumps("a" * 50_000 + "!"), {"pattern": "^(a+)+$"}) != []
+    assert problems_of([{} for _ in range(20_000)], {"uniqueItems": True}) == [
+        "v[blue].payload: the payload: has items more than once"
+    ]
+
+
+def test_the_page(browse: Any, cart: Any) -> None:
+    page = "/projects/shop/features/cart/payload-schema"
+    browser = browse("member")
+    assert "&quot;minimum&quot;: 0" in browser.get(page).text
+
+    assert "is not valid JSON" in page_text(browser.post(page, {"schema": "{"}))
+    assert "must refer to a part of this schema" in page_text(
+        browser.post(page, {"schema": '{"$ref": "http://x"}'})
+    )
+    assert browser.post(page, {"schema": '{"type": "object"}'}).status_code == 302
+    assert PayloadSchema.objects.get().schema == {"type": "object"}
+    assert browser.post(page, {"schema": ""}).status_code == 302
+    assert not PayloadSchema.objects.exists()
+    assert browse("reader").get(page).status_code == 403
