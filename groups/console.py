@@ -333,13 +333,14 @@ class ConfirmPage(SubmitPage):
     """Asks for confirmation of a destructive action: GET shows the consequences, POST performs the action."""
 
     template_name = "console/confirm.html"
+    asks_why = False  # whether users of applications, or the author of a request, may notice the action
 
     def plan(self) -> dict[str, Any]:
         """The template variables. Raises NoAccess, NotFound.
 
         ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button`` and ``cancel``: see
         ``add_button``. ``blocked``: the reason, if the action is currently impossible. ``hidden``: (name, value) pairs
-        to submit. ``keeps_no_comment``: whether the action's event has no comment, so that the page asks for none.
+        to submit.
         """
         raise NotImplementedError
 
@@ -348,7 +349,7 @@ class ConfirmPage(SubmitPage):
         raise NotImplementedError
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return add_button(super().get_context_data(**kwargs))
+        return add_button(super().get_context_data(**{"asks_why": self.asks_why, **kwargs}))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return self.render_to_response(self.get_context_data(**self.plan()))

@@ -196,9 +196,9 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         has_password = can_use_password(user)
         removed = [f"the current password of {user}"] if has_password else []
         return {
-            "title": f"Reset the password of {user.display_name}"
+            "title": f"Reset {user.display_name}'s password"
             if has_password
-            else f"Let {user.display_name} choose a password",
+            else f"Set a password for {user.display_name}",
             "lead": "They get an email with a link that works once and lets them choose a new password."
             if is_mail_on() and user.email
             else "You get a link to pass on. It works once and lets them choose a new password.",

@@ -138,7 +138,7 @@ class TokenForm(forms.Form):
     expiresAt = forms.DateField(
         label="Expires",
         required=False,
-        help_text="At the end of that day, UTC. Empty: never.",
+        help_text="At the end of that day, UTC. Leave empty for never.",
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 

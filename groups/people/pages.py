@@ -186,10 +186,14 @@ class RevokeServiceToken(OneAccount, ConfirmPage):
 
     def plan(self) -> dict[str, Any]:
         token = self.token()
-        when = f"was last used {timesince(token.seen_at, depth=1)} ago" if token.seen_at else "was never used"
+        if token.seen_at:
+            used = f"was last used {timesince(token.seen_at, depth=1)} ago"
+            lead = f"{token.name} {used}. Clients still using it get 401 immediately."
+        else:
+            lead = f"{token.name} has never been used."
         return {
             "title": f"Revoke token {token.name}",
-            "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
+            "lead": lead,
             "removed_items": [f"the token {token.name} ({token.prefix}…) of {self.account()}"],
         }
 

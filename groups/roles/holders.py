@@ -127,10 +127,11 @@ class Reach:
         if not self.accounts:
             return "Nobody has this role, so nobody loses access."
         has = "has" if self.accounts == 1 else "have"
-        sentence = f"{pluralize(self.accounts, 'account')} {has} this role, directly or through a group."
+        sentence = f"{pluralize(self.accounts, 'account')} {has} this role, directly or through a group"
         if not self.without_other:
-            return f"{sentence} All of them have other roles too."
-        return f"{sentence} Without it, {self.without_other:,} of them would see no project."
+            return f"{sentence}. All of them have other roles too."
+        who = "it" if self.accounts == 1 else f"{self.without_other:,} of them"
+        return f"{sentence}; {who} would lose access to all projects."
 
 
 def measure_reach(role: Role) -> Reach:

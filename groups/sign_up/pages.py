@@ -128,7 +128,7 @@ class SignUpForm(forms.Form):
         label="User name",
         required=False,
         max_length=255,
-        help_text="Empty: the email address.",
+        help_text="Default: the email address.",
         widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
     )
     name = forms.CharField(

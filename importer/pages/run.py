@@ -264,6 +264,7 @@ MAX_PLANNED = 2000
 
 
 class UndoPage(ConfirmPage):
+    asks_why = True
     run: ImportRun
 
     def plan(self) -> dict[str, Any]:

@@ -79,12 +79,8 @@ class IntegrationForm(forms.Form):
     def folded(self) -> dict[str, Any]:
         """The other fields of the events, behind how many kinds are chosen of all that are offered."""
         names = [name for name in self.fields if name.startswith(EVENTS)]
-        rare = [
-            name
-            for name in ("projects", "environments", "tags", *names, "other_events")
-            if name not in OFTEN_SET
-        ]
-        offered = sum(len(self.fields[name].choices) for name in names)  # type: ignore[attr-defined]
+        rare = ("projects", "environments", "tags", *names, "other_events")
+        offered = sum(len(self[name].subwidgets) for name in names)
         chosen = sum(len(self[name].value() or ()) for name in names)
         return {
             "label": f"{chosen} of {pluralize(offered, 'kind')} of events, projects, environments and tags",

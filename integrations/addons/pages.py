@@ -255,7 +255,7 @@ class DeleteIntegration(ConfirmPage):
         return {
             "title": f"Delete {name_of(integration)}",
             "lead": integration.description or "",
-            "removed_items": ["the integration with its secrets", "the list of what was sent"]
+            "removed_items": ["the integration with its secrets", "its delivery history"]
             + ([f"{waiting:,} deliveries that wait to be sent"] if waiting else []),
             "cancel": reverse("integration", args=[integration.pk]),
         }

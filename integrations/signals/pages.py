@@ -205,7 +205,7 @@ class DeleteSource(ConfirmPage):
             "removed_items": [
                 "the source and its token",
                 pluralize(source.rules.count(), "rule"),
-                "the list of its signals",
+                "its signals",
             ],
             "cancel": make_source_url(source),
         }

@@ -20,10 +20,9 @@ class Budget:
     def check_size(self, flags: int, contexts: int) -> None:
         """Raises ValidationError if these are too many."""
         if flags * contexts > self.results:
-            raise ValidationError(
-                f"This would compare {flags:,} flags for up to {contexts:,} contexts; together they may be "
-                f"{self.results:,}. {self.advice}"
-            )
+            flag, user = "flag" if flags == 1 else "flags", "user" if contexts == 1 else "users"
+            size = f"{flags:,} {flag} × {contexts:,} {user} (limit {self.results:,})"
+            raise ValidationError(f"Too many: {size}. {self.advice}")
 
     def spend(self, names: Sequence[str]) -> Iterator[str]:
         """Yields the names while there is time left: some rules can take long. Raises ValidationError."""

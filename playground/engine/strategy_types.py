@@ -61,7 +61,7 @@ GROUP_ID = Parameter(
     "groupId",
     "Group",
     description="Flags of one group share buckets.",
-    hint="Flags in the same group share buckets. Empty: the flag's name.",
+    hint="Flags in the same group share buckets. Default: the flag's name.",
 )
 USER_IDS = Parameter("userIds", "User IDs", input="list")
 IPS = Parameter("IPs", "Addresses and networks", type="list", description="Addresses and networks (CIDR).")

@@ -92,7 +92,7 @@ class ExpectationForm(forms.Form):
     flag = forms.CharField(widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}))
     environment = forms.ChoiceField()
     enabled = forms.ChoiceField(label="Should be", choices=[("on", "on"), ("off", "off")])
-    variant = forms.CharField(required=False, help_text="Empty: any variant.")
+    variant = forms.CharField(required=False, help_text="Any variant by default.")
 
     def __init__(self, *args: Any, contexts: Sequence[tuple[int, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

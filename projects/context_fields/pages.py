@@ -101,7 +101,7 @@ class ContextFieldForm(forms.Form):
         required=False,
         label="Legal values",
         help_text=format_html(
-            "One per line, optional description: <code>{}</code>. Empty: any value is allowed.",
+            "One per line, optional description: <code>{}</code>. Any value is allowed by default.",
             "pro :: pays monthly",
         ),
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),

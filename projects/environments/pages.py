@@ -173,6 +173,7 @@ class MoveEnvironment(ActionPage):
 
 
 class DeleteEnvironment(ConfirmPage):
+    asks_why = True
     title = "Delete environment {name}"
     api_call = "DELETE /api/admin/environments/{name}"
 

@@ -89,7 +89,7 @@ class NewFlagForm(MetadataForm):
         min_value=0,
         max_value=100,
         label="Percent of users",
-        help_text="Empty: the default strategy of the environment.",
+        help_text="Default: the default strategy of the environment.",
     )
     tags = forms.CharField(required=False)
     stale = None  # type: ignore[assignment]

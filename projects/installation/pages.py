@@ -62,7 +62,7 @@ class OriginsForm(forms.Form):
         required=False,
         max_length=50_000,
         help_text="Pages of these origins may call the frontend API and OFREP in browsers (CORS). One per line, "
-        "such as https://app.example.org. * allows all. Empty: no page of another origin.",
+        "such as https://app.example.org. * allows all. Leave empty to allow none.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
     )
 

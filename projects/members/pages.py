@@ -165,7 +165,7 @@ class InviteForm(forms.Form):
         label="Only in these environments",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None ticked: all environments. A limited role leaves out what reaches every environment: "
+        help_text="All environments if none is selected. A limited role leaves out what reaches every environment: "
         "archiving, dependencies, API tokens and settings.",
     )
 

@@ -108,8 +108,8 @@ class ProjectForm(forms.Form):
         required=False,
         max_length=100,
         label="Id",
-        help_text="Used in URLs; cannot be changed later. Letters, digits, - . _ ~. Empty: made "
-        "from the name.",
+        help_text="Used in URLs; cannot be changed later. Letters, digits, - . _ ~. Made "
+        "from the name by default.",
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))

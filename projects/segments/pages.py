@@ -192,6 +192,7 @@ class SegmentForm(SubmitPage):
 class DeleteSegment(ConfirmPage):
     """Confirms the deletion. Shows the strategies that use the segment, which prevent the deletion."""
 
+    asks_why = True
     api_call = "DELETE /api/admin/segments/{segment_id}"
 
     def plan(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class TokenForm(forms.Form):
     expiresAt = forms.DateField(
         label="Expires",
         required=False,
-        help_text="At the end of that day, UTC. Empty: never.",
+        help_text="At the end of that day, UTC. Leave empty for never.",
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 
@@ -357,6 +357,7 @@ def _connect_url(token: ApiToken) -> str:
 
 
 class RevokeTokenPage(ConfirmPage):
+    asks_why = True
     parents = (TOKENS,)
     api_call = "DELETE /api/admin/api-tokens/{token_id}"
 
@@ -371,10 +372,14 @@ class RevokeTokenPage(ConfirmPage):
     def plan(self) -> dict[str, Any]:
         token = self.token()
         used = token.seen_at
-        when = f"was last used {timesince(used, depth=1)} ago" if used else "was never used"
+        if used:
+            when = timesince(used, depth=1)
+            lead = f"{token.name} was last used {when} ago. Clients still using it get 401 immediately."
+        else:
+            lead = f"{token.name} has never been used."
         return {
             "title": f"Revoke token {token.name}",
-            "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
+            "lead": lead,
             "removed_items": [
                 f"the {token.kind} token {token.name} ({token.prefix}…): {describe_scope(token, self.caller)}"
             ],

@@ -290,7 +290,7 @@ class EndRequest(ConfirmPage):
             "blocked": self.find_obstacle(row),
             "hidden": [("proposal", self.read_proposal() or hash_document(list_proposal(row)))],
             "keep": f"Keep {name}",
-            "keeps_no_comment": self.verb == "Discard",  # the events of a draft go to everyone
+            "asks_why": self.verb != "Discard",  # the events of a draft go to everyone
         }
 
     def read_proposal(self) -> str:

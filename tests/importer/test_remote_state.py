@@ -91,7 +91,9 @@ def test_what_cannot_be_read_is_named(remote, message, compare):
 def test_addresses_are_checked_as_those_of_integrations(compare, settings, unleash):
     settings.INTEGRATION_NETWORKS = []
     [problem] = refused(compare(), 400, "ValidationError")["details"]
-    assert "127.0.0.1 is a private address. Allow it with FLAGADMIN_INTEGRATION_NETWORKS." in problem["message"]
+    assert (
+        "127.0.0.1 is a private address. Allow it with FLAGADMIN_INTEGRATION_NETWORKS." in problem["message"]
+    )
     assert unleash.asked == []
 
 

@@ -233,7 +233,7 @@ def test_too_many(api: Any, shop: Any) -> None:
     )
     response = api["viewer"].post(f"{COMPARE}?synthetic=10000", document)
     assert response.status_code == 400
-    assert "101 flags for up to 10,000 contexts" in response.text
+    assert "101 flags × 10,000 users" in response.text
 
 
 def test_only_who_reads_the_project(api: Any, shop: Any) -> None:

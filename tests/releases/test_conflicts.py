@@ -62,7 +62,7 @@ def test_the_page_says_who_changed_what_and_keeps_mine_on_top(api, browse, strat
     assert shown.context["main_step"] is None, "nobody is invited to apply what is in conflict"
     page = page_text(browse("owner").get(f"/projects/shop/change-requests/{made['id']}/"))
     assert "Rollout was 70 % then and is 66 % now. This request sets 60 %." in page
-    assert "Keep this on top of theirs" in page
+    assert "Keep this change (replaces theirs)" in page
 
     [change] = ChangeRequest.objects.get().changes.all()
     browse("owner").post(f"/projects/shop/change-requests/{made['id']}/keep", {"change": change.pk})
@@ -82,7 +82,7 @@ def test_what_is_gone_cannot_be_kept(api, browse, strategy):
     remove_strategy("shop", "cart", "production", str(strategy.pk), caller=Caller.system())
     page = page_text(browse("owner").get(f"/projects/shop/change-requests/{made['id']}/"))
     assert "Remove this change" in page
-    assert "Keep this on top of theirs" not in page
+    assert "Keep this change (replaces theirs)" not in page
     [change] = ChangeRequest.objects.get().changes.all()
     with pytest.raises(AppError):
         keep_change("shop", made["id"], change.pk, caller=Caller.system())

@@ -70,11 +70,11 @@ def test_choosing_a_first_password(client, linked):
 def test_an_admin_is_not_told_of_a_password_to_reset(browse, linked):
     admin = browse("admin")
     page = admin.get(f"/access/people/{linked.pk}/").text
-    assert "Link to choose a password" in page
+    assert "Set a password by link" in page
     assert "Reset password" not in page
     reset = f"/access/people/{linked.pk}/reset-password/"
     page = admin.get(reset).text
-    assert "Let linked choose a password" in page
+    assert "Set a password for linked" in page
     assert "current password" not in page
     made = admin.post(reset, follow=True).text
     assert "/login/link/" in made

@@ -216,7 +216,7 @@ def test_the_deletion_page_says_who_loses_access(browse, people, shop, deployer)
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
 
     sentence = (
-        "2 accounts have this role, directly or through a group. Without it, 1 of them would see no project."
+        "2 accounts have this role, directly or through a group; 1 of them would lose access to all projects."
     )
     assert sentence in page_text(admin.get(address))
     assert sentence in page_text(admin.get(f"{address}delete/"))

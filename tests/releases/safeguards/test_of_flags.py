@@ -221,9 +221,9 @@ def test_one_that_was_set_before_requests_were_needed_acts_and_says_so(flag, peo
     assert before not in page_text(browse("admin").get(PAGE))
     policy = {"environment": "production", "do": "approvals", "approvals": "1"}
     settings = page_text(browse("admin").post("/projects/shop/environments", policy, follow=True))
-    assert "Older safeguards turn these flags off without a change request: cart." in settings
+    assert "set before approvals were required, can still turn them off: cart." in settings
     approvals = browse("admin").get("/projects/shop/environments/production/approvals")
-    assert "Older safeguards turn these flags off" in page_text(approvals)
+    assert "set before approvals were required, can still turn them off" in page_text(approvals)
     assert before in page_text(browse("admin").get(PAGE))
     note_alert("Down", {}, fires=True, caller=Caller.system())
     look(pass_time)
