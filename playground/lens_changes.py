@@ -45,8 +45,7 @@ def notice_changes(lens: Lens, changes: Sequence[NoticedChange], environment: st
         if (
             flag is None
             or event.created_at <= versions.known_since
-            or (key in noticed
-            and noticed[key].is_other)
+            or (key in noticed and noticed[key].is_other)
         ):
             continue
         sides = [

@@ -14,6 +14,8 @@ from projects.flags.actions import update_flag
 from projects.flags.environments.actions import disable_flag
 from projects.models import Project
 from projects.models.versions import VERSIONS
+from releases.derive import ProposedChange
+from releases.requests.propose import send_changes
 from tests.support.cast import make_project
 from tests.support.flags import depend
 from tests.support.page_text import page_text
@@ -123,6 +125,11 @@ def test_it_takes_a_few_queries_for_any_number_of_flags(
         assert len(told(viewer.get(f"{LIST}?as=42"))) == 26
 
 
+def read_noticed(page: str) -> list[str]:
+    told = re.findall(r'<span class="of-lens">(.*?(?:</a>|nothing))', page, re.DOTALL)
+    return [re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", each)).strip() for each in told]
+
+
 def test_what_happened_says_whether_the_lens_noticed(browse: Any, flags: None) -> None:
     with connection.cursor() as cursor:
         for versions in VERSIONS.values():
@@ -133,9 +140,22 @@ def test_what_happened_says_whether_the_lens_noticed(browse: Any, flags: None) -
 
     def noticed(lens: str) -> list[str]:
         page = viewer.get("/what-happened/", {"environment": "production", "all": "yes", "as": lens})
-        told = re.findall(r'<span class="of-lens">(.*?)</span>\n', page.text, re.DOTALL)
-        return sorted(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", each)).strip() for each in told)
+        return sorted(read_noticed(page.text))
 
     assert noticed("42") == ["userId 42 On →to Off", "userId 42 noticed nothing"]
     assert noticed("7") == ["userId 7 noticed nothing"] * 2
+    assert noticed("") == []
+
+
+def test_a_request_says_what_the_lens_would_get(browse: Any, flags: None) -> None:
+    off = ProposedChange("cart", "updateEnabled", {"enabled": False})
+    request = send_changes("shop", "production", [off], caller=Caller.system())
+    viewer = browse("viewer")
+    page = f"/projects/shop/change-requests/{request.pk}/"
+
+    def noticed(lens: str) -> list[str]:
+        return read_noticed(viewer.get(f"{page}?as={lens}").text)
+
+    assert noticed("42") == ["userId 42 On →to Off"]
+    assert noticed("7") == ["userId 7 would notice nothing"]
     assert noticed("") == []
