@@ -96,7 +96,9 @@ class SetBackPage(DraftingPage, SubmitPage):
         return [edit for listed in edits for edit in listed]
 
     def get_api_body(self) -> dict[str, Any]:
-        return {"at": iso(self.at), "projects": self.plan.projects}
+        body = {"at": iso(self.at), "projects": self.plan.projects}
+        chosen = [row.flag.name for row in self.chosen()]
+        return body if len(chosen) == len(self.plan.flags) else {**body, "features": chosen}
 
     def get_success_url(self) -> str:
         address = reverse("what-happened")

@@ -23,7 +23,10 @@ from projects.reverts.version_plan import find_changed_conditions, find_unused_t
 from projects.states import NOTHING, FlagState, by_environment
 
 MAX_FLAGS = 200
-"""More flags that have changed are not set back at once."""
+"""More flags are not set back at once."""
+MAX_CHANGED = 2_000
+"""Flags whose versions are read. Some may be again as they were then."""
+TOO_MANY = f"; at most {MAX_FLAGS} are set back at once. Choose projects, or a later moment."
 
 
 class FlagBack(NamedTuple):
@@ -99,15 +102,14 @@ def plan_environment(
     check_known(at)
     chosen = [project for project in own if project in projects or not projects]
     names = list_changed(chosen, environment, at, PRESENT)
+    if len(names) > MAX_CHANGED:
+        raise InvalidOperation(f"{len(names):,} flags have changed since then{TOO_MANY}")
     timeline = read_timeline(names, since=at)
     flags = {flag.name: flag for flag in Flag.objects.filter(name__in=names, project__in=chosen)}
     active = [flag for flag in flags.values() if not flag.is_archived]
     found = [each for flag in active if (each := _compare(timeline, flag, environment, at))]
     if len(found) > MAX_FLAGS:
-        raise InvalidOperation(
-            f"{len(found):,} flags differ from then; at most {MAX_FLAGS} are set back at once. Choose projects, or a "
-            "later moment."
-        )
+        raise InvalidOperation(f"{len(found):,} flags differ from then{TOO_MANY}")
     unused = {project: find_unused_then(project, at) for project in {each[0].project_id for each in found}}
     rows = [
         _plan(*each, environment in unused[each[0].project_id], at, lock=lock, caller=caller)

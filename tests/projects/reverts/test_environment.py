@@ -1,5 +1,6 @@
 """Setting an environment back to a moment: all flags there get the switch, strategies and variants of then."""
 
+import html
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -180,7 +181,9 @@ def test_moments_that_are_unknown_or_ahead(api: Any, then: datetime, monkeypatch
     assert api["admin"].get(URL).status_code == 400
     assert api["admin"].get(URL.replace("production", "nowhere"), {"at": iso(then)}).status_code == 404
     monkeypatch.setattr(environment_plan, "MAX_FLAGS", 1)
-    assert "at most 1 are set back at once" in send(api["admin"], then).json()["message"]
+    assert "2 flags differ from then; at most" in send(api["admin"], then).json()["message"]
+    monkeypatch.setattr(environment_plan, "MAX_CHANGED", 1)
+    assert "flags have changed since then; at most" in send(api["admin"], then).json()["message"]
     VersionsSince.objects.create(since=timezone.now(), kept_since=timezone.now())
     assert send(api["admin"], then).status_code == 409
 
@@ -253,6 +256,9 @@ def test_the_page_leaves_out_flags_and_says_who_changes(browse: Any, then: datet
     sent = fields(page)
     assert sent["flag"] == ["hat", "cart"]
     kept = sent | {"flag": ["hat"]}
+    chosen = admin.get(PAGE, {"at": iso(then), "shown": "1", "flag": "hat"})
+    assert '"features"' in html.unescape(chosen.text)
+    assert '"features"' not in html.unescape(page.text)
     who = admin.post(f"/if-saved{PAGE}", kept, headers={"HX-Request": "true"})
     assert "10,000" in page_text(who)
     done = admin.post(PAGE, kept, follow=True)
