@@ -15,6 +15,7 @@ from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.pages import curl_for
 from playground.outcomes.answer import DEFAULT_LAG, MAX_LAG
 from playground.outcomes.history import MAX_FLAGS
+from playground.outcomes.query_form import QueryForm
 from playground.outcomes.runs import MAX_USERS, create_assignments, create_incident
 from playground.outcomes.sql import list_queries
 from playground.outcomes.table import MAX_ROWS
@@ -26,7 +27,7 @@ API = "/api/admin/playground/assignments"
 EXAMPLE = "userId,country,time,amount\n42,NO,2026-11-21T14:05:00Z,12.50\n7,DE,2026-11-21T14:06:30Z,8.00"
 
 
-class AssignmentsForm(UsersForm):
+class AssignmentsForm(QueryForm, UsersForm):
     flag = forms.CharField(
         label="Flags",
         help_text=f"Names, separated by commas; at most {MAX_FLAGS}.",
@@ -39,31 +40,16 @@ class AssignmentsForm(UsersForm):
         min_value=0,
         max_value=MAX_LAG,
     )
-    query = forms.ChoiceField(
-        required=False,
-        label="Or a query",
-        help_text="Of the company's database. Its rows are the table.",
-    )
     field_order = ("file", "query", "flag", "environment", "lag")
 
     def __init__(self, *args: Any, queries: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, may_keep=False, **kwargs)
-        if queries:
-            self.fields["query"].choices = [("", "none"), *((name, name) for name in queries)]  # type: ignore[attr-defined]
-            self.fields["file"].required = False
-        else:
-            del self.fields["query"]
+        self.offer_queries(queries)
         file = self.fields["file"]
         file.label, file.widget.attrs["accept"] = "Table", ".csv,.ndjson,.jsonl,.gz,.parquet,text/csv"
         file.help_text = (
             "CSV with a header or lines of JSON, also with gzip, or Parquet. A column named time, and fields."
         )
-
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or {}
-        if "query" in self.fields and bool(values.get("file")) == bool(values.get("query")):
-            self.add_error("file", "Choose a table or a query.")
-        return values
 
     def clean_flag(self) -> list[str]:
         names = [name for each in self.cleaned_data["flag"].split(",") if (name := each.strip())]

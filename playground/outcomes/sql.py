@@ -5,15 +5,18 @@ transaction with a timeout, and its rows are read as CSV while they come, with t
 """
 
 import csv
+import gzip
 import io
 import logging
+import os
 import re
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import psycopg
 import yaml
@@ -62,6 +65,38 @@ def open_query(name: str) -> io.RawIOBase:
     if found is None:
         raise ValidationError.at("query", f"{name} is no longer there")
     return _Csv(found)
+
+
+@contextmanager
+def spool_query(name: str, most_bytes: int) -> Iterator[Callable[[], IO[bytes]]]:
+    """Opens the rows of a query, which runs once, as often as they are read. Raises as ``open_query``."""
+    with tempfile.TemporaryFile() as file:
+        with open_query(name) as rows, gzip.open(file, "wb", 1) as packed:
+            count = 0
+            while some := rows.read(1 << 16):
+                count += packed.write(some)
+                if count > most_bytes:
+                    raise ValidationError.at(
+                        "query", f"{name} must give at most {most_bytes // 1_000_000:,} MB"
+                    )
+        file.flush()
+        yield lambda: cast("IO[bytes]", _Spooled(file.fileno()))
+
+
+class _Spooled(io.RawIOBase):
+    """A file that is open already, from its beginning."""
+
+    def __init__(self, file: int) -> None:
+        self._file, self._place = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        some = os.pread(self._file, len(buffer), self._place)
+        buffer[: len(some)] = some
+        self._place += len(some)
+        return len(some)
 
 
 def _may_run(caller: Caller, query: Query) -> bool:

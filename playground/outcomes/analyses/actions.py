@@ -17,6 +17,7 @@ from playground.outcomes.analyses.queries import access_analysis, make_analysis_
 from playground.outcomes.history import Sight, read_now
 from playground.outcomes.parquet import MAGIC
 from playground.outcomes.runs import MAX_UNPACKED
+from playground.outcomes.sql import check_query
 from playground.outcomes.table import Limits, Table, is_packed
 from playground.user_runs import worker
 from projects.access import access_flag, check_environment
@@ -41,10 +42,12 @@ def create_analysis(
     file_name: str = "",
     caller: Caller,
     starts: bool = True,
+    query: str = "",
 ) -> Analysis:
     """Stores a table, which is analyzed in a process beside the workers. Whoever may read the flag may do this.
 
-    ``starts``: whether to start that process; else the next one does the work.
+    ``starts``: whether to start that process; else the next one does the work. ``query`` names one whose rows take the
+    place of ``body``.
 
     Raises NotFound; ValidationError for the design, the environment and the header of the table; Conflict if the extra
     is not installed, or there are too many analyses. Problems of rows become those of the analysis.
@@ -56,7 +59,9 @@ def create_analysis(
         raise Conflict(str(experiment.ExtraMissing()))
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValidationError.at("name", f"must have 1 to {MAX_NAME_LENGTH} characters")
-    if not body.startswith(MAGIC):  # which takes another process to read
+    if query:
+        check_query(caller, query)
+    elif not body.startswith(MAGIC):  # which takes another process to read
         design.check_columns(Table(BytesIO(body), until=now, limits=Limits(unpacked=MAX_UNPACKED)).columns)
     _check_room(found, caller)
     sight = Sight.of(caller, environment)
@@ -65,10 +70,10 @@ def create_analysis(
         environment_id=environment,
         name=name,
         design=design.to_json(),
-        sight={"projects": sorted(sight.projects), "withDeleted": sight.with_deleted},
+        sight={"projects": sorted(sight.projects), "withDeleted": sight.with_deleted, "query": query},
         caller_id=caller.id,
         caller_name=caller.name,
-        file_name=file_name[:255],
+        file_name=(file_name or query)[:255],
         created_at=timezone.now(),
         body=body if is_packed(body) else gzip.compress(body, 1),
     )

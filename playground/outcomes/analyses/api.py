@@ -108,6 +108,7 @@ class AnalysisViewSet(OnFlagViewSet):
             environment=values["environment"],
             name=values["name"],
             caller=self.caller,
+            query=values["query"],
         )
         headers = {"Location": f"analyses/{analysis.pk}"}
         return Response(make_analysis_document(analysis), status=202, headers=headers)

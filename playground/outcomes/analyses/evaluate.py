@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from math import isfinite
-from typing import Any
+from typing import IO, Any
 
 from django.db.models import Q
 
@@ -23,6 +24,7 @@ from playground.outcomes.analyses.design import OFF, Design
 from playground.outcomes.analyses.sides import Sides, Stratum, divides_by, list_dividing_fields
 from playground.outcomes.history import FlagHistory, Sight, read_histories, read_now
 from playground.outcomes.runs import MAX_CHANGES_OF_RUN, MAX_UNPACKED
+from playground.outcomes.sql import spool_query
 from playground.outcomes.table import Limits, Rows, Table
 from playground.snapshot_cache import load_snapshot
 from playground.user_runs.evaluate import finish_run, update_run
@@ -38,12 +40,24 @@ def write_analysis(run: Analysis) -> None:
     design, flag = Design.from_json(run.design), run.flag
     sight = Sight(frozenset(run.sight["projects"]), run.sight["withDeleted"])
     [history] = read_histories(sight, run.environment_id, [flag.name], max_changes=MAX_CHANGES_OF_RUN)
-    reading = Reading(run, design, history)
-    shows_others = flag.project_id in sight.projects
-    others = list_interacting(flag.project_id, run.environment_id, reading) if shows_others else []
-    changes = list_changes(history, design, flag.project_id)
-    result = reading.analyze(others)
+    with _open_source(run) as source:
+        reading = Reading(run, design, history, source)
+        shows_others = flag.project_id in sight.projects
+        others = list_interacting(flag.project_id, run.environment_id, reading) if shows_others else []
+        changes = list_changes(history, design, flag.project_id)
+        result = reading.analyze(others)
     finish_run(run, rows=result["rows"], result=result | {"changes": changes})
+
+
+@contextmanager
+def _open_source(run: Analysis) -> Iterator[Callable[[], IO[bytes]]]:
+    """Opens the table, as often as it is read. A query runs once, so that it gives the same rows each time."""
+    if not (query := run.sight.get("query")):
+        body = bytes(run.body)
+        yield lambda: BytesIO(body)
+        return
+    with spool_query(query, MAX_UNPACKED) as open_again:
+        yield open_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +132,11 @@ def _list_phases(design: Design, history: FlagHistory, strata: dict[int, Stratum
 class Reading:
     """Reads the table of an analysis. The unit's column is chosen once the header is known."""
 
-    def __init__(self, run: Analysis, design: Design, history: FlagHistory) -> None:
+    def __init__(
+        self, run: Analysis, design: Design, history: FlagHistory, source: Callable[[], IO[bytes]]
+    ) -> None:
         self._run, self._design, self.history = run, design, history
-        self._body, self._now = bytes(run.body), read_now()
+        self._source, self._now = source, read_now()
         table = self._open()
         design.check_columns(table.columns)
         self.fields = list_dividing_fields(history, design.since, design.until)
@@ -145,7 +161,7 @@ class Reading:
         return dict(_drop_infinite(result | more))
 
     def _open(self) -> Table:
-        return Table(BytesIO(self._body), until=self._now, limits=Limits(unpacked=MAX_UNPACKED))
+        return Table(self._source(), until=self._now, limits=Limits(unpacked=MAX_UNPACKED))
 
     def assign(self) -> Assigned:
         """Reads the sides. Raises ValidationError naming rows."""

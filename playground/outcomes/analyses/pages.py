@@ -25,6 +25,8 @@ from playground.outcomes.analyses.actions import MAX_NAME_LENGTH, create_analysi
 from playground.outcomes.analyses.design import KEEP, KINDS, LEAVE_OUT, Design, read_measures
 from playground.outcomes.analyses.queries import CSV_COLUMNS, access_analysis, list_csv_rows, read_result
 from playground.outcomes.pages import TimeInput
+from playground.outcomes.query_form import QueryForm
+from playground.outcomes.sql import list_queries
 from playground.outcomes.table import MAX_ROWS
 from playground.pages.form import read_form_options
 from playground.user_runs.table_form import MARKS, TablePage
@@ -105,7 +107,7 @@ class Names(forms.CharField):
         return [text.strip() for text in super().clean(value).split(",") if text.strip()]
 
 
-class AnalysisForm(forms.Form):
+class AnalysisForm(QueryForm):
     name = forms.CharField(
         label="Question", max_length=MAX_NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
@@ -147,8 +149,11 @@ class AnalysisForm(forms.Form):
         choices=[(KEEP, "Count them where they began"), (LEAVE_OUT, "Leave them out")],
     )
 
-    def __init__(self, *args: Any, environments: Sequence[str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, environments: Sequence[str], queries: Sequence[str], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.offer_queries(queries)
         field = self.fields["environment"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(name, name) for name in environments]
@@ -174,7 +179,8 @@ class NewAnalysisPage(OnFlagPage, TablePage):
         self.offered = read_form_options(self.caller)
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"environments": self.offered.environments}
+        given = {"environments": self.offered.environments, "queries": list_queries(self.caller)}
+        return super().get_form_kwargs() | given
 
     def get_initial(self) -> dict[str, Any]:
         today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -182,15 +188,17 @@ class NewAnalysisPage(OnFlagPage, TablePage):
 
     def submit(self, form: AnalysisForm) -> str:
         values = form.cleaned_data
+        file = values["file"]
         analysis = create_analysis(
-            values["file"].read(),
+            file.read() if file else b"",
             form.make_design(),
             project=self.flag.project_id,
             flag=self.flag.name,
             environment=values["environment"],
             name=values["name"],
-            file_name=values["file"].name or "",
+            file_name=file.name or "" if file else "",
             caller=self.caller,
+            query=values.get("query", ""),
         )
         return analysis_url(analysis)
 

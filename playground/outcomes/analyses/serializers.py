@@ -137,6 +137,13 @@ class AnalysisQuery(Body):
         help_text="`sequential`: intervals hold however often they are looked at. `fixed`: looked at once, at the end.",
     )
 
+    query = s.CharField(
+        default="",
+        allow_blank=True,
+        max_length=100,
+        help_text="The name of a query that the operator has configured, whose rows are the table. The body is empty.",
+    )
+
     def get_fields(self) -> dict[str, Any]:
         measures: dict[str, Any] = {
             kind: ListOf(

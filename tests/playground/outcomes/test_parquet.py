@@ -9,13 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from django.core.management import call_command
 from pyarrow import parquet as writer
 
 from flagadmin.core.errors import ValidationError
 from playground.outcomes import parquet
 from playground.outcomes.table import Limits, Table, TooLarge
-from tests.playground.outcomes.test_api import send
-from tests.playground.outcomes.test_command import run
 from tests.support.playground import live_flag
 
 NOW = datetime(2026, 11, 21, 14, 5, 0, 250_000, tzinfo=UTC)
@@ -139,7 +138,9 @@ def test_the_command_and_the_api_read_parquet(api: Any, shop: Any, tmp_path: Pat
     file = tmp_path / "orders.parquet"
     body = pack({"userId": ["42", "7"], "time": TIMES[:2]})
     file.write_bytes(body)
-    out, _ = run(file, "--lag", "0")
-    assert [line.split(",")[2] for line in out] == ["result", "off", "off"]
-    answer = send(api, body, kind="application/vnd.apache.parquet")
+    out = io.StringIO()
+    call_command("assignments", file, environment="production", flag=["f"], stdout=out, stderr=io.StringIO())
+    assert [line.split(",")[2] for line in out.getvalue().splitlines()] == ["result", "off", "off"]
+    url = "/api/admin/playground/assignments?environment=production&flag=f"
+    answer = api["viewer"].post(url, data=body, content_type="application/vnd.apache.parquet")
     assert [line.split(",")[0] for line in answer.content.decode().splitlines()] == ["userId", "42", "7"]

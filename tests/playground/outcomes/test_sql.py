@@ -1,7 +1,9 @@
 """Queries as tables: who may run them, and what they cannot do."""
 
+import csv
 import io
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +11,21 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import timezone
 
 from flagadmin.core.errors import Conflict, ValidationError
 from playground.outcomes import answer, sql
 from playground.user_runs import worker
-from tests.playground.outcomes.test_runs import PAGE, RUNS, URL, read_rows
+from tests.playground.outcomes.analyses import START, at, make, rollout, send
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db
 
+URL = "/api/admin/playground/assignments"
+RUNS = "/api/admin/playground/users"
+PAGE = "/playground/assignments/"
+MINUTE = timedelta(minutes=1)
 Write = Callable[[str], int]
 ORDERS = """
 SELECT n AS "userId", timestamptz '2020-01-01 01:00+01' AS time, n * 0.5 AS amount, n = 1 AS first, NULL AS nothing
@@ -177,7 +184,8 @@ def test_rows_of_a_query_are_answered_beside_requests(
     worker.work()
     address = begun["Location"].replace("users", RUNS)
     assert api["admin"].get(address).json()["state"] == "done"
-    rows = read_rows(api["admin"].get(f"{address}/result"))
+    result = b"".join(api["admin"].get(f"{address}/result").streaming_content).decode()
+    rows = list(csv.DictReader(io.StringIO(result, newline="")))
     assert len(rows) == 1_200
     assert (rows[1]["userId"], rows[1]["amount"], rows[1]["result"]) == ("2", "1.0", "off")
 
@@ -205,6 +213,33 @@ def test_the_page_offers_queries_to_those_who_may_run_them(
     assert "Choose a table or a query." in page_text(browse("owner").post(PAGE, values))
     assert browse("owner").post(PAGE, values | {"query": "it"}).status_code == 302
     assert "Select a valid choice" in page_text(browse("owner").post(PAGE, values | {"query": "other"}))
+
+
+def test_an_analysis_reads_a_query_once(
+    queries: Write, api: Any, browse: Any, shop: Any, beside: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(lambda minutes: monkeypatch.setattr(timezone, "now", lambda: START + minutes * MINUTE), rollout(50))
+    # Other users each time that it runs.
+    visits = f"""
+SELECT n + (random() * 1e9)::bigint * 1000 AS "userId", timestamptz '{at(60)}' AS time, n % 3 = 0 AS bought
+  FROM generate_series(1, 600) n"""
+    queries(name_query(visits, project="shop"))
+    assert send(api, "", query="it").json()["details"][0]["message"] == "there is no query that you may run"
+    begun = send(api, "", who="owner", query="it")
+    assert (begun.status_code, begun.json()["state"]) == (202, "waiting")
+    worker.work()
+    done = api["viewer"].get(f"/api/admin/projects/shop/features/f/analyses/{begun.json()['id']}").json()
+    assert done["problem"] is None
+    assert (done["state"], done["result"]["counts"]["units"]) == ("done", 600)
+    assert sum(done["result"]["shares"][0]["units"].values()) == 600
+    new = "/projects/shop/features/f/analyses/new"
+    assert (
+        "Or a query" in page_text(browse("owner").get(new)),
+        "Or a query" in page_text(browse("viewer").get(new)),
+    ) == (
+        True,
+        False,
+    )
 
 
 def test_the_command_reads_a_query(queries: Write, shop: Any) -> None:
