@@ -22,6 +22,7 @@ from playground.models import Analysis
 from playground.outcomes import experiment
 from playground.outcomes.analyses.design import OFF, Design
 from playground.outcomes.analyses.sides import Sides, Stratum, divides_by, list_dividing_fields
+from playground.outcomes.experiment.design import MAX_SIDES
 from playground.outcomes.history import FlagHistory, Sight, read_histories, read_now
 from playground.outcomes.runs import MAX_CHANGES_OF_RUN, MAX_UNPACKED
 from playground.outcomes.sql import spool_query
@@ -93,6 +94,10 @@ class Assigned:
         sides = sorted({side for number in seen for side, _ in strata[number]})
         if not sides:
             raise ValidationError(details=list(self._explain_nobody(history.name)))
+        if len(sides) > MAX_SIDES:
+            raise ValidationError.at(
+                "flag", f"had {len(sides)} sides in the period; at most {MAX_SIDES} are compared"
+            )
         if design.control and design.control not in sides:
             raise ValidationError.at(
                 "control", f"must be one of {choices(sides)}, not {design.control[:100]}"

@@ -133,6 +133,13 @@ def test_variants_against_one_of_them(api: Any, clock: Clock) -> None:
     assert lacking == "file: has no column companyId, by which the flag divided its users"
 
 
+def test_too_many_variants(api: Any, clock: Clock) -> None:
+    variants = [HALF | {"name": f"v{number}", "weight": 100} for number in range(10)]
+    make(clock, rollout(50, variants=variants))
+    problem = analyze(api, make_table(range(500)))["problem"]
+    assert problem == "flag: had 11 sides in the period; at most 10 are compared"
+
+
 @pytest.mark.parametrize(
     ("more", "path"),
     [
