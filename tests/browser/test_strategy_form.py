@@ -1,9 +1,16 @@
 """Browser tests of what the strategy form says and where the focus goes; journeys: narrowing a rollout, and variants."""
 
+import re
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
+from flagadmin.core.http.responses import iso
 from projects.models import Strategy
+from releases.models import Schedule
+from tests.browser.conftest import fits, make_narrow
 from tests.browser.journeys import Clicks, add_condition
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -44,6 +51,48 @@ def test_half_of_one_city_and_the_present_rule_for_everybody_else_in_two_clicks(
     assert (some.parameters["rollout"], some.constraints[0]["values"]) == ("50", ["Berlin"])
     assert (others.parameters["rollout"], others.constraints) == ("10", [])
     assert clicks.count == 2
+
+
+def test_half_of_one_country_is_taken_in_steps_in_four_clicks_and_two_fields(visit, check_accessible):
+    page = visit("admin", FLAG)
+    clicks = Clicks(page)
+    clicks.on(page.get_by_role("link", name="Roll out strategy 1 in production"))
+    page.get_by_label("Rollout percentage").fill("50")
+    add_condition(page, "country")
+    clicks.on(page.get_by_label("DE", exact=True))
+    expect(page.get_by_role("checkbox", name="Everyone else: as now")).to_be_checked()
+    clicks.on(page.get_by_label("In steps"))
+    steps = page.get_by_role("list", name="Steps").get_by_role("listitem")
+    expect(steps.nth(2)).to_have_text(re.compile(r"50 %.*\d+ off → on", re.DOTALL))
+    check_accessible(page)
+    page.emulate_media(color_scheme="dark")
+    make_narrow(page)
+    fits(page)
+    check_accessible(page)
+    clicks.on(page.get_by_role("button", name="Start 15 → 25 → 50 %"))
+
+    expect(page.get_by_text("Before 25 %")).to_be_visible()
+    some, others = strategies()
+    assert (some.parameters["rollout"], some.constraints[0]["values"]) == ("15", ["DE"])
+    assert (others.parameters["rollout"], others.constraints) == ("10", [])
+    assert clicks.count == 4
+
+
+def test_a_switch_is_scheduled_in_the_own_zone_in_three_clicks_and_one_field(visit):
+    page = visit("admin", FLAG)
+    clicks = Clicks(page)
+    clicks.on(page.get_by_role("switch", name="checkout-redesign in production"))
+    dialog = page.get_by_role("dialog")
+    clicks.on(dialog.get_by_label("At a time"))
+    zone = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    expect(dialog.locator("label[for=when-at]")).to_have_text(f"On ({zone})")
+    friday = timezone.now() + timedelta(days=(4 - timezone.now().weekday()) % 7 or 7)
+    dialog.locator("#when-at").fill(f"{friday:%Y-%m-%d}T09:00")
+    clicks.on(dialog.get_by_role("button", name=re.compile("Schedule for Fri.*09:00")))
+    expect(page.get_by_label("State").locator("[aria-current]")).to_contain_text("Scheduled")
+    at = page.evaluate(f"new Date('{friday:%Y-%m-%d}T09:00').toISOString()")
+    assert iso(Schedule.objects.get().at) == at
+    assert clicks.count == 3
 
 
 def test_what_is_pressed_is_not_replaced_before_it_is_released(visit):
