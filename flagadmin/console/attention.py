@@ -35,7 +35,7 @@ from projects.applications.missing_flags import list_missing_flags
 from projects.applications.queries import list_outdated_applications
 from projects.console import application_url, flag_url
 from projects.flags.lists.cells import FlagCells, read_flag_cells
-from projects.flags.lists.queries import count_stale_flags
+from projects.flags.lists.queries import count_removable_flags
 from projects.models import Flag
 from projects.tokens.access import describe_scope, find_visible_tokens, list_scope_projects
 from releases.requests.queries import suspended
@@ -54,7 +54,7 @@ QUIET = timedelta(days=7)  # a flag not evaluated for this long is reported as s
 class Attention:
     """An item that needs attention. ``action`` is the label of a link to ``url``.
 
-    ``kind``: "expectation", "schedule", "signal", "stale", "overdue", "import", "delivery", "token", "missing" or
+    ``kind``: "expectation", "schedule", "signal", "stale", "import", "delivery", "token", "missing" or
     "sdk".
     ``level``: "red" if something fails, "amber" if it will fail, "gray" if it can wait.
     ``project``: the id of the only project concerned; "" if there are several or none.
@@ -93,22 +93,15 @@ def _find_only_project(projects: Iterable[str]) -> str:
 
 def _list_stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     flags = Flag.objects.active().readable_by(caller).filter(project__archived_at=None)
-    counts = list(count_stale_flags(flags, now=now))
-    stale = [(row["project__name"], row["stale_flags"]) for row in counts if row["stale_flags"]]
-    overdue = [(row["project__name"], row["overdue"]) for row in counts if row["overdue"]]
-    if stale:
-        number = sum(count for _, count in stale)
-        title = f"{pluralize(number, 'stale flag')} in {_name_projects(stale)}"
-        detail = "; ".join(_list_reasons(flags, now))
-        url = f"{reverse('all-flags')}?state=stale"
-        project = _find_only_project(row["project_id"] for row in counts if row["stale_flags"])
-        yield Attention("stale", AMBER, title, detail, "Review", url, stale, project)
-    if overdue:
-        number = sum(count for _, count in overdue)
-        title = f"{pluralize(number, 'flag')} {'is' if number == 1 else 'are'} older than expected"
-        url = f"{reverse('all-flags')}?state=overdue"
-        project = _find_only_project(row["project_id"] for row in counts if row["overdue"])
-        yield Attention("overdue", GRAY, title, "", "Review", url, overdue, project)
+    counts = list(count_removable_flags(flags, now=now))
+    if not counts:
+        return
+    where = [(row["project__name"], row["number"]) for row in counts]
+    title = f"{pluralize(sum(number for _, number in where), 'flag')} in {_name_projects(where)} can go"
+    level = AMBER if any(row["stale_flags"] for row in counts) else GRAY
+    project = _find_only_project(row["project_id"] for row in counts)
+    detail, url = "; ".join(_list_reasons(flags, now)), f"{reverse('all-flags')}?state=removable"
+    yield Attention("stale", level, title, detail, "Review", url, where, project)
 
 
 def _name_projects(counts: Sequence[tuple[str, int]]) -> str:

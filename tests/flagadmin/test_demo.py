@@ -62,7 +62,7 @@ def test_a_second_run_leaves_added_environments_alone(admin):
 def test_every_page_has_something_to_show(admin):
     caller, now = Caller(user=admin), timezone.now()
     kinds = {item.kind for item in list_attention(caller)}
-    assert kinds == {"expectation", "import", "token", "stale", "overdue", "sdk"}
+    assert kinds == {"expectation", "import", "token", "stale", "sdk"}
     assert UsageTotal.objects.aggregate(total=Sum("yes"))["total"] > 100_000
     flag = Flag.objects.get(name="search-v2")
     by_day = read_evaluations_by_day(flag.pk, ["production"])["production"]

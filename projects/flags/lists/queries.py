@@ -37,9 +37,10 @@ from projects.flags.lists.conditions import (
     ROLLING,
     changed_since,
     in_status,
+    list_reasons,
     never_evaluated,
-    overdue,
     owned_or_created_by,
+    removable,
     text_query,
 )
 from projects.flags.lists.search import FlagFilter
@@ -247,14 +248,11 @@ def annotate_for_sort(flags: QuerySet[Any], environments: Sequence[str], sort: s
     return flags
 
 
-def count_stale_flags(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:
-    """The numbers of ``stale`` and ``overdue`` flags of each project with any, most stale ones first."""
-    rows = flags.order_by().values("project_id", "project__name")
-    counted = rows.annotate(
-        overdue=Count("pk", filter=overdue(now)), stale_flags=Count("pk", filter=Q(stale=True))
-    )
-    counts = counted.filter(Q(stale_flags__gt=0) | Q(overdue__gt=0))
-    return counts.order_by("-stale_flags", "-overdue", "project_id")
+def count_removable_flags(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:
+    """The ``number`` of flags with a reason to go in each project with any, and how many of them are marked stale."""
+    rows = flags.filter(removable(list_reasons(now))).order_by().values("project_id", "project__name")
+    counted = rows.annotate(number=Count("pk"), stale_flags=Count("pk", filter=Q(stale=True)))
+    return counted.order_by("-number", "project_id")
 
 
 def _seen(value: str) -> Q:

@@ -55,9 +55,9 @@ def test_stale_flags_have_reasons(callers, shop) -> None:
 
     (item,) = items(callers("member"), "stale")
 
-    assert (item.level, item.title) == ("amber", "3 stale flags in Shop")
+    assert (item.level, item.title) == ("amber", "3 flags in Shop can go")
     assert item.detail == "first: at 100 % for 30 days; second: not evaluated for 41 days"
-    assert (item.action, item.url) == ("Review", "/flags/?state=stale")
+    assert (item.action, item.url) == ("Review", "/flags/?state=removable")
 
 
 def test_a_change_restarts_the_days_at_100_percent_but_marking_it_stale_does_not(callers, shop) -> None:
@@ -76,9 +76,9 @@ def test_flags_past_their_lifetime_are_counted(callers, shop) -> None:
     for name, age, kind in (("old", 41, "release"), ("young", 39, "release"), ("switch", 999, "kill-switch")):
         flag = make_flag(name, type=kind)
         Flag.objects.filter(pk=flag.pk).update(created_at=timezone.now() - age * DAY)
-    (item,) = items(callers("member"), "overdue")
-    assert (item.level, item.title) == ("gray", "1 flag is older than expected")
-    assert item.url == "/flags/?state=overdue"
+    (item,) = items(callers("member"), "stale")
+    assert (item.level, item.title) == ("gray", "1 flag in Shop can go")
+    assert item.url == "/flags/?state=removable"
 
 
 def test_flags_of_several_projects_are_one_item(callers, shop) -> None:
@@ -87,10 +87,8 @@ def test_flags_of_several_projects_are_one_item(callers, shop) -> None:
         old = make_flag(f"{name}-old", project)
         Flag.objects.filter(pk=old.pk).update(created_at=timezone.now() - 41 * DAY)
 
-    (stale,) = items(callers("admin"), "stale")
-    (overdue,) = items(callers("admin"), "overdue")
-    assert stale.title == "3 stale flags in 2 projects"
-    assert overdue.title == "3 flags are older than expected"
+    (item,) = items(callers("admin"), "stale")
+    assert item.title == "6 flags in 2 projects can go"
 
 
 def test_flags_of_unreadable_projects_are_not_shown(callers, shop) -> None:
@@ -227,7 +225,7 @@ def test_the_start_page_groups_what_needs_attention_by_project(browse, shop) -> 
     make_token("backend", environment="production", expires_at=timezone.now() + DAY, name="t")
     make_token("backend", environment="production", expires_at=timezone.now() + 5 * DAY, name="u")
     page = page_text(browse("admin").get("/"))
-    assert "Shop 1 1 stale flag in Shop" in page
+    assert "Shop 1 1 flag in Shop can go" in page
     assert "Across projects 2" in page
 
 
@@ -245,7 +243,7 @@ def test_the_number_of_queries_does_not_grow(callers, django_assert_max_num_quer
     for number in range(6):
         make_flag(f"f{number}", stale=True)
         make_token("backend", environment="production", expires_at=timezone.now() + DAY, name=f"t{number}")
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(23):
         list_attention(callers("admin"))
 
 
