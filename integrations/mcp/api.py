@@ -107,7 +107,7 @@ def describe_resource(request: HttpRequest) -> JsonResponse:
             "resource": server + reverse("mcp"),
             "resource_name": "flagadmin",
             "bearer_methods_supported": ["header"],
-            "resource_documentation": server + reverse("account"),
+            "resource_documentation": server + reverse("agents"),
         }
     )
 

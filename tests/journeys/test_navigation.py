@@ -1,5 +1,7 @@
 """The navigation: six sections, each page marked in one of them, and every page within reach of links from Home."""
 
+import json
+import re
 from collections import Counter
 from urllib.parse import urljoin, urlsplit
 
@@ -9,6 +11,7 @@ from flagadmin.console.navigation import find_place, list_sections
 from integrations.mcp.api import TOOLS
 from tests.browser.pages import PAGES, filled, meant_status
 from tests.support.cast import client
+from tests.support.paths import ROOT
 from tests.support.walks import read_text
 
 MAIN = ["Home", "Flags", "What happened", "Requests", "Access", "Settings"]
@@ -86,6 +89,11 @@ def test_an_agent_gets_a_token_in_three_clicks(walk, scenery):
 
     token = page.page.select_one("#secret").get_text()
     assert page.page.select_one("#client-1").get_text().count(f"Bearer {token}") == 1
+    documented = re.search(r"```json\n(.*?)```", (ROOT / "docs/agents.md").read_text(), re.DOTALL)[1]
+    shown = page.page.select_one("#client-1").get_text().replace(token, "user:…")
+    assert json.loads(shown.replace("http://testserver", "https://flags.example.org")) == json.loads(
+        documented
+    )
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = client(token).post("/mcp", message, format="json", headers={"Authorization": f"Bearer {token}"})
     assert [tool["name"] for tool in answer.json()["result"]["tools"]] == list(TOOLS)

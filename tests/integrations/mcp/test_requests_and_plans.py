@@ -159,3 +159,4 @@ def test_a_client_without_a_token_learns_that_it_takes_bearer_tokens(shop):
     metadata = client(None).get(address).json()
     assert metadata["resource"] == "http://testserver/mcp"
     assert metadata["bearer_methods_supported"] == ["header"]
+    assert metadata["resource_documentation"] == "http://testserver/access/agents/"
