@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.installation.models import Installation
 from groups.access import Caller
 from groups.models import ApiToken
@@ -55,6 +56,17 @@ def moved(move):
         return text
 
     return moved
+
+
+def test_a_private_project_is_private_here_from_the_start(moved):
+    def change(answers, recording):
+        answers["/api/admin/projects/p0/overview"]["mode"] = "private"
+
+    text = moved(change)
+    assert "members of private project p0" in text
+    assert list(Project.objects.filter(mode="private").values_list("pk", flat=True)) == ["p0"]
+    [created] = AuditEvent.objects.filter(type="project-created", project="p0")
+    assert created.after["mode"] == "private"
 
 
 def test_nulls_are_members_that_are_not_there(move):

@@ -19,6 +19,8 @@ from groups.people.actions import update_account
 from groups.permissions import BuiltIn, Permission
 from groups.token_memory import token_memory
 from groups.tokens import find_token, hash_secret, note_uses
+from projects.models import Project
+from projects.projects.actions import update_project
 from sdk.watcher import watcher as watching_module
 from sdk.watcher.watcher import Watcher
 from tests.support.cast import make_project, make_token, make_user
@@ -142,6 +144,21 @@ async def test_rights_that_are_taken_away(watcher: Watcher, patient: None, perso
     callers += [await in_thread(lambda: ask(secret)[0]), await remembered(secret)]
     may_create = [each.can(Permission.CREATE_FEATURE, project="default") for each in callers]
     assert may_create == [True, False, False]
+
+
+@beside_watcher
+async def test_a_project_that_becomes_private(
+    watcher: Watcher, patient: None, person: User, secret: str
+) -> None:
+    """By the API, and by plain SQL on another machine, which only the database tells."""
+    callers = [await remembered(secret)]
+    await in_thread(lambda: update_project("shop", {"mode": "private"}, caller=Caller.system()))
+    callers += [await in_thread(lambda: ask(secret)[0]), await remembered(secret)]
+    await in_thread(lambda: Project.objects.update(mode="open"))
+    opened_at = time.monotonic()
+    await until(lambda: watcher._read_at > opened_at)
+    callers += [await remembered(secret)]
+    assert [each.can_read("shop") for each in callers] == [True, False, False, True]
 
 
 def test_what_was_read_too_long_ago_is_not_certain(secret: str) -> None:
