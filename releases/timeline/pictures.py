@@ -13,6 +13,8 @@ from releases.timeline.past import Span, find_plain_share, join_spans
 
 LENGTH = timedelta(days=14)
 WIDTH, HEIGHT, LEAST = 84, 22, 2  # of the picture
+PIXEL = LENGTH / WIDTH
+"""Of several changes in one, only the last state is drawn."""
 MAX_STEPS = 12
 """Steps of a picture; the latest ones count."""
 MAX_EVALUATIONS = 40
@@ -67,7 +69,8 @@ class _Measure:
 def _draw(
     row: FlagRow, cell: Cell, versions: FlagVersions, measure: _Measure, now: datetime
 ) -> Iterator[Part]:
-    changed = versions.list_moments(row.flag.pk, cell.environment)[-MAX_STEPS:]
+    every = versions.list_moments(row.flag.pk, cell.environment)
+    changed = list({(now - at) // PIXEL: at for at in every}.values())[-MAX_STEPS:]
     moments = [versions.known_since, *changed] if len(changed) < MAX_STEPS else changed
     *past, last = moments
     people = [measure.share(row, cell.environment, at) for at in past]

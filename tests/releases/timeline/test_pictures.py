@@ -80,3 +80,12 @@ def test_rows_say_what_comes_next_and_who_changed_a_flag_last(browse: Any, shop:
         assert re.sub(r"<[^>]+>", "", following).startswith("25 %")
         [last] = re.findall(r'<td data-label="Last change"[^>]*>(.*?)</td>', page, re.DOTALL)
         assert last.startswith("owner, ")
+
+
+def test_of_changes_in_one_pixel_the_last_state_is_drawn(shop: Project) -> None:
+    flag = cart(10)
+    move_all(NOW - timedelta(days=30))
+    for number, share in enumerate((90, 20, 40)):
+        set_since(share, NOW - timedelta(days=7, hours=-1, minutes=-number))
+    [before, after] = draw([flag])["cart"]["production"]
+    assert (before.height, after.height) == ("2.2", "8.8")
