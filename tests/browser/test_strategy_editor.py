@@ -96,6 +96,7 @@ def test_the_bar_says_what_is_saved_in_two_clicks(visit, check_accessible):
     page.get_by_role("switch", name="Enabled").uncheck(force=True)
     expect(page.locator("#changes")).to_have_text("3 unsaved changes")
     expect(page.locator("#preview")).to_contain_text("60 %")
+    page.evaluate("scrollTo(0, 0)")
     check_accessible(page)
     assert not strategy().disabled
 
