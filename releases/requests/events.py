@@ -29,7 +29,7 @@ def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller
             "moved",
         ]
     )
-    after = request_document(request) | {"reviewers": list_reviewers(request)}
+    after = request_event_document(request) | {"reviewers": list_reviewers(request)}
     record_event(event, request, caller, after=after)
 
 
@@ -59,6 +59,13 @@ def list_reviewers(request: ChangeRequest) -> list[str]:
 
 def _keep_id(document: Any) -> Any:
     return {"id": document["id"]} if document and "id" in document else None
+
+
+def request_event_document(request: ChangeRequest) -> dict[str, Any]:
+    """The document without long lists of segments, which the changes keep."""
+    document = request_document(request)
+    segments = [each | {"payload": cut_lists(each["payload"])} for each in document["segments"]]
+    return document | {"segments": segments}
 
 
 def change_event_document(change: Change) -> dict[str, Any]:

@@ -22,9 +22,8 @@ from releases.requests.access import access_own_for_update, check_may_propose, l
 from releases.requests.apply import try_changes
 from releases.requests.conflicts import explain_conflict, name_request, narrow_payload, read_now
 from releases.requests.details import add_comment, save_title, set_title
-from releases.requests.documents import request_document
 from releases.requests.drift import foresee_fingerprint
-from releases.requests.events import change_event_document, enter, record_event
+from releases.requests.events import change_event_document, enter, record_event, request_event_document
 from releases.requests.impact import changes_nothing, list_idle
 from releases.requests.queries import UNDECIDED, by
 from releases.requests.review import begin_review, measure, review_again
@@ -186,7 +185,7 @@ def delete_request(project_id: str, request_id: int, *, caller: Caller) -> None:
 
 
 def _discard(request: ChangeRequest, caller: Caller) -> None:
-    record_event(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_document(request))
+    record_event(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_event_document(request))
     ChangeRequest.objects.filter(pk=request.pk).delete()  # callers still use its number
 
 

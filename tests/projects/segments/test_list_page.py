@@ -1,12 +1,17 @@
 """/segments/ID/list: what is shown before a list is saved, searching it and downloading it."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
 
-from projects.models import Segment
+from flagadmin.core.audit.models import AuditEvent
+from projects.models import ProjectEnvironment, Segment
+from releases.models import ChangeRequest
+from releases.requests.apply import make_changes_as
 from tests.support.flags import add_strategy, make_flag, switch_on
 from tests.support.page_text import csv_rows, page_text
 from tests.support.records import events
@@ -104,3 +109,26 @@ def test_a_long_list_stays_while_its_segment_is_edited(browse: Any, vip: Segment
     assert browser.post(f"/segments/{vip.pk}/", form | {"do": "save"})["Location"] == "/segments/"
 
     assert (vip.refresh_from_db(), vip.name, values(vip)) == (None, "vips", many)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_long_list_is_reviewed_where_production_needs_requests(
+    browse: Any, callers: Any, vip: Segment
+) -> None:
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=0)
+    many = [f"user-{number}" for number in range(1_500)]
+    form = {"text": "\n".join(many), "mode": "replace", "confirmed": "yes"}
+    browser = browse("admin")
+
+    assert "Nothing was saved." in page_text(browser.post(address(vip), form))
+    sent = browser.post(address(vip), form | {"send_for_review": "yes"})
+    request = ChangeRequest.objects.get()
+    assert sent["Location"] == f"/projects/shop/change-requests/{request.pk}/"
+    assert "vip" in page_text(browser.get(sent["Location"]))
+    assert values(vip) == ["7", "42", "43"]
+    sizes = {event.type: len(json.dumps(event.after)) for event in AuditEvent.objects.all()}
+    assert {kind for kind, size in sizes.items() if size > 10_000} == set()
+
+    with transaction.atomic():
+        make_changes_as(callers("admin"), request)
+    assert values(vip) == many
