@@ -19,7 +19,12 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
         if not name.startswith(("FLAGADMIN_", "INIT_", "DJANGO_"))
         and name not in ("DATABASE_URL", "SECRET_KEY")
     }
-    own = {"FLAGADMIN_DATA_DIR": str(data_dir), "FLAGADMIN_DATABASE_DURABLE": "0"}
+    own = {
+        "FLAGADMIN_DATA_DIR": str(data_dir),
+        "FLAGADMIN_DATABASE_DURABLE": "0",
+        # Otherwise each server compiles all modules again, where the environment forbids keeping them (see the Makefile).
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
     return kept | PATIENT | own | more
 
 
