@@ -176,6 +176,7 @@ def test_a_saved_strategy_is_undone_in_one_click(walk):
 def test_a_flags_page_says_whether_it_may_be_archived(walk):
     page = walk("admin", "/")
     page.press("Flags", within="Main")
+    page.press("Projects")
     page.press("Legacy portal")
     page.press("portal-read-only")
     assert "portal-web" in page.part("Who uses it").get_text()

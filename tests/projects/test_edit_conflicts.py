@@ -38,6 +38,7 @@ NO_EDIT = {
     # They create something.
     *(
         "account-token-new",
+        "agents",
         "context-field-new",
         "environment-new",
         "expectation-new",
@@ -211,7 +212,7 @@ def test_a_form_without_a_version_overwrites(browse, form):
 
 
 def test_an_environment_whose_default_strategy_changed_stays_in_use(browse, shop):
-    settings = browse("owner").get("/projects/shop/settings/")
+    settings = browse("owner").get("/projects/shop/settings/approvals/")
     mine = re.search(
         r'value="production">\s*<input type="hidden" name="expected" value="([^"]+)"', settings.text
     )[1]
