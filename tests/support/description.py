@@ -46,7 +46,7 @@ class Description:
 def faults(schema: Any, value: Any) -> list[str]:
     """What a JSON value has against a schema."""
     # Not at the top: importing it takes more than a second, in each worker of the test run.
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(schema)
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
