@@ -13,7 +13,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.wording import choices
 from importer.as_code.measure import compare_definitions, describe_users, narrow
 from importer.diff.sides import UNNAMED, Side, make_definitions
-from playground.comparison.unmeasured import LEAST, find_most_affected, find_unmeasured
+from playground.comparison.unmeasured import find_most_affected, find_unmeasured
 from playground.comparison.who_changes import Contexts, WhoChanges
 from playground.engine.context import Context
 from projects.definitions import Definitions
@@ -130,7 +130,7 @@ def _find_above(
     for flag in who.flags:
         users, affected = find_most_affected(who, before, after, flag=flag.name)
         share = affected / max(1, users)
-        if share > limit and users >= LEAST:
+        if share > limit:
             yield Above(flag.name, environment, share)
         elif flag.name in unmeasured:
             yield Above(flag.name, environment, None)

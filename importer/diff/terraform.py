@@ -155,6 +155,10 @@ def _read_launchdarkly(resources: Resources) -> Side:
             for each in _all(resources, "launchdarkly_segment")
             if each["env_key"] == environment
         ]
+        for each in targetings:
+            if (key := each.get("flag_id") or "a flag that is new") not in flags:
+                sentence = f"{key} cannot be compared: the plan does not have its resource launchdarkly_feature_flag."
+                side.incomparable[key] = sentence
         document = {"items": [item for item in items if item], "segments": segments}
         conversion = convert(launchdarkly.read(document, environment), OPTIONS, {})
         side.add(read_conversion(conversion, environment), "resource_changes")

@@ -95,7 +95,8 @@ def find_most_affected(
     """The number of users who meet all conditions of a strategy, and the number of these who change, for the strategy
     with the largest share: that generated users meet conditions is made up, and real users may all do.
 
-    Of one ``flag`` if it is given, and then without users whose ids its conditions list.
+    Of one ``flag`` if it is given, and then without users whose ids its conditions list, and without strategies that
+    fewer than LEAST others meet.
     """
     most = who.users, who.affected if flag is None else who.changed_users(flag).bit_count()
     for name in who.names if flag is None else [flag]:
@@ -104,7 +105,7 @@ def find_most_affected(
         for met in _find_who_meet_all(who, name, before, after):
             mask = met & ~left_out
             users, affected = mask.bit_count(), (changed & mask).bit_count()
-            if affected * most[0] > most[1] * users:
+            if affected * most[0] > most[1] * users and (flag is None or users >= LEAST):
                 most = users, affected
     return most
 

@@ -116,13 +116,14 @@ def _insert(
 
 # In steps ---------------------------------------------------------------------------------------------------
 
-NOT_IN_STEPS = "Only one strategy with a share of users can be taken in steps. Nothing was saved."
+NOT_IN_STEPS = "Only one strategy with a share of users can be rolled out in steps. Nothing was saved."
 
 
+@transactional
 def save_in_steps(
     places: Sequence[EnvironmentChanges], form: Mapping[str, str], *, caller: Caller
 ) -> ReleasePlan:
-    """Adds a plan and starts it. Raises ValidationError, and the errors of both."""
+    """Adds a plan and starts it, or does nothing. Raises ValidationError, and the errors of both."""
     plan, others = add_in_steps(places, form, caller=caller)
     first = plan.milestones.all()[0]
     try:
@@ -130,7 +131,7 @@ def save_in_steps(
             add_strategy(*get_flag_path(plan), change.payload, caller=caller)
         return start_milestone(get_flag_path(plan), plan.pk, first.pk, caller=caller)
     except Refusal as error:
-        raise ValidationError(f"The plan was added and not started. {error.message}") from error
+        raise ValidationError(f"Nothing was saved. {error.message}") from error
 
 
 def add_in_steps(
@@ -139,7 +140,7 @@ def add_in_steps(
     """A plan for the form's changes, not started, and the changes to make with its first step: a form that narrows a
     strategy may keep the old one for everyone else. Raises ValidationError, and the errors of adding a plan.
     """
-    moves = "reorderStrategy"  # the kept one comes last instead
+    moves = "reorderStrategy"  # the kept one gets the place of the other, after it
     changes = [(place, change) for place in places for change in place.changes if change.action != moves]
     updates = [each for each in changes if each[1].action == "updateStrategy"]
     [(changed, change)] = updates if len(updates) == 1 else changes if len(changes) == 1 else _refuse_steps()
@@ -151,6 +152,9 @@ def add_in_steps(
     flag_path = FlagPath(changed.project, change.feature, changed.environment)
     values = get_content(change.payload)
     strategy = str(change.payload.get("id", ""))
+    if strategy:
+        place = Strategy.objects.values_list("sort_order", flat=True).get(pk=strategy)
+        others = [other._replace(payload={**other.payload, "sortOrder": place}) for other in others]
     steps, safeguard = read_steps(form, values), read_pause(form)
     plan = add_steps(flag_path, strategy, steps, caller=caller)
     if safeguard is not None:

@@ -18,6 +18,7 @@ from tests.importer.diff.planted import (
     as_code,
     export,
     flagd,
+    make_strategy,
     targeted,
     write,
     write_plan,
@@ -74,9 +75,29 @@ def test_a_condition_that_generated_users_cannot_meet_is_above_any_limit(tmp_pat
     assert (status, "cannot be measured" in message) == (1, True)
 
 
+def test_a_flag_that_is_turned_off_is_found_beside_a_condition_that_few_meet(tmp_path: Path) -> None:
+    ours = {"contextName": "userId", "operator": "REGEX", "value": "^staff-[0-9]{12}$", "values": []}
+    before = as_code(tmp_path / "before", 60)
+    file = before / "flags" / "checkout" / f"{NAME}.json"
+    document = json.loads(file.read_text())
+    document["environments"]["production"]["strategies"].append(make_strategy(100, ours))
+    write(file, document)
+    document["environments"]["production"]["enabled"] = False
+    after = as_code(tmp_path / "after", 60)
+    write(after / "flags" / "checkout" / f"{NAME}.json", document)
+    assert diff(before, after, "--at-most", 5)[0] == 1
+
+
+def test_a_targeting_whose_flag_is_in_no_resource_is_named(tmp_path: Path, capsys: Any) -> None:
+    before, after = targeted(5)[1:], targeted(100)[1:]
+    assert diff(write_plan(tmp_path / "plan.json", before, after)) == (0, "")
+    assert f"shop/{NAME} cannot be compared: the plan does not have" in capsys.readouterr().out
+
+
 def test_own_users_instead_of_generated_ones(tmp_path: Path, capsys: Any) -> None:
     before, after = as_code(tmp_path / "before", 0, GERMANS), as_code(tmp_path / "after", 100, GERMANS)
     users = write(tmp_path / "users.csv", "userId,country\nada,DE\nbob,NO\neve,NO\nkim,NO\n")
+    assert diff(before, after, "--users", users, "--at-most", 20)[0] == 1
     assert diff(before, after, "--users", users) == (0, "")
     assert "production: 1 of 4 users of users.csv change: 1 off → on" in capsys.readouterr().out
 

@@ -246,6 +246,7 @@ def test_users_of_one_country_are_taken_in_steps_and_the_others_keep_the_present
     assert "on → off" not in page
     assert save(owner, **narrowed()).status_code == 302
     some, others = Strategy.objects.order_by("sort_order", "created_at")
+    assert some.sort_order == others.sort_order, "or another strategy could come between them"
     assert (some.pk, some.parameters["rollout"], some.constraints[0]["values"]) == (before.pk, "15", ["DE"])
     assert (others.parameters["rollout"], others.constraints) == ("10", [])
     assert ReleasePlan.objects.get().strategy_ids == [str(before.pk)]
