@@ -252,8 +252,10 @@ COLUMNS = {PROJECT: "projects", ENVIRONMENT: "environments"}
 _LAST_EVENT = "SELECT last_value FROM audit_auditevent_id_seq"
 
 
-def list_users(kind: str, names: Any) -> Iterable[str]:
-    return [name_of(integration) for integration in _naming(kind, names)]
+def list_users(kind: str, names: Any, caller: Caller) -> Iterable[str]:
+    return [
+        name_of(integration) for integration in _naming(kind, names)
+    ]  # such a name tells nothing of projects
 
 
 def end(kind: str, names: Any, *, caller: Caller) -> None:

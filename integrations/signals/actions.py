@@ -40,13 +40,13 @@ def create_source(name: str, kind: str, *, caller: Caller) -> tuple[SignalSource
     _assign_token(source, token, caller)
     source.save()
     source.refresh_from_db()  # the database sets the time
-    _record(EventType.SIGNAL_SOURCE_CREATED, source, caller, after=make_source_document(source))
+    _record(EventType.SIGNAL_SOURCE_CREATED, source, caller, after=make_source_document(source, caller))
     return source, token
 
 
 @transactional
 def replace_token(source_id: int, *, caller: Caller) -> tuple[str, list[SignalRule]]:
-    """Returns the new token, and the suspended rules. The previous token stops working at once.
+    """Returns the new token, and the suspended rules that the caller may read. The previous token stops working now.
 
     A rule acts with its author's rights, which the caller could use with the new token. Raises NotFound, NoAccess.
     """
@@ -56,22 +56,24 @@ def replace_token(source_id: int, *, caller: Caller) -> tuple[str, list[SignalRu
     source.save(update_fields=["token_hash", "token_by", "token_by_name"])
     suspended = list_rules_to_suspend(source, caller)
     now = timezone.now()
-    source.rules.filter(pk__in=[rule.pk for rule in suspended]).update(
-        suspended_at=now, suspended_by=caller.name
-    )
-    after: Document = {"token": "replaced"}
-    if suspended:
-        after["suspended"] = [rule.name for rule in suspended]
-    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, after=after)
-    return token, suspended
+    for rule in suspended:
+        rule.suspended_at, rule.suspended_by = now, caller.name
+        rule.save(update_fields=["suspended_at", "suspended_by"])
+        document = make_rule_document(rule)
+        # Without the id: nobody has saved the rule.
+        _record_rule(rule, caller, after={key: document[key] for key in ("name", "project", "suspended")})
+    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, after={"token": "replaced"})
+    return token, [rule for rule in suspended if caller.can_read(rule.project)]
 
 
 @transactional
 def delete_source(source_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """Deletes a source with its rules and its received signals. Raises NotFound, NoAccess, EditConflict."""
+    """Deletes a source with all its rules and its received signals. Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.DELETE_ADDON)
-    before = make_source_document(source)
-    check_expected(expected, before)
+    check_expected(expected, make_source_document(source, caller))
+    before = make_source_document(
+        source, Caller.system()
+    )  # readers of the event get the rules that they may read
     _record(EventType.SIGNAL_SOURCE_DELETED, source, caller, before=before)
     source.delete()
 
@@ -90,7 +92,7 @@ def save_rule(
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
-    rule = find_rule(source, rule_id) if rule_id is not None else None
+    rule = find_rule(source, rule_id, caller) if rule_id is not None else None
     before = make_rule_document(rule) if rule else None
     check_expected(expected, before)
     check_problems(find_rule_problems(source, values, instead=rule))
@@ -103,8 +105,7 @@ def save_rule(
     rule.author = caller.user
     rule.suspended_at, rule.suspended_by = None, ""
     rule.save()
-    after = make_rule_document(rule)
-    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=before, after=after)
+    _record_rule(rule, caller, before=before, after=make_rule_document(rule))
     return rule
 
 
@@ -112,10 +113,10 @@ def save_rule(
 def delete_rule(source_id: int, rule_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
-    rule = find_rule(source, rule_id)
+    rule = find_rule(source, rule_id, caller)
     before = make_rule_document(rule)
     check_expected(expected, before)
-    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=before)
+    _record_rule(rule, caller, before=before)
     rule.delete()
 
 
@@ -167,9 +168,19 @@ def _record(
     record(Event(type=kind, subject=source.name, before=before, after=after), actor=caller)
 
 
-def list_users(kind: str, names: Any) -> Iterable[str]:
-    rules = SignalRule.objects.filter(enabled=True, **{f"{kind}__in": names}).select_related("source")
-    return [f"Rule {rule.name} of {rule.source.name}" for rule in rules]
+def _record_rule(
+    rule: SignalRule, caller: Caller, *, before: Document | None = None, after: Document | None = None
+) -> None:
+    """Records an event of the rule's project, whose readers may see it."""
+    kind, subject = EventType.SIGNAL_SOURCE_UPDATED, rule.source.name
+    record(Event(type=kind, project=rule.project, subject=subject, before=before, after=after), actor=caller)
+
+
+def list_users(kind: str, names: Any, caller: Caller) -> Iterable[str]:
+    rules = SignalRule.objects.filter(
+        caller.match_readable("project"), enabled=True, **{f"{kind}__in": names}
+    )
+    return [f"Rule {rule.name} of {rule.source.name}" for rule in rules.select_related("source")]
 
 
 def end(kind: str, names: Any, *, caller: Caller) -> None:
@@ -178,6 +189,4 @@ def end(kind: str, names: Any, *, caller: Caller) -> None:
         before = make_rule_document(rule)
         rule.enabled = False
         rule.save(update_fields=["enabled"])
-        after = make_rule_document(rule)
-        kind_of_event = EventType.SIGNAL_SOURCE_UPDATED
-        record(Event(type=kind_of_event, subject=rule.source.name, before=before, after=after), actor=caller)
+        _record_rule(rule, caller, before=before, after=make_rule_document(rule))

@@ -19,6 +19,7 @@ from groups.authentication import ApiRequest, read_credential
 from groups.viewsets import Permission, ViewSet
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
+from integrations.signals.holders import find_holder
 from integrations.signals.queries import (
     READERS,
     find_rule,
@@ -27,6 +28,7 @@ from integrations.signals.queries import (
     make_rule_document,
     make_signal_document,
     make_source_document,
+    select_visible_results,
 )
 from integrations.signals.receive import authenticate_source, receive_signal, try_rule
 
@@ -110,6 +112,7 @@ class TrialRecord(serializers.Serializer):
 
 class ResultRecord(serializers.Serializer):
     rule = serializers.CharField()
+    project = serializers.CharField(required=False, help_text="Missing in results from before 1.4.")
     flag = serializers.CharField()
     environment = serializers.CharField()
     result = serializers.CharField(
@@ -155,10 +158,12 @@ class SignalView(FreedBodies, APIView):
         """Send a signal: any JSON object, or Alertmanager's own. Needs the token of the source.
 
         The answer lists the effects of the matching rules. Signals with the same `id`, or of the same alert, act once.
+        Rules of private projects that the creator of the token cannot see are left out of the answer.
         """
         body = SignalBody(data=request.data)
         body.is_valid(raise_exception=True)
         signal = receive_signal(self.source, body.validated_data)
+        select_visible_results(self.source, [signal], find_holder(self.source))
         return Response({"results": signal.results}, status=202)
 
 
@@ -181,25 +186,25 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
         self.check_permission()
 
     def get_current_document(self) -> Document:
-        return make_source_document(self.source)
+        return make_source_document(self.source, self.caller)
 
     @extend_schema(operation_id="getSignalSources", responses={200: SourceList})
     def list(self, request: ApiRequest) -> Response:
         """List the sources of signals with their rules."""
         sources = list_sources().prefetch_related("rules")
-        return Response({"sources": [make_source_document(source) for source in sources]})
+        return Response({"sources": [make_source_document(source, self.caller) for source in sources]})
 
     @extend_schema(operation_id="createSignalSource", request=SourceBody, responses={201: NewSourceRecord})
     def create(self, request: ApiRequest) -> Response:
         """Create a source of signals. Only this answer has its token."""
         body = self.validated(SourceBody)
         source, token = actions.create_source(body["name"], body["kind"], caller=self.caller)
-        return Response(make_source_document(source) | {"token": token}, status=201)
+        return Response(make_source_document(source, self.caller) | {"token": token}, status=201)
 
     @extend_schema(operation_id="getSignalSource", responses={200: SourceRecord})
     def retrieve(self, request: ApiRequest, source_id: str) -> Response:
         """Get a source of signals with its rules."""
-        return Response(make_source_document(self.source))
+        return Response(make_source_document(self.source, self.caller))
 
     @extend_schema(operation_id="deleteSignalSource", responses={200: None})
     def destroy(self, request: ApiRequest, source_id: str) -> Response:
@@ -223,7 +228,7 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
     @action(detail=True)
     def received(self, request: ApiRequest, source_id: str) -> Response:
         """List the last 100 signals of a source, newest first, and what rules did. They are kept for 30 days."""
-        signals = self.source.signals.all()[:MAX_LISTED]
+        signals = select_visible_results(self.source, self.source.signals.all()[:MAX_LISTED], self.caller)
         return Response({"signals": [make_signal_document(signal) for signal in signals]})
 
 
@@ -243,7 +248,7 @@ class SignalRuleViewSet(ETagMixin, ViewSet):
     def authorize(self, source_id: str, rule_id: str | None = None) -> None:
         self.source = find_visible_source(self.caller, path_id(source_id, "Source"))
         if rule_id is not None:
-            self.rule = find_rule(self.source, path_id(rule_id, "Rule"))
+            self.rule = find_rule(self.source, path_id(rule_id, "Rule"), self.caller)
         self.check_permission()
 
     def get_current_document(self) -> Document:

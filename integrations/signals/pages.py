@@ -28,8 +28,11 @@ from integrations.signals.queries import (
     list_rules_to_suspend,
     list_sources,
     make_rule_document,
+    read_rules,
+    select_visible_results,
 )
 from integrations.signals.receive import try_rule
+from projects.history.queries import readable_events
 from projects.models import Environment, Project
 
 _CODE = {"spellcheck": "false", "autocomplete": "off"}
@@ -112,7 +115,8 @@ class SignalsPage(ListPage):
         self.caller.check_any(READERS)
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        counted = list_sources().annotate(rule_count=Count("rules", distinct=True))
+        seen = self.caller.match_readable("rules__project")
+        counted = list_sources().annotate(rule_count=Count("rules", distinct=True, filter=seen))
         return counted.filter(name__icontains=values["q"])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -151,11 +155,12 @@ class SourcePage(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         may_edit = self.caller.can(Permission.UPDATE_ADDON)
+        received = self.source.signals.all()[:MAX_SHOWN] if may_edit else ()
         return super().get_context_data(
             source=self.source,
             address=self.request.build_absolute_uri(f"/api/signals/{self.source.name}"),
-            rules=self.source.rules.select_related("author"),
-            signals=self.source.signals.all()[:MAX_SHOWN] if may_edit else (),
+            rules=read_rules(self.source, self.caller).select_related("author"),
+            signals=select_visible_results(self.source, received, self.caller),
             may_edit=may_edit,
             may_delete=self.caller.can(Permission.DELETE_ADDON),
             deaf=list_deaf_safeguards(self.caller) if sends_alerts(self.source) else (),
@@ -187,7 +192,8 @@ class NewToken(ShowsSecretOnce, FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         if "secret" not in kwargs:
-            kwargs["suspends"] = list_rules_to_suspend(self.source, self.caller)
+            suspends = list_rules_to_suspend(self.source, self.caller)
+            kwargs["suspends"] = [rule for rule in suspends if self.caller.can_read(rule.project)]
             kwargs["deafens"] = sends_alerts(self.source) and not self.caller.is_admin
         return super().get_context_data(replaces=True, **kwargs)
 
@@ -204,7 +210,7 @@ class DeleteSource(ConfirmPage):
             "lead": "From then on, its signals are refused.",
             "removed_items": [
                 "the source and its token",
-                pluralize(source.rules.count(), "rule"),
+                pluralize(read_rules(source, self.caller).count(), "rule"),
                 "its signals",
             ],
             "cancel": make_source_url(source),
@@ -242,7 +248,7 @@ class RulePage(FormPage):
         self.caller.check(Permission.UPDATE_ADDON)
         self.source = find_source(self.kwargs["source_id"])
         if "rule_id" in self.kwargs:
-            self.rule = find_rule(self.source, self.kwargs["rule_id"])
+            self.rule = find_rule(self.source, self.kwargs["rule_id"], self.caller)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         return (SIGNALS, (self.source.name, make_source_url(self.source)))
@@ -284,7 +290,9 @@ class EditRule(EditPage, NewRule):
     api_call = "PUT {page.api_path}"
 
     def get_events(self) -> QuerySet[AuditEvent]:
-        changes = AuditEvent.objects.filter(type=EventType.SIGNAL_SOURCE_UPDATED, subject=self.source.name)
+        changes = readable_events(self.caller).filter(
+            type=EventType.SIGNAL_SOURCE_UPDATED, subject=self.source.name
+        )
         return changes.filter(after__id=self.rule.pk)
 
     def get_current_document(self) -> Document:
@@ -346,7 +354,7 @@ class DeleteRule(ConfirmPage):
     def plan(self) -> dict[str, Any]:
         self.caller.check(Permission.UPDATE_ADDON)
         self.source = find_source(self.kwargs["source_id"])
-        rule = find_rule(self.source, self.kwargs["rule_id"])
+        rule = find_rule(self.source, self.kwargs["rule_id"], self.caller)
         return {
             "title": f"Delete rule {rule.name}",
             "lead": "",

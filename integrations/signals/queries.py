@@ -1,5 +1,7 @@
 """Reads sources of signals, their rules and received signals, and makes their documents."""
 
+from collections.abc import Iterable
+
 from django.db.models import Max, QuerySet
 
 from flagadmin.core.db.lookups import get_or_404
@@ -24,9 +26,14 @@ def find_visible_source(caller: Caller, source_id: int) -> SignalSource:
     return find_source(source_id)
 
 
-def find_rule(source: SignalSource, rule_id: int) -> SignalRule:
-    """Raises NotFound."""
-    return get_or_404(source.rules.select_related("source"), "Rule not found.", pk=rule_id)
+def read_rules(source: SignalSource, caller: Caller) -> QuerySet[SignalRule]:
+    """The source's rules of projects that the caller may read."""
+    return source.rules.filter(caller.match_readable("project"))
+
+
+def find_rule(source: SignalSource, rule_id: int, caller: Caller) -> SignalRule:
+    """Raises NotFound, also for a rule of a project that the caller may not read."""
+    return get_or_404(read_rules(source, caller).select_related("source"), "Rule not found.", pk=rule_id)
 
 
 def list_rules_to_suspend(source: SignalSource, caller: Caller) -> list[SignalRule]:
@@ -38,8 +45,9 @@ def list_rules_to_suspend(source: SignalSource, caller: Caller) -> list[SignalRu
 
 
 def list_suspended_rules(caller: Caller) -> QuerySet[SignalRule]:
-    """The suspended enabled rules that the caller may save or has saved."""
-    rules = SignalRule.objects.filter(enabled=True).exclude(suspended_at=None).select_related("source")
+    """The suspended enabled rules of readable projects that the caller may save or has saved."""
+    readable = SignalRule.objects.filter(caller.match_readable("project"), enabled=True)
+    rules = readable.exclude(suspended_at=None).select_related("source")
     return rules if caller.can(Permission.UPDATE_ADDON) else rules.filter(author=caller.id or 0)
 
 
@@ -47,13 +55,14 @@ def list_sources() -> QuerySet[SignalSource]:
     return SignalSource.objects.annotate(last_received=Max("signals__received_at"))
 
 
-def make_source_document(source: SignalSource) -> Document:
+def make_source_document(source: SignalSource, caller: Caller) -> Document:
+    """With the rules of projects that the caller may read."""
     return {
         "id": source.pk,
         "name": source.name,
         "kind": source.kind,
         "createdAt": iso(source.created_at),
-        "rules": [make_rule_document(rule) for rule in source.rules.all()],
+        "rules": [make_rule_document(rule) for rule in source.rules.all() if caller.can_read(rule.project)],
     }
 
 
@@ -69,6 +78,27 @@ def make_rule_document(rule: SignalRule) -> Document:
         "enabled": rule.enabled,
         "suspended": rule.suspended_at and {"since": iso(rule.suspended_at), "by": rule.suspended_by},
     }
+
+
+def select_visible_results(source: SignalSource, signals: Iterable[Signal], caller: Caller) -> list[Signal]:
+    """The signals with the results of rules of projects that the caller may read.
+
+    Results from before 1.4 do not name their project: only those of a readable rule that is still there are visible.
+    """
+    signals = list(signals)
+    if not caller.reads_all_projects:
+        known = set(read_rules(source, caller).values_list("name", "flag"))
+        for signal in signals:
+            signal.results = [
+                result
+                for result in signal.results
+                if (
+                    caller.can_read(result["project"])
+                    if "project" in result
+                    else (result["rule"], result["flag"]) in known
+                )
+            ]
+    return signals
 
 
 def make_signal_document(signal: Signal) -> Document:

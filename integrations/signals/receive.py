@@ -115,7 +115,7 @@ def _store(source: SignalSource, body: Mapping[str, Any]) -> Signal:
 
 def _apply(rule: SignalRule, item: Item) -> Result:
     """Applies the rule and returns the result. A failing rule does not keep others from acting."""
-    result = {"rule": rule.name, "flag": rule.flag, "environment": rule.environment}
+    result = {"rule": rule.name, "project": rule.project, "flag": rule.flag, "environment": rule.environment}
     if rule.suspended_at is not None:
         who = f"{rule.suspended_by} has replaced the token of this source."
         why = f"{who} Its author or an admin must save the rule again."

@@ -194,9 +194,10 @@ def make_event(kind: EventType, saved: SavedContext, *, before: Any = None, afte
     return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)
 
 
-def list_users(kind: str, names: Any) -> Iterable[str]:
+def list_users(kind: str, names: Any, caller: Caller) -> Iterable[str]:
     if kind == ENVIRONMENT:
-        return [f"The expectations of saved context {saved.name}" for saved in _expecting_in(names)]
+        expecting = _expecting_in(names).filter(pk__in=SavedContext.objects.readable_by(caller))
+        return [f"The expectations of saved context {saved.name}" for saved in expecting]
     return [f"Saved context {saved.name}" for saved in _enforcing() if _find_ended(saved, kind, names)]
 
 

@@ -16,8 +16,11 @@ PROJECT, ENVIRONMENT, FLAG = "project", "environment", "flag"
 class NameKeeper(Protocol):
     """``kind``: one of the constants. ``names``: a list, or a queryset of names."""
 
-    def list_users(self, kind: str, names: Any) -> Iterable[str]:
-        """The objects that would lose their effect if these were deleted, such as ``Webhook 3``."""
+    def list_users(self, kind: str, names: Any, caller: Caller) -> Iterable[str]:
+        """The objects that would lose their effect if these were deleted, such as ``Webhook 3``.
+
+        Leaves out those of projects that the caller may not read.
+        """
 
     def end(self, kind: str, names: Any, *, caller: Caller) -> None:
         """Keeps these names from applying to new objects. Called during deletion, after the events."""
@@ -35,8 +38,8 @@ def _load() -> Iterator[NameKeeper]:
     return map(import_module, _keepers)
 
 
-def list_users(kind: str, names: Sequence[str]) -> list[str]:
-    return [user for keeper in _load() for user in keeper.list_users(kind, names)]
+def list_users(kind: str, names: Sequence[str], caller: Caller) -> list[str]:
+    return [user for keeper in _load() for user in keeper.list_users(kind, names, caller)]
 
 
 def end_names(kind: str, names: Any, *, caller: Caller) -> None:

@@ -196,7 +196,7 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
         change_requests=_find_sent_requests(project).count(),
         release_plans=release_plans,
         release_templates=_read_names(_find_templates(project)),
-        name_users=list_users(PROJECT, [project.pk]),
+        name_users=list_users(PROJECT, [project.pk], caller),
     )
 
 

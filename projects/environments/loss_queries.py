@@ -11,7 +11,7 @@ from projects.deletion.kept_names import ENVIRONMENT, list_users
 from projects.models import Environment, Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 
 
-def describe_losses(environment: Environment) -> Iterator[str]:
+def describe_losses(environment: Environment, caller: Caller) -> Iterator[str]:
     """Describes the losses from deleting the environment, in nine queries. Projects that no longer use it still have
     their flags' settings there.
     """
@@ -33,7 +33,7 @@ def describe_losses(environment: Environment) -> Iterator[str]:
     limited = RolePermission.objects.filter(environment=environment)
     for role, number in limited.values_list("role__name").annotate(Count("pk")).order_by("role__name"):
         yield f"{pluralize(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
-    for user in list_users(ENVIRONMENT, [environment.name]):
+    for user in list_users(ENVIRONMENT, [environment.name], caller):
         yield f"{user} will not apply to an environment that gets the name later"
 
 

@@ -190,7 +190,7 @@ class DeleteEnvironment(ConfirmPage):
         except Conflict as error:
             blocked = error.message
         return {
-            "removed_items": list(describe_losses(environment)),
+            "removed_items": list(describe_losses(environment, self.caller)),
             "kept": "The audit log and usage reports are kept.",
             "blocked": blocked,
             "hidden": [

@@ -75,34 +75,45 @@ def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEve
 def leave_out_projects(event: AuditEvent, can_read: Callable[[str], bool]) -> tuple[Any, Any]:
     """The event's states before and after, without their projects if one of them is unreadable.
 
-    Lists of projects and of roles in them, such as those of a token or a group, keep the readable ones.
+    Lists of projects, and of roles and rules in them, such as those of a token or a group, keep the readable ones. A
+    rule of a signal source is left out with its project, whose flag it names.
     """
     sides = _limit_lists(event.before, can_read), _limit_lists(event.after, can_read)
     documents = [side for side in sides if isinstance(side, dict)]
     projects = {side["project"] for side in documents if isinstance(side.get("project"), str)}
     if all(map(can_read, projects)):
         return sides
-    return _drop_project(sides[0]), _drop_project(sides[1])
+    drop = _drop_rule if event.type == EventType.SIGNAL_SOURCE_UPDATED else _drop_project
+    return drop(sides[0], can_read), drop(sides[1], can_read)
 
 
 def _limit_lists(document: Any, can_read: Callable[[str], bool]) -> Any:
     if not isinstance(document, dict):
         return document
-    lists = {name: document[name] for name in ("projects", "grants") if isinstance(document.get(name), list)}
+    lists = {name: document[name] for name in _LISTS if isinstance(document.get(name), list)}
+    if isinstance(document.get("suspended"), list):  # names of rules, until 1.4 without their projects
+        document = {name: value for name, value in document.items() if name != "suspended"}
     return document | {
         name: [each for each in listed if _is_readable(each, can_read)] for name, listed in lists.items()
     }
 
 
+_LISTS = ("projects", "grants", "rules")
+
+
 def _is_readable(entry: Any, can_read: Callable[[str], bool]) -> bool:
-    project = entry.get("project_id") if isinstance(entry, dict) else entry
+    project = entry.get("project_id", entry.get("project")) if isinstance(entry, dict) else entry
     return not isinstance(project, str) or project == "*" or can_read(project)
 
 
-def _drop_project(document: Any) -> Any:
+def _drop_project(document: Any, can_read: Callable[[str], bool]) -> Any:
     if not isinstance(document, dict):
         return document
     return {key: value for key, value in document.items() if key != "project"}
+
+
+def _drop_rule(document: Any, can_read: Callable[[str], bool]) -> Any:
+    return document if isinstance(document, dict) and can_read(document.get("project", "")) else None
 
 
 def narrow_events(events: AuditEvents, criteria: EventFilter) -> AuditEvents:

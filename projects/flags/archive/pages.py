@@ -176,7 +176,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
             "removed_items": [
                 *self.names,
                 *(f"Release plan {plan}" for plan in plans),
-                *(f"{user} no longer applies" for user in list_users(FLAG, self.names)),
+                *(f"{user} no longer applies" for user in list_users(FLAG, self.names, self.caller)),
             ],
             "kept": f"{'Its' if len(self.names) == 1 else 'Their'} strategies, variants, tags, links and safeguards"
             " are deleted too."

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import ApiToken, Grant, Group, Role, RolePermission, User
 from groups.permissions import BuiltIn, Permission, Scope
 from importer.models import ImportRun
-from integrations.models import Delivery
+from integrations.models import Delivery, Signal, SignalRule, SignalSource
+from integrations.signals.actions import create_source, delete_source, save_rule
+from integrations.signals.queries import make_rule_document
+from integrations.signals.receive import receive_signal
 from playground.models import SavedContext
 from projects.applications.store_report import store_report
 from projects.deletion.execute import delete_project
@@ -43,6 +47,7 @@ from tests.support.flags import make_flag
 from tests.support.mcp_client import talk
 from tests.support.receiver import make_integration
 from tests.support.records import refused
+from tests.support.signals import TOKEN, make_alert, make_body
 
 SYSTEM = Caller.system()
 SECRET = b"occult"
@@ -54,7 +59,9 @@ NOTHING: dict[str, Any] = {
     **dict.fromkeys(
         ("project", "flag", "archived flag", "parent", "application", "project context field"), _NAME
     ),
-    **dict.fromkeys(("segment", "saved context", "change request", "change", "event", "link"), _NUMBER),
+    **dict.fromkeys(
+        ("segment", "saved context", "change request", "change", "event", "link", "signal rule"), _NUMBER
+    ),
 }
 """What stands in addresses for what does not exist."""
 OWNED = tuple(NOTHING)
@@ -94,6 +101,7 @@ def world(people: Any) -> dict[str, Any]:
         ),
         caller=SYSTEM,
     )
+    watch_with_rules(SignalSource.objects.get(pk=made["signal source"]), made["signal rule"], people)
     told = AuditEvent.objects.filter(project="occult-lab").first()
     Delivery.objects.create(integration_id=made["integration"], event_id=told.pk, sent_at=timezone.now())
     make_integration("https://occult.example.org/hook", projects=["occult-lab"])
@@ -112,6 +120,46 @@ def world(people: Any) -> dict[str, Any]:
         | names
         | {"project context field": "occult-field", "application": "occult-app", "shared segment": shared.pk}
     )
+
+
+def watch_with_rules(source: SignalSource, rule_id: int, people: Any) -> None:
+    """The rule becomes one of the private project and has acted. Another source with such rules has been deleted."""
+    rule = SignalRule.objects.get(pk=rule_id)
+    place = {"project": "occult-lab", "flag": "occult-cart", "environment": "production"}
+    values = place | {
+        "name": "occult rule",
+        "match": {"labels.team": "occult"},
+        "then": "note",
+        "enabled": True,
+    }
+    admin = Caller(user=people["admin"])
+    save_rule(source.pk, values, rule_id=rule.pk, caller=admin)
+    receive_signal(source, make_body(make_alert(labels={"team": "occult"})))
+    Signal.objects.update(body={})
+    old = SignalRule.objects.create(source=source, **values | {"name": "occult old"})
+    Signal.objects.create(
+        source=source,
+        body={},
+        results=[
+            {"rule": "occult gone", "flag": "occult-cart", "environment": "production", "result": "noted"}
+        ],
+    )
+    other, _ = create_source("other", "generic", caller=SYSTEM)
+    plain = values | {"name": "plain", "match": {"labels.team": "plain"}, "project": "shop", "flag": "seen"}
+    make_flag("seen", project=Project.objects.get(pk="shop"))
+    moved = save_rule(other.pk, values, caller=admin)
+    save_rule(other.pk, plain, rule_id=moved.pk, caller=admin)
+    save_rule(other.pk, values | {"name": "occult other"}, caller=admin)
+    document = make_rule_document(old)
+    kinds = [
+        ("signal-source-updated", document, document | plain),
+        ("signal-source-updated", None, {"token": "replaced", "suspended": ["occult rule"]}),
+        ("signal-source-deleted", {"name": "other", "rules": [document]}, None),
+    ]
+    for kind, before, after in kinds:  # as they were recorded before 1.4
+        AuditEvent.objects.create(type=kind, actor_name="x", subject=source.name, before=before, after=after)
+    delete_source(other.pk, caller=SYSTEM)
+    SignalRule.objects.filter(pk=rule.pk).update(suspended_at=timezone.now(), suspended_by="x")
 
 
 @pytest.fixture(params=["viewer", "editor", "keeper"])
@@ -281,3 +329,17 @@ def test_a_change_of_mode_is_in_the_audit_log_and_needs_the_permission(api: Any,
     assert (event.before["mode"], event.after["mode"]) == ("open", "private")
     assert api["admin"].put(url, {"mode": "open"}).status_code == 200
     assert api["viewer"].get(url).status_code == 200
+
+
+def test_only_a_sender_who_sees_it_is_told_of_its_rules(world: dict[str, Any], people: Any) -> None:
+    """The creator of the source's token is the sender."""
+    source, told = SignalSource.objects.get(pk=world["signal source"]), {}
+    for name in ("viewer", "admin"):
+        SignalSource.objects.update(token_by=people[name], token_by_name=name)
+        answer = APIClient().post(
+            f"/api/signals/{source.name}",
+            make_body(make_alert(labels={"team": "occult"}, fingerprint=name)),
+            HTTP_AUTHORIZATION=TOKEN,
+        )
+        told[name] = [result["rule"] for result in answer.json()["results"]]
+    assert told == {"viewer": [], "admin": ["occult rule", "occult old"]}

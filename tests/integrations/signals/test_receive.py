@@ -53,7 +53,13 @@ def is_on(environment="production"):
 def test_a_firing_alert_turns_the_flag_off_and_says_why(cart, source, people, browse):
     make_rule(source, author=people["member"])
     assert send(make_body(make_alert()))["results"] == [
-        {"rule": "Checkout fails", "flag": "cart", "environment": "production", "result": "turnedOff"}
+        {
+            "rule": "Checkout fails",
+            "project": "shop",
+            "flag": "cart",
+            "environment": "production",
+            "result": "turnedOff",
+        }
     ]
     assert not is_on()
     off, noted = AuditEvent.objects.order_by("-id")[:2][::-1]

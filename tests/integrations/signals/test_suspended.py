@@ -61,8 +61,10 @@ def test_an_editor_does_not_fire_an_admins_rule(api, source):
     assert result["why"].endswith(REFUSED)
     [rule] = api["admin"].get(f"{SIGNALS}/{source.pk}").json()["rules"]
     assert rule["suspended"]["by"]
-    event = AuditEvent.objects.filter(type="signal-source-updated").latest("id")
-    assert event.after == {"token": "replaced", "suspended": ["Checkout fails"]}
+    of_rule, of_token = AuditEvent.objects.filter(type="signal-source-updated").order_by("id")
+    told = {"name": "Checkout fails", "project": "shop", "suspended": rule["suspended"]}
+    assert (of_rule.project, of_rule.after) == ("shop", told)
+    assert (of_token.project, of_token.after) == (None, {"token": "replaced"})
 
 
 def test_saved_again_it_acts(api, source):
