@@ -203,7 +203,7 @@ class Reading:
 
     def collect(self, collector: Any, assigned: Assigned, split: Split) -> None:
         """Reads the measures of the units that are compared. Raises ValidationError naming rows."""
-        place = 0
+        with_sides = zip(assigned.side_of, assigned.stratum_of, strict=True)
         since, until = self._design.since, self._design.until
         for rows in self._open().chunks(CHUNK):
             chosen: list[int] = []
@@ -211,19 +211,15 @@ class Reading:
             for row, time in enumerate(rows.times):
                 if time >= until or not rows.cells[row][self._unit]:
                     continue
-                if time < since:
-                    chosen.append(row)
-                    sides.append(None)
-                    continue
-                side, stratum = assigned.names[assigned.side_of[place]], assigned.stratum_of[place]
-                place += 1
-                if not side:
-                    continue
-                if split.compared.get(self.history.count_states_at(time)) != stratum:
-                    assigned.left_out["otherShares" if stratum in split.dividing else "notDivided"] += 1
-                    continue
+                side = ""
+                if time >= since:
+                    number, stratum = next(with_sides)
+                    side = assigned.names[number]
+                    if side and split.compared.get(self.history.count_states_at(time)) != stratum:
+                        assigned.left_out["otherShares" if stratum in split.dividing else "notDivided"] += 1
+                        side = ""
                 chosen.append(row)
-                sides.append(side)
+                sides.append(side or None)  # A row without a side counts once its unit has one.
             self._add(collector, rows, chosen, sides)
 
     def _add(self, collector: Any, rows: Rows, chosen: list[int], sides: list[str | None]) -> None:

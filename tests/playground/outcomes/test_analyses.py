@@ -78,6 +78,38 @@ def test_only_users_whom_the_flag_divided_are_compared(api: Any, clock: Clock) -
     assert lacking["problem"] == "file: lacks country, on which f depends"
 
 
+def test_rows_without_a_side_count_for_a_unit_that_has_one(api: Any, clock: Clock) -> None:
+    """Visits tell the country, on which the flag depends; orders do not. Some come after the flag depended on a column
+    that the table lacks, and some after it was turned off.
+    """
+    make(clock, rollout(50, constraints=[NORWAY]))
+    [strategy] = Strategy.objects.all()
+    clock(60 * 24)
+    values = rollout(50, constraints=[NORWAY, NORWAY | {"contextName": "properties.plan"}])
+    strategies.update_strategy("shop", "f", "production", str(strategy.pk), values, caller=WHO)
+    clock(60 * 48)
+    environments.disable_flag("shop", "f", "production", caller=WHO)
+    clock(60 * 24 * 20)
+    visits = "".join(f"{user},NO,{at(60)},,\n" for user in range(400))
+    minutes = (90, 60 * 30, 60 * 50)
+    orders = "".join(
+        f"{user},{('', 'NO', 'NO')[user % 3]},{at(minutes[user % 3])},1,5\n" for user in range(400)
+    )
+    strangers = [f"{user},,{at(90)},1,100\n" for user in range(500, 540)]
+    head = "userId,country,time,bought,revenue\n"
+    result = analyze(api, head + visits + orders + "".join(strangers), mean="revenue")["result"]
+    values = [
+        [each[side]["value"] for side in ("controlValue", "sideValue")] for each in result["comparisons"]
+    ]
+    assert values == [[1, 1], [5, 5]]
+    assert result["leftOut"] == {"unknown": 78, "notDivided": 362}
+    counts = result["counts"]
+    assert (counts["units"], counts["rows"], counts["rowsLeftOut"]) == (400, 840, 440)
+    assert [check["state"] for check in result["checks"] if check["name"] == "left out"] == ["warning"]
+    few = analyze(api, head + visits + "".join(strangers[:10]))["result"]
+    assert [check["state"] for check in few["checks"] if check["name"] == "left out"] == ["passed"]
+
+
 def test_different_shares_are_never_pooled(api: Any, clock: Clock) -> None:
     """At 10 %, then at 50 %; and 200 of other rules at the same time, whom too few had to be compared alone."""
     make(clock, rollout(10, constraints=[NORWAY]), rollout(80, constraints=[NORWAY | {"values": ["DE"]}]))
