@@ -4,15 +4,16 @@ A schema refers only to itself, so that nothing is fetched. RE2 matches its patt
 check are counted, because references can make a small schema take exponential time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import islice
 from typing import Any
 
+import attrs
 import orjson
 from jsonschema import Draft202012Validator, SchemaError, ValidationError
-from jsonschema.validators import extend
+from jsonschema.validators import create
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -26,8 +27,12 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MAX_SCHEMA = 64_000  # bytes
 MAX_PAYLOAD = 100_000  # characters
 MAX_DEPTH = 30
+MAX_VALUES = 5_000
+"""Of a schema: objects, lists and everything in them. Checking the schema itself takes up to 0.4 ms for each."""
+MAX_PATTERNS = 100
+"""Of a schema."""
 MAX_STEPS = 1_000_000
-"""Of all payloads of an action; it takes about 2 s."""
+"""Of the payloads of a flag; it takes at most about 2 s."""
 MAX_SHOWN = 5
 """Problems of one payload."""
 MAX_MESSAGE = 200
@@ -42,28 +47,60 @@ _steps_left: ContextVar[int] = ContextVar("steps_left")
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 
-def _counted(keyword: Keyword) -> Keyword:
+def _spend(steps: int) -> None:
+    """Counts steps, of about 2 µs each, before they are taken."""
+    left = _steps_left.get() - steps
+    _steps_left.set(left)
+    if left < 0:
+        raise _TooCostly
+
+
+def _measure(value: Any) -> int:
+    """The steps to compare or to write a value."""
+    if isinstance(value, str):
+        return len(value) // 500
+    return len(orjson.dumps(value)) // 4 if isinstance(value, list | dict) else 0
+
+
+def _counted(name: str, keyword: Keyword) -> Keyword:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        left = _steps_left.get() - 1 - (len(value) if isinstance(value, list | dict) else 0)
-        _steps_left.set(left)
-        if left < 0:
-            raise _TooCostly
-        yield from keyword(validator, value, instance, schema) or ()
+        steps = 1 + sum(len(each) for each in (value, instance) if isinstance(each, list | dict))
+        if name in ("const", "enum", "dependentRequired"):
+            steps += _measure(value) + _measure(instance)
+        elif name == "$ref":
+            steps += len(value)
+        _spend(steps)
+        for error in keyword(validator, value, instance, schema) or ():
+            _spend(
+                10 + len(error.message) // 50
+            )  # which has all of the instance, and may be one of many of `anyOf`
+            error.message = clip(error.message, MAX_MESSAGE)
+            yield error
 
     return check
 
 
+def _search(patterns: Iterable[str], texts: Collection[str]) -> list[Any]:
+    """The patterns, compiled, after counting the steps to search all the texts for them."""
+    compiled = [compile_pattern(pattern) for pattern in patterns]
+    size, length = sum(each.programsize for each in compiled), sum(map(len, texts))
+    _spend(4 * len(compiled) * len(texts) + size * length // 200)
+    return compiled
+
+
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not compile_pattern(pattern).search(instance):
+    if isinstance(instance, str) and not _search([pattern], [instance])[0].search(instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
 def _pattern_properties(
     validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any
 ) -> Iterator[ValidationError]:
-    for pattern, inner in patterns.items() if isinstance(instance, dict) else ():
+    if not isinstance(instance, dict):
+        return
+    for expression, (pattern, inner) in zip(_search(patterns, instance), patterns.items(), strict=True):
         for name, value in instance.items():
-            if compile_pattern(pattern).search(name):
+            if expression.search(name):
                 yield from validator.descend(value, inner, path=name, schema_path=pattern)
 
 
@@ -72,7 +109,7 @@ def _additional_properties(
 ) -> Iterator[ValidationError]:
     if not isinstance(instance, dict):
         return
-    patterns = [compile_pattern(pattern) for pattern in schema.get("patternProperties", ())]
+    patterns = _search(schema.get("patternProperties", ()), instance)
     named = schema.get("properties", ())
     extra = [name for name in instance if name not in named and not any(p.search(name) for p in patterns)]
     if allowed is False and extra:
@@ -84,24 +121,34 @@ def _additional_properties(
 
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if unique and isinstance(instance, list):
-        texts = {orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in instance}
-        if len(texts) < len(instance):
+        texts = [orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in instance]
+        _spend(sum(map(len, texts)) // 50)
+        if len(set(texts)) < len(instance):
             yield ValidationError("has items more than once")
 
 
-_Validator: Any = extend(
-    Draft202012Validator,
-    {
-        name: _counted(keyword)
-        for name, keyword in {
-            **Draft202012Validator.VALIDATORS,
-            "pattern": _pattern,
-            "patternProperties": _pattern_properties,
-            "additionalProperties": _additional_properties,
-            "uniqueItems": _unique_items,
-        }.items()
-    },
+def _list_keywords(schema: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The keywords of a schema that is about to be applied. Others cost steps too, because each is looked up."""
+    _spend(6 + len(schema) // 8)
+    return schema.items()
+
+
+_KEYWORDS = {
+    **{name: keyword for name, keyword in Draft202012Validator.VALIDATORS.items() if name not in UNSUPPORTED},
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+    "uniqueItems": _unique_items,
+}
+_Validator: Any = create(
+    Draft202012Validator.META_SCHEMA,
+    {name: _counted(name, keyword) for name, keyword in _KEYWORDS.items()},
+    type_checker=Draft202012Validator.TYPE_CHECKER,
+    id_of=Draft202012Validator.ID_OF,
+    applicable_validators=_list_keywords,
 )
+# Otherwise, a `$schema` in a part of the schema selects a validator that counts nothing.
+_Validator.evolve = attrs.evolve
 
 
 # Schemas ----------------------------------------------------------------------------------------------------
@@ -130,8 +177,19 @@ def schema_problems(schema: Any) -> Iterator[Problem]:
 
 def _node_problems(schema: Mapping[str, Any], root: Any) -> Iterator[Problem]:
     waiting: list[tuple[Any, str, int]] = [(schema, "schema", 0)]
+    values, patterns = 0, 0
     while waiting:
         node, place, depth = waiting.pop()
+        values += 1
+        patterns += _count_patterns(node)
+        if values > MAX_VALUES:
+            yield Problem(
+                "schema", f"must have at most {MAX_VALUES:,} values, such as objects, lists and numbers"
+            )
+            return
+        if patterns > MAX_PATTERNS:
+            yield Problem("schema", f"must have at most {MAX_PATTERNS} patterns")
+            return
         if depth > MAX_DEPTH:
             yield Problem("schema", f"must be nested at most {MAX_DEPTH} levels deep")
             return
@@ -142,12 +200,20 @@ def _node_problems(schema: Mapping[str, Any], root: Any) -> Iterator[Problem]:
             waiting += [(value, f"{place}{make_pointer([key])}", depth + 1) for key, value in node.items()]
 
 
+def _count_patterns(node: Any) -> int:
+    if not isinstance(node, dict):
+        return 0
+    named = node.get("patternProperties")
+    return isinstance(node.get("pattern"), str) + (len(named) if isinstance(named, dict) else 0)
+
+
 def _keyword_problems(node: Mapping[str, Any], place: str, root: Any) -> Iterator[Problem]:
     for name in UNSUPPORTED:
         if name in node and not place.endswith("/properties"):
             yield Problem(f"{place}/{name}", "is not supported")
-    if isinstance(node.get("$id"), str) and place != "schema":
-        yield Problem(f"{place}/$id", "is only supported at the top")
+    for name in ("$id", "$schema"):
+        if isinstance(node.get(name), str) and place != "schema":
+            yield Problem(f"{place}/{name}", "is only supported at the top")
     reference = node.get("$ref")
     if isinstance(reference, str) and not _resolves(reference, root):
         yield Problem(f"{place}/$ref", "must refer to a part of this schema, such as #/$defs/price")
@@ -161,8 +227,8 @@ def _keyword_problems(node: Mapping[str, Any], place: str, root: Any) -> Iterato
 
 
 def _resolves(reference: str, root: Any) -> bool:
-    if not reference.startswith("#"):
-        return False
+    if reference != "#" and not reference.startswith("#/"):
+        return False  # each use of an anchor would search the whole schema for it
     registry: Any = Registry().with_resource("", DRAFT202012.create_resource({**root, "$id": ""}))
     with suppress(Unresolvable, ValueError):
         registry.resolver().lookup(reference)

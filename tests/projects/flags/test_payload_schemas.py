@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from projects.flags.payloads.rules import PayloadCheck, schema_problems
+from projects.flags.payloads.rules import DIALECT, PayloadCheck, schema_problems
 from projects.models import FlagEnvironment, PayloadSchema, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
 from tests.support.flags import add_strategy, make_flag
@@ -158,6 +158,10 @@ def test_change_requests_are_refused_before_they_are_reviewed(api: Any, cart: An
         ({"pattern": "(?=a)"}, "schema/pattern: (?=a) "),
         ({"items": {"unevaluatedItems": False}}, "schema/items/unevaluatedItems: is not supported"),
         ({"enum": ["x" * 70_000]}, "schema: must have at most 64,000 bytes"),
+        ({"enum": [0] * 5_000}, "schema: must have at most 5,000 values"),
+        ({"patternProperties": {f"a{n}": {"pattern": "b"} for n in range(51)}}, "schema: must have at most 100 patterns"),
+        ({"$defs": {"a": {"$anchor": "a"}}, "$ref": "#a"}, "schema/$ref: must refer to a part of this schema"),
+        ({"items": {"$schema": DIALECT}}, "schema/items/$schema: is only supported at the top"),
     ],
 )  # fmt: skip
 def test_schemas_that_are_refused(schema: Any, problem: str) -> None:
@@ -177,15 +181,29 @@ def test_local_references_and_patterns() -> None:
     assert problems_of({"x-y": "A"}, schema) == ["v[blue].payload: /x-y: 'A' does not match '^[a-z]+$'"]
 
 
-TWICE = {f"s{n}": {"allOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(40)}
+MEMBERS = {f"{n:x}": 0 for n in range(8_000)}
+
+
+def doubled(schema: Any, times: int = 40, keyword: str = "allOf") -> dict[str, Any]:
+    """A schema that applies another one 2 ** times."""
+    twice = {f"s{n}": {keyword: [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(times)}
+    return {"$defs": twice | {f"s{times}": schema}, "$ref": "#/$defs/s0"}
 
 
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
         ({"$ref": "#"}, {}),
-        ({"$defs": TWICE | {"s40": {}}, "$ref": "#/$defs/s0"}, {}),
+        (doubled({}), {}),
         ({"items": {"enum": list(range(1_000))}}, [999] * 20_000),
+        ({"items": {f"unknown{n}": 0 for n in range(4_000)}}, [0] * 20_000),
+        ({"patternProperties": {f"{n:x}$": True for n in range(100)}}, MEMBERS),
+        ({"patternProperties": {f"{n:x}$": True for n in range(50)}, "additionalProperties": True}, MEMBERS),
+        (doubled({"pattern": "a"}, 14), json.dumps("a" * 99_000)),
+        (doubled({"items": True}, 8), [0] * 30_000),
+        (doubled({"uniqueItems": True}, 14), [MEMBERS]),
+        (doubled({"const": "a" * 60_000}, 14), json.dumps("a" * 60_000)),
+        (doubled({"minLength": 200_000}, 10, "anyOf"), json.dumps("a" * 99_000)),
     ],
 )
 def test_costly_checks_end(schema: Any, value: Any) -> None:
@@ -193,6 +211,13 @@ def test_costly_checks_end(schema: Any, value: Any) -> None:
     assert problems_of(value, schema) == [
         "v[blue].payload: takes too many steps to check against the payload schema"
     ]
+
+
+def test_no_part_of_a_schema_selects_a_validator_that_counts_no_steps() -> None:
+    schema = {"$schema": DIALECT, "properties": {"a": {"$ref": "#"}}, "items": {"enum": list(range(1_000))}}
+    assert list(schema_problems(schema)) == []
+    (problem,) = problems_of({"a": [999] * 19_000}, schema)
+    assert "takes too many steps" in problem
 
 
 def test_evil_patterns_and_many_items_are_linear() -> None:
