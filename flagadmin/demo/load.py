@@ -10,8 +10,10 @@ from datetime import datetime, timedelta
 
 import orjson
 from django.conf import settings
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import transactional
 from flagadmin.demo import requests, story
 from flagadmin.demo.analyses import add_analyses
@@ -98,12 +100,19 @@ def load_demo() -> User:
         requests.tell(now)
         add_connections(now, admin)
         add_analyses(now, Caller(user=User.objects.get(username="aisha")))
+        _note_last_seen()
     else:
         _import_missing_flags()
         _make_saved_contexts(caller)
     _make_pending_import(admin)
     report_usage(now)
     return admin
+
+
+def _note_last_seen() -> None:
+    """Whoever changed something has been there: at the time of their last change."""
+    newest = AuditEvent.objects.filter(actor_id=OuterRef("pk")).order_by("-created_at").values("created_at")
+    User.objects.people().update(seen_at=Subquery(newest[:1]))
 
 
 def set_first_password(admin: User) -> str | None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, F, Max, Min, Q, QuerySet
+from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils.timesince import timesince
 
@@ -13,7 +14,7 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for, curl_with_token
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, FormPage, ListPage, Permission
 from groups.login.rules import can_use_password
 from groups.login.sign_on.accounts import find_identity
-from groups.models import ApiToken, User
+from groups.models import ApiToken, Grant, GroupMembership, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.actions import INACTIVE_AFTER, read_inactive_people
 from groups.people.console import Kind, OneAccount, list_root_role_choices
@@ -79,7 +80,7 @@ class AccountsPage(Kind, ListPage):
             users = users.filter(is_active=values["state"] == "active")
         users = users.annotate(
             group_count=Count("memberships", distinct=True),
-            project_count=Count("grants__project", distinct=True),
+            project_count=_count_projects(),
         )
         if not self.is_service:
             return annotate_second_factor(users).annotate(last_seen=F("seen_at"))
@@ -104,6 +105,14 @@ class AccountsPage(Kind, ListPage):
     def get_curl(self) -> str:
         path = f"{self.api}/inactive" if self.request.GET.get("state") == INACTIVE else self.api
         return curl_for(self.request, "GET", path)
+
+
+def _count_projects() -> Coalesce:
+    """The number of projects in which a user has a role of its own or of a group."""
+    groups = GroupMembership.objects.filter(user=OuterRef(OuterRef("pk"))).values("group")
+    held = Grant.objects.filter(Q(user=OuterRef("pk")) | Q(group__in=groups)).order_by()
+    counted = held.values(all=Value(1)).annotate(n=Count("project", distinct=True)).values("n")
+    return Coalesce(Subquery(counted), 0)
 
 
 class ConfirmAccount(OneAccount, ActionPage):

@@ -1,6 +1,6 @@
 """/integrations/: the list of integrations, their forms, and their deliveries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django import forms
@@ -25,6 +25,7 @@ from groups.console import (
     ListPage,
     Permission,
 )
+from groups.models import User
 from groups.one_time_secrets import ShowsSecretOnce
 from integrations.addons import actions
 from integrations.addons.actions import list_created_again
@@ -302,11 +303,20 @@ class DeliveriesPage(ListPage):
         context = super().get_context_data(integration=self.integration, **kwargs)
         return context | {
             "failed": self.integration.deliveries.filter(state=Delivery.State.FAILED).count(),
-            "rows": [show_delivery(*pair) for pair in annotate_events(list(context["listing"].rows))],
+            "rows": list(show_deliveries(context["listing"].rows)),
         }
 
 
-def show_delivery(delivery: Delivery, event: AuditEvent | None) -> dict[str, Any]:
+def show_deliveries(deliveries: Iterable[Delivery]) -> Iterator[dict[str, Any]]:
+    """Each with its event and the full name of the person who caused it. Two queries."""
+    pairs = annotate_events(list(deliveries))
+    people = User.objects.in_bulk({event.actor_id for _, event in pairs if event and event.actor_id})
+    for delivery, event in pairs:
+        person = people.get(event.actor_id) if event and event.actor_id else None
+        yield show_delivery(delivery, event, person.display_name if person else "")
+
+
+def show_delivery(delivery: Delivery, event: AuditEvent | None, name: str = "") -> dict[str, Any]:
     pill, label = STATES[Delivery.State(delivery.state)]
-    text = f"{event.actor_name} {make_sentence(event)}" if event else "Test"
+    text = f"{name or event.actor_name} {make_sentence(event)}" if event else "Test"
     return {"delivery": delivery, "event": event, "text": text, "pill": pill, "label": label}

@@ -80,6 +80,18 @@ def test_every_page_has_something_to_show(admin):
     assert AuditEvent.objects.filter(created_at__date=yesterday, type="feature-strategy-update").exists()
 
 
+def test_whoever_changed_something_was_seen(admin):
+    events = (
+        AuditEvent.objects.exclude(actor_id=None).order_by("created_at").values_list("actor_id", "created_at")
+    )
+    changed = dict(events)
+    people = User.objects.filter(is_service=False)
+    assert {user.pk: user.seen_at for user in people if user.pk in changed} == {
+        user.pk: changed[user.pk] for user in people if user.pk in changed
+    }
+    assert len(changed) > 3
+
+
 def test_its_integration_is_off_and_its_monitoring_has_left_a_note(admin):
     integration, source = Integration.objects.get(), SignalSource.objects.get()
     assert not integration.enabled

@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup
 
 from flagadmin.core.audit.events import EventType, group_types
 from flagadmin.core.audit.sentences import make_label
+from groups.models import User
 from integrations.addons.forms import list_offered_events
 from integrations.models import Delivery, Integration
 from integrations.providers import MASK, PROVIDERS
@@ -33,11 +34,12 @@ def test_from_nothing_to_a_delivery_that_is_sent_again(browse, receiver, api, sh
     integration = Integration.objects.get()
     assert (created.status_code, created.url) == (302, f"/integrations/{integration.pk}/")
     assert integration.events == ["feature-created", "segment-created", "feature-tagged"]
+    User.objects.filter(username="admin").update(name="Ada Min")
     api["admin"].post("/api/admin/projects/shop/features", {"name": "cart"})
     deliver()
     log = f"/integrations/{integration.pk}/deliveries/"
     text = page_text(admin.get(log))
-    assert "admin created flag cart" in text
+    assert "Ada Min created flag cart" in text
     assert "Webhook request was successful with status code: 200." in text
     assert '"project": "shop"' in text  # as JSON, as it was sent
     again = admin.post(f"{log}{Delivery.objects.get().pk}/again")

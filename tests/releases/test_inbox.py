@@ -59,6 +59,13 @@ def test_what_waits_for_whom(cart, callers):
     assert waiting(callers["admin"]) == []
 
 
+def test_what_an_admin_asks_for_waits_for_others_until_it_is_approved(cart, callers):
+    request = send_changes("shop", "production", [OFF], caller=callers["admin"])
+    assert waiting(callers["admin"]) == []
+    set_state("shop", request.pk, "Approved", caller=callers["admin"])
+    assert waiting(callers["admin"]) == [request.pk]  # to be applied
+
+
 def test_what_needs_no_approval_waits_for_its_author(cart, callers):
     ProjectEnvironment.objects.filter(environment="production").update(required_approvals=None)
     request = send_changes("shop", "production", [OFF], caller=callers["member"])

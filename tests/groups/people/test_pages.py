@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from groups.models import ApiToken, Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
+from projects.models import Project
 from tests.support.cast import client, make_token
 from tests.support.page_text import page_text
 
@@ -31,6 +32,19 @@ def test_the_page_shows_roles_and_where_they_come_from(browse, people, shop):
     assert "Editor everywhere Team Remove from Team" in page
     assert "Owner shop Team" in page
     assert "Member shop granted directly Revoke Member in shop" in page
+
+
+def test_projects_of_groups_count_and_each_counts_once(browse, people, shop):
+    group, other = Group.objects.create(name="Team"), Project.objects.create(pk="other", name="Other")
+    GroupMembership.objects.create(group=group, user=people["member"])
+    for project in (shop, other):
+        Grant.objects.create(group=group, project=project, role_id=BuiltIn.OWNER.value)
+    lines = (
+        b"".join(browse("admin").get("/access/people/?format=csv").streaming_content).decode().splitlines()
+    )
+    numbers = {name: projects for name, _, _, projects, *_ in (line.split(",") for line in lines)}
+    assert (numbers["member"], numbers["owner"], numbers["viewer"]) == ("2", "1", "0")
+    assert names(browse("admin"), "sort=-projects")[0] == "member"
 
 
 @pytest.mark.parametrize(
