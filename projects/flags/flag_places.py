@@ -27,12 +27,14 @@ FEW_CONDITIONS = 3  # of each strategy, if there are more than MAX_STRATEGIES
 MANY_STRATEGIES = 10  # an environment with more lists one condition of each
 MAX_OPEN = 6  # environments shown in full; the others are one line each
 MAX_VARIANTS = 20  # of each comparison; the others are summed up
+EVERYONE = 100.0
 MAX_SPLITS = 3  # environments whose variants are compared with the measured ones
 
 
 @dataclass(frozen=True, slots=True)
 class FlagInEnvironment:
-    """A card. ``is_open``: its strategies and chart are shown. ``warning``: a state that its switch does not show."""
+    """A card. ``is_open``: its strategies and chart are shown; not where one strategy turns it on for everyone outside
+    production. ``warning``: a state that its switch does not show."""
 
     name: str
     production: bool
@@ -47,7 +49,6 @@ class FlagInEnvironment:
     evaluations: Evaluations
     last_evaluated: datetime | None
     focus: str
-    evaluate: str
     new_strategy: str
     edit_variants: str
     default_strategy: str
@@ -83,13 +84,16 @@ def make_environment_cards(
     are_few = sum(len(state["strategies"]) for state in document["environments"]) <= MAX_STRATEGIES
     for index, place in enumerate(document["environments"]):
         name, strategies = place["name"], place["strategies"]
-        scope = {"project": flag.project_id, "environment": name}
         query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
         edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
         conditions = MAX_LISTED if are_few else FEW_CONDITIONS if len(strategies) <= MANY_STRATEGIES else 1
         lines = make_strategy_lines(strategies, segments, palette, edit, limit=conditions)
         limit = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
-        is_open = index < MAX_OPEN or focus == name
+        is_plain = len(strategies) == 1 and not (
+            place["variants"] or strategies[0]["variants"] or strategies[0]["title"]
+        )
+        is_folded = is_plain and cells[name].share == EVERYONE and place["type"] != Environment.PRODUCTION
+        is_open = focus == name or (index < MAX_OPEN and not is_folded)
         yield FlagInEnvironment(
             name=name,
             production=place["type"] == Environment.PRODUCTION,
@@ -104,7 +108,6 @@ def make_environment_cards(
             evaluations=evaluations[name],
             last_evaluated=seen.get(name),
             focus=urlencode({"environment": name}),
-            evaluate=f"{reverse('playground')}?{urlencode({**scope, 'q': flag.name})}",
             new_strategy=f"{flag_url(flag.project_id, flag.name, 'strategy-new')}?{query}"
             if may(Permission.CREATE_FEATURE_STRATEGY)
             else "",

@@ -20,7 +20,7 @@ from projects.models import Flag
 from projects.reverts.offers import add_reverts
 from projects.reverts.parts import may_revert
 
-SHOWN = 6
+SHOWN = 3
 MAX_OWN = 200  # events read to find the flag's own in the changes of a page
 MAX_SEGMENTS = 8  # environments offered; a project with more links to the activity page
 _LINKING = (" of ", " to ", " from ")
@@ -30,9 +30,12 @@ class Version(NamedTuple):
     """The flag after a change: for pages that evaluate it, compare it, and revert to it.
 
     ``revert`` is "" without permission, and for the present version. ``event`` is the flag's last one in the change.
+    ``url`` chooses it in the history, where only the chosen one has the links; that of the chosen one closes it.
     """
 
     event: int
+    url: str
+    is_chosen: bool
     evaluate: str
     compare: str
     whom: str
@@ -53,9 +56,17 @@ class FlagHistory:
 
 
 def read_flag_history(
-    flag: Flag, environments: Sequence[str], chosen: str, *, before: int | None = None, caller: Caller
+    flag: Flag,
+    environments: Sequence[str],
+    chosen: str,
+    *,
+    before: int | None = None,
+    version: int | None = None,
+    caller: Caller,
 ) -> FlagHistory:
-    """The changes in the ``chosen`` environment, or in all; ``before``: the ``next`` of the previous page."""
+    """The changes in the ``chosen`` environment, or in all; ``before``: the ``next`` of the previous page; ``version``:
+    the event of the one that has its links.
+    """
     everywhere = readable_events(caller).filter(project=flag.project_id, feature=flag.name)
     if chosen not in environments:
         chosen = ""
@@ -65,7 +76,10 @@ def read_flag_history(
     changes = add_reverts(page.changes, back=back, flag=flag.name, caller=caller)
     query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
     parameters = {"history": chosen} if chosen else {}
-    versions = _make_versions(flag, changes, everywhere, chosen, environments, caller=caller)
+    listed = urlencode(parameters | ({"before": before} if before else {}))
+    versions = _make_versions(
+        flag, changes, everywhere, chosen, environments, version=version, listed=listed, caller=caller
+    )
     return FlagHistory(
         changes=[
             (change, list(drop_flag(change.sentence, flag.name)), versions.get(change.event.pk))
@@ -87,9 +101,11 @@ def _make_versions(
     chosen: str,
     environments: Sequence[str],
     *,
+    version: int | None,
+    listed: str,
     caller: Caller,
 ) -> dict[int, Version]:
-    """The versions by the newest event of their change.
+    """The versions by the newest event of their change. ``listed``: the query of this page of the history.
 
     None for a change that does not affect evaluation, such as a tag's, or after which the flag does not exist.
     """
@@ -105,6 +121,8 @@ def _make_versions(
         revert = f"{flag_url(flag.project_id, flag.name, 'flag-revert')}?event={own.pk}"
         versions[change.event.pk] = Version(
             own.pk,
+            f"?{listed if own.pk == version else f'{listed}&version={own.pk}'.lstrip('&')}#history",
+            own.pk == version,
             *_link_pages(flag, own_events, chosen, environments),
             revert if can_revert and own.pk != last else "",
         )

@@ -32,7 +32,8 @@ MONTH = "30d"  # ?period
 
 
 class FlagPage(ConsolePage):
-    """``?environment=NAME`` shows that one in full, ``?history=NAME`` its changes, ``?period=30d`` 30 days.
+    """``?environment=NAME`` shows that one in full, ``?history=NAME`` its changes, ``?version=EVENT`` the links of that
+    one, ``?table=yes`` the line of time as a table, ``?period=30d`` 30 days.
 
     ``?format=json`` returns the flag as the API does, ``?format=csv`` its evaluations.
     """
@@ -118,8 +119,14 @@ class FlagPage(ConsolePage):
     def history(self) -> FlagHistory:
         query = self.request.GET
         before = read_id(query.get("before", ""))
+        version = read_id(query.get("version", ""))
         return read_flag_history(
-            self.flag, self.environments, query.get("history", ""), before=before, caller=self.caller
+            self.flag,
+            self.environments,
+            query.get("history", ""),
+            before=before,
+            version=version,
+            caller=self.caller,
         )
 
     def periods(self) -> list[tuple[str, str, None, bool]]:

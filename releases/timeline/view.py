@@ -99,7 +99,7 @@ class Tick(NamedTuple):
 
 class TimeLine(NamedTuple):
     """``at``: the chosen past or future moment, None for now; ``at_x`` is its position. ``begin`` and ``end`` are the
-    first and the last moment of the plot, as text.
+    first and the last moment of the plot, as text. ``table_url``: with the steps as a table, or without it.
     """
 
     lanes: Sequence[Lane]
@@ -108,6 +108,8 @@ class TimeLine(NamedTuple):
     at: datetime | None
     at_x: str
     back: str
+    table_url: str
+    is_table: bool
     segments: Sequence[tuple[str, str, None, bool]]
     begin: str
     end: str
@@ -174,6 +176,7 @@ def make_time_line(
         for number, cell in enumerate(cells, 1)
     ]
     keep = {key: query[key] for key in ("span", "environment") if query.get(key)}
+    is_table = bool(query.get("table"))
     return TimeLine(
         lanes,
         list(_make_ticks(axis, now, keep)),
@@ -181,6 +184,8 @@ def make_time_line(
         at,
         axis.x(at) if at else "",
         f"?{urlencode(keep)}",
+        f"?{urlencode(keep if is_table else {**keep, 'table': 'yes'})}#time",
+        is_table,
         [
             (label, f"?{urlencode({**keep, 'span': key})}", None, key == chosen)
             for key, (label, _) in SPANS.items()

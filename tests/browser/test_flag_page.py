@@ -50,7 +50,7 @@ def test_a_flag_is_reverted_to_an_earlier_version(visit, check_accessible):
     version = history.get_by_role("listitem").filter(has_text="from 25 % to 50 %")
     version.scroll_into_view_if_needed()
     expect(version).to_contain_text("of 10,000 generated users")
-    clicks.on(version.locator("summary"))
+    clicks.on(version.get_by_role("link", name="This version"))
     clicks.on(version.get_by_role("link", name="Revert to this version…"))
     expect(page.get_by_role("checkbox", name="development")).to_be_checked()
     expect(page.get_by_role("region", name="development")).to_contain_text("off → on")

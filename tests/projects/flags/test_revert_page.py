@@ -1,6 +1,7 @@
 """The page that reverts a flag to a version, and the versions in the flag's history."""
 
 import re
+from html import unescape
 
 import pytest
 
@@ -10,6 +11,7 @@ from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
+from projects.flags.history import SHOWN
 from projects.models import Flag
 from projects.segments.actions import create_segment, delete_segment, update_segment
 from projects.strategies import actions as strategies
@@ -113,7 +115,10 @@ def test_what_somebody_else_changed_meanwhile_is_listed_first(browse, created):
 
 def test_who_may_change_nothing_may_not_see_it(browse, created):
     assert browse("reader").get(f"{FLAG}revert?event={created}").status_code == 403
-    assert "Revert to this version" not in browse("reader").get(FLAG).text
+    earlier = AuditEvent.objects.filter(feature="cart").order_by("-pk")[1]
+    page = browse("reader").get(f"{FLAG}?version={earlier.pk}").text
+    assert "Compare with now" in page
+    assert "Revert to this version" not in page
 
 
 @pytest.mark.parametrize("event", ["", "x", "0", "9" * 30])
@@ -123,22 +128,28 @@ def test_no_such_version(browse, created, event):
 
 def test_the_history_offers_each_version_but_the_present_one(browse, created):
     page = browse("member").get(FLAG).text
-    events = AuditEvent.objects.filter(feature="cart").order_by("-id").values_list("pk", flat=True)
-    links = [int(event) for event in re.findall(r"cart/revert\?event=(\d+)", page)]
-    assert links == list(events)[1:]
+    listed = AuditEvent.objects.filter(feature="cart").order_by("-id").values_list("pk", flat=True)
+    events = list(listed[:SHOWN])
+    assert [int(event) for event in re.findall(r"\?version=(\d+)#history", page)] == events
+    pages = {event: browse("member").get(f"{FLAG}?version={event}").text for event in events}
+    offered = [event for event in events if f"cart/revert?event={event}" in pages[event]]
+    assert offered == events[1:]
     for number in range(10):
         update_flag("shop", "cart", {"description": f"{number}"}, caller=SYSTEM)
     page = browse("member").get(FLAG).text
-    assert f"revert?event={created}" not in page
-    older = re.search(r'href="(\?before=\d+)#history" rel="next"', page)[1]
-    page = browse("member").get(f"{FLAG}{older}").text
-    older = re.search(r'href="(\?before=\d+)#history" rel="next"', page)[1]
-    assert f"revert?event={created}" in browse("member").get(f"{FLAG}{older}").text
+    for _ in range(10):
+        if f"version={created}#" in page:
+            break
+        older = re.search(r'href="(\?before=\d+)#history" rel="next"', page)[1]
+        page = browse("member").get(f"{FLAG}{older}").text
+    assert older
+    chosen = re.search(rf'href="(\?before=\d+&amp;version={created})#history"', page)[1]
+    assert f"revert?event={created}" in browse("member").get(f"{FLAG}{unescape(chosen)}").text
 
 
 def test_an_archived_flag_is_revived_first(browse, created):
     archive.archive_flags("shop", ["cart"], caller=SYSTEM)
-    assert "Revert to this version" not in browse("member").get(FLAG).text
+    assert "version=" not in browse("member").get(FLAG).text
     assert browse("member").get(f"{FLAG}revert?event={created}").status_code == 404
 
 

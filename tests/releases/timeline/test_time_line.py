@@ -158,10 +158,17 @@ def test_marks_say_who_changed_what_and_why_and_take_it_back(browse, shop: Proje
         {"environment": "production", "enabled": "off", "confirmed": "yes", "comment": "Too slow"},
         follow=True,
     )
+    assert "50 % → Off, “Too slow” Turn back…" not in page_text(page)
+    [table] = re.findall(r'href="([^"]+)">As a table', page.text)
+    assert table == "?table=yes#time"
+    page = browse("owner").get(f"{FLAG}?table=yes")
     assert "50 % → Off, “Too slow” Turn back…" in page_text(page)
+    assert 'href="?#time">Hide table' in page.text
     browse("owner").get(f"{FLAG}versions/?event={AuditEvent.objects.latest('pk').pk}")
     count_recent_changes()
-    assert re.search(r"50 % → Off, [\d,]+ of 10,000 users, “Too slow”", page_text(browse("owner").get(FLAG)))
+    assert re.search(
+        r"50 % → Off, [\d,]+ of 10,000 users, “Too slow”", page_text(browse("owner").get(f"{FLAG}?table=yes"))
+    )
     assert re.search(r'href="/activity/\d+/revert\?flag=cart&amp;next=', page.text)
 
 
