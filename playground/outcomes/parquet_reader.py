@@ -15,6 +15,8 @@ from typing import Any
 MAX_NAME, MAX_COLUMNS, MAX_GROUPS = 1_000, 1_000, 100_000
 MAX_METADATA = 50_000_000
 MAX_COLUMN_CHUNK = 1_000_000_000
+MAX_ERRORS = 1_000_000
+"""Bytes of standard error, a file."""
 ROWS = 500
 
 
@@ -91,6 +93,7 @@ def _number(value: float) -> str:
 def main(memory: int, seconds: int) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_ERRORS, MAX_ERRORS))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     out = io.TextIOWrapper(
         sys.stdout.buffer, encoding="utf-8", errors="replace", newline="", write_through=False

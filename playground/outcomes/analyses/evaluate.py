@@ -118,9 +118,7 @@ class Assigned:
         elif self.sides.lacking:
             yield Problem("file", f"lacks {choices(self.sides.lacking)}, on which {name} depends")
         else:
-            yield Problem(
-                "file", f"has no row of a user whom {name} divided then: all got the same by its rules"
-            )
+            yield Problem("file", f"has no users that {name} was splitting at the time")
 
 
 def _list_phases(design: Design, history: FlagHistory, strata: dict[int, Stratum]) -> list[experiment.Phase]:

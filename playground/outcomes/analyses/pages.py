@@ -125,8 +125,8 @@ class AnalysisForm(QueryForm):
     mean = Names("Sums", "Columns with numbers that add up, such as revenue.")
     ratio = Names("Ratios", "Two columns, such as revenue/visits.")
     method = forms.ChoiceField(
-        label="Look at it",
-        choices=[("sequential", "As often as you like"), ("fixed", "Once, at the end")],
+        label="Check results",
+        choices=[("sequential", "At any time"), ("fixed", "Once, at the end")],
         help_text="Looking once gives narrower intervals, which hold only then.",
     )
     unit = forms.CharField(
@@ -141,7 +141,7 @@ class AnalysisForm(QueryForm):
         help_text=f"A column, or {experiment.BEFORE}: the same measures before the period. Makes intervals narrower.",
     )
     exposure = forms.CharField(
-        required=False, label="Seen", help_text="A column with 1 in the rows of users who came to it."
+        required=False, label="Exposure", help_text="A column with 1 where the user saw the feature."
     )
     segment = Names("Break down by", "Columns, such as country.")
     crossovers = forms.ChoiceField(
@@ -305,9 +305,9 @@ LEFT_OUT = {
     "noUnit": "without a unit",
     "outside": "later than the period",
     "unknown": "whose side is unknown",
-    "random": "whose side is drawn on each call",
-    "notDivided": "of users who get the same by the rules",
-    "otherShares": "of users for whom other shares were set than for most",
+    "random": "assigned at random on each call",
+    "notDivided": "not split by the flag",
+    "otherShares": "with a different rollout than most users",
 }
 
 

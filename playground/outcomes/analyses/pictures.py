@@ -9,8 +9,8 @@ from flagadmin.core.lists.charts import VariantSplit, make_variant_split
 MARKS = {"passed": "on", "warning": "warn", "failed": "unknown", "note": "info", "skipped": "off"}
 WORDS = {
     "passed": "Fits",
-    "warning": "Look here",
-    "failed": "Does not fit",
+    "warning": "Warning",
+    "failed": "Failed",
     "note": "Note",
     "skipped": "Not checked",
 }

@@ -126,7 +126,7 @@ def _list_ends(design: Design) -> list[float]:
 def _break_down(
     design: Design, units: Units, sides: Sides, values: Sequence[Mapping[str, Floats]], terms: Terms
 ) -> Iterator[Breakdown]:
-    for segment in units.segments:
+    for segment in units.segments if len(units) else ():
         within = replace(terms, alpha=terms.alpha / len(segment.values))
         found = []
         for place in range(len(segment.values)):

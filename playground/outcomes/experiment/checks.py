@@ -76,7 +76,7 @@ class Checker:
             return Check(
                 "shares",
                 "skipped",
-                "Shares cannot be compared: it is not known which were set, or nobody came.",
+                "Shares cannot be compared: the configured shares are unknown, or there are no units.",
             )
         p = float(
             stats.chi2.sf(sum(squares for _, squares, _ in known), sum(freedom for *_, freedom in known))
@@ -94,11 +94,17 @@ class Checker:
             "shares",
             "failed",
             f"The shares do not fit: {told} ({_say(p)}). Something removes units of one side or adds some, such as"
-            " missing rows or robots. Find it before you use the result.",
+            " missing rows or robots. Find the cause before you use the result.",
             p,
         )
 
     def _check_units(self) -> Iterator[Check]:
+        if not self.counts.units:
+            told = "There are no units to compare"
+            if self.design.exposure is not None and not self.units.had_side:
+                told += f": no row with a side has 1 or true in {self.design.exposure}"
+            yield Check("units", "failed", f"{told}.")
+            return
         numbers = np.bincount(self.sides, minlength=len(self.names))
         few = [name for name, number in zip(self.names, numbers, strict=True) if number < FEW_UNITS]
         if few or len(self.names) < 2:
@@ -116,9 +122,7 @@ class Checker:
                 yes = np.bincount(self.sides, values[NUMERATOR], len(self.names))
                 if np.minimum(yes, numbers - yes).min() < FEW_OF_A_KIND:
                     sparse.append(measure.name)
-                    told = (
-                        f"On some side, fewer than {FEW_OF_A_KIND} units count for {measure.name}, or do not"
-                    )
+                    told = f"One side has fewer than {FEW_OF_A_KIND} units with, or without, {measure.name}"
                     yield Check(
                         "units", "warning", f"{told}: too few for its interval.", measure=measure.name
                     )

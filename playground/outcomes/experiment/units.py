@@ -147,11 +147,13 @@ class Units:
         self.first, self.side = time[first], side[first].astype(np.int64)
         starts = np.array([phase.start.timestamp() for phase in design.phases])
         self.phase: Ints = np.searchsorted(starts, self.first, side="right") - 1
-        number: Ints = np.searchsorted(ids, unit) if len(ids) else np.zeros(len(unit), np.int64)
+        if not len(ids):
+            unit, time, side = unit[:0], time[:0], side[:0]
+        number: Ints = np.searchsorted(ids, unit)
         number[number == len(ids)] = 0
-        known = ids[number] == unit if len(ids) else np.zeros(len(unit), bool)
+        known = ids[number] == unit
         is_before = known & (time < start)
-        follows = known & ~is_before & (time >= self.first[number] if len(ids) else known)
+        follows = known & ~is_before & (time >= self.first[number])
         crossed = np.zeros(len(ids), bool)
         crossed[number[follows & (side >= 0) & (side != self.side[number])]] = True
         self.crossovers, self.had_side = int(crossed.sum()), len(ids)

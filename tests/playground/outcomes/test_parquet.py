@@ -102,7 +102,27 @@ def test_a_file_that_needs_too_much_memory_is_refused() -> None:
 
 def test_a_file_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "MAX_SECONDS", 0)
-    assert "within the memory and time that there are" in refused(pack({"userId": ["42"]}))
+    assert "within the memory and time limits" in refused(pack({"userId": ["42"]}))
+
+
+def act_as_reader(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "reader.py"
+    file.write_text(program)
+    monkeypatch.setattr(parquet.parquet_reader, "__file__", str(file))
+
+
+def test_a_process_that_only_waits_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    act_as_reader("import signal\nsignal.pause()", tmp_path, monkeypatch)
+    monkeypatch.setattr(parquet, "MAX_WAIT", 0.1)
+    assert "within the memory and time limits" in refused(pack({"userId": ["42"]}))
+
+
+def test_many_errors_do_not_block_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a pipe holds."""
+    program = "import sys\nprint('warning\\n' * 50_000, '\\n{\"problem\": \"is odd\"}', file=sys.stderr)\nsys.exit(1)"
+    act_as_reader(program, tmp_path, monkeypatch)
+    monkeypatch.setattr(parquet, "MAX_WAIT", 60)
+    assert "is odd" in refused(pack({"userId": ["42"]}))
 
 
 def test_broken_files_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -175,6 +176,18 @@ def test_an_empty_table_and_one_of_control_alone_are_analysed() -> None:
         assert [each.difference for each in found.comparisons] == [None, None]
         assert states(found)["units"] == "failed"
         assert to_document(found)["comparisons"][0]["liftInterval"] == {"low": None, "high": None}
+
+
+@pytest.mark.parametrize("crossovers", ["keep", "leave out"])
+def test_without_an_exposed_row_there_are_no_units(crossovers: Any) -> None:
+    plan = design(SPENT, BOUGHT, exposure="seen", crossovers=crossovers, segments=("country",))
+    rows = [("a", "off", 1), ("b", "on", 1), ("a", "on", 2)]
+    cells = {"spent": ["1"] * 3, "bought": ["1"] * 3, "seen": ["0", "", "false"], "country": ["NO"] * 3}
+    found = analyse_rows(plan, rows, **cells)
+    assert (found.counts.units, [each.difference for each in found.comparisons]) == (0, [None, None])
+    assert [(check.state, check.sentence) for check in found.checks if check.name == "units"] == [
+        ("failed", "There are no units to compare: no row with a side has 1 or true in seen.")
+    ]
 
 
 def test_covariates_may_be_missing_or_all_the_same() -> None:
