@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.core.validators import validate_email
 
 from flagadmin.core.errors import Problem
+from flagadmin.core.http.outside import is_url, split_url
 from integrations.messages.chat import split_names
 from integrations.messages.outgoing import TemplateError, parse
 from integrations.providers import DEPRECATED, PROVIDERS, Parameter
@@ -49,7 +49,7 @@ def tag_problems(tags: list[str]) -> Iterator[Problem]:
 def _find_value_problems(parameter: Parameter, value: str) -> Iterator[str]:
     if len(value) > MAX_LENGTH:
         yield f"must have at most {MAX_LENGTH:,} characters"
-    elif parameter.type == "url" and not _is_url(value):
+    elif parameter.type == "url" and not is_url(value):
         yield "must be a URL like https://example.com/path"
     elif parameter.name == "recipients":
         yield from _find_recipient_problems(split_names(value))
@@ -70,29 +70,6 @@ def _find_recipient_problems(addresses: list[str]) -> Iterator[str]:
             validate_email(address)
         except DjangoValidationError:
             yield f"{address[:100]} is not an email address"
-
-
-def _is_url(text: str) -> bool:
-    parts = split_url(text)
-    return (
-        parts is not None
-        and parts.scheme in ("http", "https")
-        and bool(parts.hostname)
-        and parts.port != 0
-        and "@" not in parts.netloc
-        and text.isascii()
-        and text.isprintable()
-        and " " not in text
-    )
-
-
-def split_url(text: str) -> SplitResult | None:
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
-        return None
-    return parts
 
 
 def leads_elsewhere(url: str, other: str) -> bool:

@@ -34,6 +34,7 @@ from projects.models.flags import (
     FlagType,
     LifecycleStage,
 )
+from projects.models.list_sources import ListSource
 from projects.models.payload_schemas import PayloadSchema
 from projects.models.projects import (
     ChangedFlags,

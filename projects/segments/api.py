@@ -18,7 +18,7 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.models import Flag, Segment, Strategy
-from projects.segments import actions
+from projects.segments import actions, source_actions
 from projects.segments.list_serializers import (
     CSV_EXAMPLE,
     TEXT,
@@ -34,6 +34,12 @@ from projects.segments.list_serializers import (
     read_sent,
 )
 from projects.segments.lists import BODY_LIMIT
+from projects.segments.source_serializers import (
+    SOURCE_EXAMPLE,
+    ListSourceBody,
+    ListSourceRecord,
+    record_source,
+)
 from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses
@@ -97,11 +103,13 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         "update": Permission.UPDATE_SEGMENT,
         "destroy": Permission.DELETE_SEGMENT,
         "replace_values": Permission.UPDATE_SEGMENT,
+        "set_source": Permission.UPDATE_SEGMENT,
+        "remove_source": Permission.UPDATE_SEGMENT,
         "set_of_strategy": None,  # checked in the view: UPDATE_FEATURE_STRATEGY in the project of the body
     }
     permission_in_project = Permission.UPDATE_PROJECT_SEGMENT
-    tagged = ETagMixin.tagged | {"list_values"}
-    conditional = ETagMixin.conditional | {"replace_values"}
+    tagged = ETagMixin.tagged | {"list_values", "source"}
+    conditional = ETagMixin.conditional | {"replace_values", "set_source", "remove_source"}
     segment: Segment
 
     def authorize(self, segment_id: str | None = None, strategy_id: str | None = None) -> None:
@@ -112,6 +120,8 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
             self.check_permission(project=self.named_project if self.action == "create" else None)
 
     def get_current_document(self) -> dict[str, Any]:
+        if self.action == "source":
+            return source_actions.source_document(source_actions.find_source(self.segment.pk))
         return self.segment.document()
 
     @extend_schema(operation_id="getSegments", responses={200: SegmentList})
@@ -216,6 +226,35 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
             self.segment.pk, sent, mode=query["mode"], expected=self.expected, caller=self.caller
         )
         return Response(changed_document(segment, segment.constraints, difference))
+
+    @extend_schema(operation_id="getSegmentListSource", responses={200: ListSourceRecord})
+    @action(detail=True, url_path="list/source")
+    def source(self, request: ApiRequest, segment_id: str) -> Response:
+        """Get the URL that the list of a segment is kept in step with, and what came of the last fetch."""
+        return Response(record_source(source_actions.find_source(self.segment.pk)))
+
+    @extend_schema(
+        operation_id="setSegmentListSource",
+        request=ListSourceBody,
+        responses={200: ListSourceRecord},
+        examples=[SOURCE_EXAMPLE],
+    )
+    @source.mapping.put
+    def set_source(self, request: ApiRequest, segment_id: str) -> Response:
+        """Keep the list of a segment in step with a URL, from now on, with the rights that you then have.
+
+        A list that is empty or shrinks by more than half is not applied, nor one that needs a change request.
+        """
+        values, expected = self.validated(ListSourceBody), self.expected
+        source_actions.set_source(self.segment.pk, values, expected=expected, caller=self.caller)
+        return Response(record_source(source_actions.find_source(self.segment.pk)))
+
+    @extend_schema(operation_id="removeSegmentListSource", responses={204: None})
+    @source.mapping.delete
+    def remove_source(self, request: ApiRequest, segment_id: str) -> Response:
+        """No longer fetch the list of a segment. The list stays as it is."""
+        source_actions.set_source(self.segment.pk, None, expected=self.expected, caller=self.caller)
+        return Response(status=204)
 
     @extend_schema(operation_id="getStrategiesBySegmentId", responses={200: UsesOfSegment})
     @action(detail=True)

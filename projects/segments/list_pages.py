@@ -13,13 +13,13 @@ from projects.drafts import FlagEdit
 from projects.limits import Limits
 from projects.reverts.offers import tell_done
 from projects.segments import actions
-from projects.segments.list_serializers import decode
 from projects.segments.lists import (
     BODY_LIMIT,
     DEFAULT_FIELD,
     MODES,
     Difference,
     SentList,
+    decode,
     describe_difference,
     find_list,
     may_be_list,
@@ -28,6 +28,8 @@ from projects.segments.lists import (
 )
 from projects.segments.pages import SEGMENTS, OfSegment
 from projects.segments.queries import weigh
+from projects.segments.source_actions import find_source
+from projects.segments.source_rules import show_url
 
 
 class ValueRow(NamedTuple):
@@ -140,6 +142,8 @@ class SegmentListPage(OfSegment, ListPage, SubmitPage):
                 "new_field": not constraints,
                 "count": len(find_list(constraints)),
                 "stored_size": format_size(weight.size),
+                "source": (source := find_source(self.segment.pk)),
+                "source_url": source and show_url(source),
                 "most": Limits.from_settings().segment_list,
                 "text": "\n".join(self.sent.values) if self.sent else self.request.POST.get("text", ""),
                 **kwargs,

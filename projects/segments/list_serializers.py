@@ -19,6 +19,7 @@ from projects.segments.lists import (
     MODES,
     Difference,
     SentList,
+    decode,
     find_list,
     read_csv,
     read_lines,
@@ -93,14 +94,6 @@ class CsvParser(LinesParser):
 
 class ListParser(StrictJSONParser):
     bounds = Bounds(items=MAX_VALUES, values=2 * MAX_VALUES)
-
-
-def decode(content: bytes) -> str:
-    """Text in UTF-8, with or without a byte order mark. Raises ValidationError."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValidationError.at("file", f"must be text in UTF-8; byte {error.start:,} is not") from error
 
 
 def read_sent(body: Any, query: dict[str, Any], segment: Segment) -> SentList:

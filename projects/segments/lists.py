@@ -44,6 +44,14 @@ class SentList:
     field: str = ""
 
 
+def decode(content: bytes) -> str:
+    """Text in UTF-8, with or without a byte order mark. Raises ValidationError."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValidationError.at("file", f"must be text in UTF-8; byte {error.start:,} is not") from error
+
+
 def read_lines(text: str, limits: Limits) -> SentList:
     """Reads one value per line; skips empty lines. Raises ValidationError with the lines of the problems."""
     lines = enumerate(StringIO(text, newline=None), 1)

@@ -197,6 +197,7 @@ PAGES = [
     "/segments/{segment}/",
     "/segments/{segment}/delete",
     "/segments/{segment}/list",
+    "/segments/{segment}/list/source",
     "/strategy-types/",
     "/strategy-types/new",
     "/strategy-types/hostGroup/",

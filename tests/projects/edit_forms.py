@@ -8,6 +8,7 @@ from projects.models import (
     Environment,
     Flag,
     FlagLink,
+    ListSource,
     PayloadSchema,
     Project,
     ProjectEnvironment,
@@ -289,8 +290,25 @@ class OfPayloadSchema:
         return PayloadSchema.objects.get(flag=self.flag).schema["title"]
 
 
+class OfListSource:
+    who = "editor"
+    first, second, third = (
+        {"url": "https://crm.example.com/beta", "format": "csv", "column": share, "minutes": "60"}
+        for share in ("10", "20", "30")
+    )
+    told = "admin changed the source of the list of segment vip"
+    says = "Stored now: Column: 10."
+
+    def __init__(self, flag):
+        self.row = Segment.objects.create(name="vip", constraints=[])
+        self.url = f"/segments/{self.row.pk}/list/source"
+
+    def stored(self):
+        return ListSource.objects.get(pk=self.row.pk).column
+
+
 FORMS = [
     Strategy, Variants, OfSegment, OfList, Settings, DefaultStrategy, Approvals, OfRole, OfGroup, Account, ServiceAccount,
     OfContextField, OfStrategyType, OfEnvironment, OfTagType, OfIntegration, OfSignalRule, Metadata, OfLink,
-    OfSavedContext, OfPayloadSchema,
+    OfSavedContext, OfPayloadSchema, OfListSource,
 ]  # fmt: skip

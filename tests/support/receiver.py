@@ -55,7 +55,7 @@ def receiving() -> Iterator[Receiver]:
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             count = made.counts[self.path]
             made.counts[self.path] += 1
             made.got.append(
@@ -67,6 +67,8 @@ def receiving() -> Iterator[Receiver]:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text)
+
+        do_GET = do_POST
 
         def log_message(self, *args: Any) -> None: ...
 

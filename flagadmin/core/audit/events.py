@@ -61,6 +61,7 @@ class EventType(StrEnum):
     SEGMENT_CREATED = "segment-created"
     SEGMENT_UPDATED = "segment-updated"
     SEGMENT_DELETED = "segment-deleted"
+    SEGMENT_LIST_SOURCE_UPDATED = "segment-list-source-updated"
     CONTEXT_FIELD_CREATED = "context-field-created"
     CONTEXT_FIELD_UPDATED = "context-field-updated"
     CONTEXT_FIELD_DELETED = "context-field-deleted"

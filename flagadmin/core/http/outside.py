@@ -1,6 +1,7 @@
 """Calls to other servers: allowed addresses, how much of an answer is read, and retry times."""
 
 import ipaddress
+import os
 import socket
 import threading
 import time
@@ -9,6 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 import requests
 from django.conf import settings
@@ -24,6 +26,30 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 class Refused(Exception):
     """The URL must not be called. A later attempt will fail too."""
+
+
+def is_url(text: str) -> bool:
+    """Whether the text is a URL of http or https, in printable ASCII and without a user."""
+    parts = split_url(text)
+    return (
+        parts is not None
+        and parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and parts.port != 0
+        and "@" not in parts.netloc
+        and text.isascii()
+        and text.isprintable()
+        and " " not in text
+    )
+
+
+def split_url(text: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
 
 
 def is_allowed(address: Address, *, encrypted: bool) -> bool:
@@ -175,6 +201,39 @@ def bound(session: S, adapter: type[BoundedAdapter] = BoundedAdapter) -> S:
     """Bounds the time for headers and returns the session. Each of its requests must have a timeout."""
     for scheme in ("http://", "https://"):
         session.mount(scheme, adapter())
+    return session
+
+
+CONNECT_SECONDS = 10.0
+
+
+class _CheckedConnection(HeadersInTime):
+    def _new_conn(self) -> socket.socket:
+        return connect(self._dns_host, self.port or 80, encrypted=False, timeout=CONNECT_SECONDS)
+
+
+class _EncryptedCheckedConnection(EncryptedHeadersInTime):
+    def _new_conn(self) -> socket.socket:
+        return connect(self._dns_host, self.port or 443, encrypted=True, timeout=CONNECT_SECONDS)
+
+
+class _CheckedPool(HTTPConnectionPool):
+    ConnectionCls = _CheckedConnection
+
+
+class _EncryptedCheckedPool(HTTPSConnectionPool):
+    ConnectionCls = _EncryptedCheckedConnection
+
+
+class _CheckedAdapter(BoundedAdapter):
+    pools = {"http": _CheckedPool, "https": _EncryptedCheckedPool}
+
+
+def checked_session() -> requests.Session:
+    """Connects to allowed addresses only. Uses no proxy, which would connect to unchecked ones."""
+    session = bound(requests.Session(), _CheckedAdapter)
+    session.trust_env = False
+    session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
     return session
 
 

@@ -1,7 +1,5 @@
 """Calls the source server of a move. It may be slow, broken or hostile: time, size and number are bounded."""
 
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -10,21 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import requests
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 
 from flagadmin.client.server import TokenAuth, find_cause, is_server_address
 from flagadmin.core.errors import AppError, Conflict
 from flagadmin.core.http.json_bodies import parse_json
-from flagadmin.core.http.outside import (
-    BoundedAdapter,
-    EncryptedHeadersInTime,
-    HeadersInTime,
-    Refused,
-    bound,
-    connect,
-    read_bounded,
-    read_retry_after,
-)
+from flagadmin.core.http.outside import Refused, bound, checked_session, read_bounded, read_retry_after
 from groups.tokens import PERSONAL
 
 T = TypeVar("T")
@@ -225,36 +213,3 @@ def _read_wanted_wait(url: str, answer: requests.Response) -> float | None:
     if seconds is not None and seconds > MAX_WAIT:
         raise SourceError(f"{url}: status {answer.status_code}; asks to wait for {seconds:.0f} seconds.")
     return seconds
-
-
-CONNECT_SECONDS = 10.0
-
-
-class _Connection(HeadersInTime):
-    def _new_conn(self) -> socket.socket:
-        return connect(self._dns_host, self.port or 80, encrypted=False, timeout=CONNECT_SECONDS)
-
-
-class _EncryptedConnection(EncryptedHeadersInTime):
-    def _new_conn(self) -> socket.socket:
-        return connect(self._dns_host, self.port or 443, encrypted=True, timeout=CONNECT_SECONDS)
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _EncryptedPool(HTTPSConnectionPool):
-    ConnectionCls = _EncryptedConnection
-
-
-class _CheckedAdapter(BoundedAdapter):
-    pools = {"http": _Pool, "https": _EncryptedPool}
-
-
-def checked_session() -> requests.Session:
-    """Uses no proxy, which would connect to unchecked addresses."""
-    session = bound(requests.Session(), _CheckedAdapter)
-    session.trust_env = False
-    session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
-    return session

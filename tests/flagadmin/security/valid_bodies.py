@@ -374,6 +374,9 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/segments": SEGMENT,
     f"put {_ADMIN}/segments/<str:segment_id>": SEGMENT,
     f"put {_ADMIN}/segments/<str:segment_id>/list": {"values": ["42", "7"]},
+    f"put {_ADMIN}/segments/<str:segment_id>/list/source": {
+        "url": "https://crm.example.com/beta.csv?key=1", "format": "csv", "column": "userId", "intervalMinutes": 60,
+    },
     f"post {_ADMIN}/segments/strategies": {
         "projectId": "shop", "environmentId": "production", "strategyId": "<strategy>", "segmentIds": ["<segment>"],
     },

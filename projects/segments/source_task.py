@@ -1,0 +1,127 @@
+"""Keeps lists of segments in step with their URLs. Runs in ``serve``, on one server at a time.
+
+A list changes by the same action as in the API, with the rights that the user who set the URL has now. So it needs
+change requests where the API does; such a list is not changed, and its page says so.
+"""
+
+import time
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import requests
+from cryptography.fernet import InvalidToken
+from django.utils import timezone
+
+from flagadmin import __version__
+from flagadmin.client.server import find_cause
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import MAX_LENGTH
+from flagadmin.core.change_options import changing
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import hash_document
+from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound
+from flagadmin.core.http.outside import CONNECT_SECONDS, Refused, checked_session, read_bounded
+from flagadmin.core.installation.state import is_in_maintenance
+from groups.access import Caller, Permission
+from projects.models import ListSource
+from projects.segments.actions import access_segment_for_update, update_list
+from projects.segments.lists import BODY_LIMIT, SHOWN, SentList, find_list
+from projects.segments.source_rules import read_answer
+
+SECONDS = 20.0
+"""For one list."""
+TURN = 45.0
+"""Seconds after which no other list is begun, because other tasks wait."""
+UNCHANGED = "Nothing to change."
+
+
+def fetch_due() -> None:
+    """Fetches the lists that are due, the longest overdue first."""
+    if is_in_maintenance():
+        return
+    until = time.monotonic() + TURN
+    due = ListSource.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
+    for key in due.values_list("pk", flat=True):
+        if time.monotonic() > until:
+            return
+        if source := ListSource.objects.select_related("segment", "set_by").filter(pk=key).first():
+            fetch(source)
+
+
+def fetch(source: ListSource) -> None:
+    """Fetches one list and stores what came of it, unless the source has been set anew meanwhile."""
+    now = timezone.now()
+    row = ListSource.objects.filter(pk=source.pk, set_at=source.set_at)
+    # First: a list that ends the process must not be fetched again every minute.
+    if not row.update(due_at=now + timedelta(minutes=source.minutes)):
+        return
+    problem = ""
+    try:
+        known = hash_document(find_list(source.segment.constraints)) == source.fetched_hash
+        answer = _download(source, source.etag if known else "")
+        result = UNCHANGED if answer is None else _apply(source, *answer)
+    except Refusal as refusal:  # its message may name flags that readers of the page cannot see
+        result, problem = "", f"{refusal.title}: change the list on its page, which offers what to do."
+    except AppError as error:
+        result, problem = "", "; ".join(map(str, error.details[:SHOWN])) or error.message
+    row.update(checked_at=now, result=result, problem=problem.replace("\0", ""))
+
+
+def _download(source: ListSource, etag: str) -> tuple[bytes, str] | None:
+    """The body and its ETag; None if the server says that it has not changed. Raises Conflict."""
+    headers = {"User-Agent": f"flagadmin/{__version__}"} | ({"If-None-Match": etag} if etag else {})
+    until = time.monotonic() + SECONDS
+    try:
+        with (
+            checked_session() as session,
+            session.get(
+                source.url, headers=headers, timeout=CONNECT_SECONDS, stream=True, allow_redirects=False
+            ) as answer,
+        ):
+            if answer.status_code == 304 and etag:
+                return None
+            if answer.is_redirect:
+                raise Conflict("The server redirects to another address: enter that one.")
+            if answer.status_code != 200:
+                raise Conflict(f"The server answered with status {answer.status_code}.")
+            tag = answer.headers.get("ETag", "").replace("\0", "")
+            return read_bounded(answer, max_bytes=BODY_LIMIT, until=until), tag
+    except InvalidToken:
+        raise Conflict("The URL was encrypted with another SECRET_KEY: enter it again.") from None
+    except Refused as error:
+        raise Conflict(str(error)) from None
+    except requests.RequestException as error:
+        query = urlsplit(source.url).query
+        cause = find_cause(error)
+        raise Conflict(cause.replace(query, "…") if query else cause) from None
+
+
+def _apply(source: ListSource, body: bytes, etag: str) -> str:
+    """Returns what has changed. Raises the errors of changing the list, and Conflict."""
+    constraints = source.segment.constraints
+    sent = read_answer(body, source, constraints[0]["contextName"] if constraints else "")
+    user = source.set_by
+    if user is None:
+        raise Conflict(f"{source.set_by_name}, who set the URL, has been deleted.")
+    caller = Caller(rights=Caller(user=user).rights)  # flagadmin, which may do what the user may do now
+    comment = f"Fetched from {urlsplit(source.url).netloc}, as {source.set_by_name} set it up"[:MAX_LENGTH]
+    try:
+        with changing(comment=comment, by=caller):
+            return _replace(source, sent, etag[:500], caller)
+    except (NoAccess, NotFound):
+        raise Conflict(f"{source.set_by_name}, who set the URL, may no longer change this segment.") from None
+
+
+@transactional
+def _replace(source: ListSource, sent: SentList, etag: str, caller: Caller) -> str:
+    segment = access_segment_for_update(caller, source.pk, Permission.UPDATE_SEGMENT)
+    row = ListSource.objects.filter(pk=source.pk, set_at=source.set_at)
+    if not row.exists():
+        return UNCHANGED
+    before = len(find_list(segment.constraints))
+    if sent.values and 2 * len(sent.values) < before:
+        counts = f"{len(sent.values):,} values in place of {before:,}, less than half"
+        raise Conflict(f"The list has {counts}. If that is right, change the list on its page.")
+    changed, difference = update_list(segment.pk, sent, mode="replace", caller=caller)
+    row.update(etag=etag, fetched_hash=hash_document(find_list(changed.constraints)))
+    return f"+ {difference.added:,}, − {difference.removed:,}" if difference else UNCHANGED
