@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.pages import curl_for
+from groups.access import Caller
 from playground.outcomes.answer import DEFAULT_LAG, MAX_LAG
 from playground.outcomes.history import MAX_FLAGS
 from playground.outcomes.query_form import QueryForm
 from playground.outcomes.runs import MAX_USERS, create_assignments, create_incident
-from playground.outcomes.sql import list_queries
 from playground.outcomes.table import MAX_ROWS
 from playground.user_runs.runs import MAX_RUNS
 from playground.user_runs.table_form import TablePage, UsersForm, list_runs_for_page
@@ -42,9 +42,9 @@ class AssignmentsForm(QueryForm, UsersForm):
     )
     field_order = ("file", "query", "flag", "environment", "lag")
 
-    def __init__(self, *args: Any, queries: Sequence[str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, caller: Caller, **kwargs: Any) -> None:
         super().__init__(*args, may_keep=False, **kwargs)
-        self.offer_queries(queries)
+        self.offer_queries(caller)
         file = self.fields["file"]
         file.label, file.widget.attrs["accept"] = "Table", ".csv,.ndjson,.jsonl,.gz,.parquet,text/csv"
         file.help_text = (
@@ -64,7 +64,7 @@ class AssignmentsPage(TablePage):
     form_class = AssignmentsForm
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        given = {"environments": self.offered.environments, "queries": list_queries(self.caller)}
+        given = {"environments": self.offered.environments, "caller": self.caller}
         return super().get_form_kwargs() | given
 
     def get_initial(self) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """A form with a table, which may be a query instead of a file."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+
+from flagadmin.core.errors import Conflict
+from groups.access import Caller
+from playground.outcomes.sql import list_queries
 
 
 class QueryForm(forms.Form):
@@ -13,8 +16,16 @@ class QueryForm(forms.Form):
         required=False, label="Or a query", help_text="Of the company's database. Its rows are the table."
     )
 
-    def offer_queries(self, names: Sequence[str]) -> None:
-        """Without any, there is no such field."""
+    queries_problem = ""
+    """Why there are none: files can still be sent."""
+
+    def offer_queries(self, caller: Caller) -> None:
+        """Those that the caller may run. Without any, there is no such field."""
+        names: list[str] = []
+        try:
+            names = list_queries(caller)
+        except Conflict as error:
+            self.queries_problem = error.message
         field = self.fields["query"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "none"), *((name, name) for name in names)]

@@ -17,6 +17,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.pages import curl_for, make_csv_response
+from groups.access import Caller
 from groups.console import ActionPage, Breadcrumbs, Column, Filter, ListPage
 from playground.models import Analysis
 from playground.outcomes import experiment
@@ -26,7 +27,6 @@ from playground.outcomes.analyses.design import KEEP, KINDS, LEAVE_OUT, Design, 
 from playground.outcomes.analyses.queries import CSV_COLUMNS, access_analysis, list_csv_rows, read_result
 from playground.outcomes.pages import TimeInput
 from playground.outcomes.query_form import QueryForm
-from playground.outcomes.sql import list_queries
 from playground.outcomes.table import MAX_ROWS
 from playground.pages.form import read_form_options
 from playground.user_runs.table_form import MARKS, TablePage
@@ -149,11 +149,9 @@ class AnalysisForm(QueryForm):
         choices=[(KEEP, "Count them where they began"), (LEAVE_OUT, "Leave them out")],
     )
 
-    def __init__(
-        self, *args: Any, environments: Sequence[str], queries: Sequence[str], **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, environments: Sequence[str], caller: Caller, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.offer_queries(queries)
+        self.offer_queries(caller)
         field = self.fields["environment"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(name, name) for name in environments]
@@ -179,7 +177,7 @@ class NewAnalysisPage(OnFlagPage, TablePage):
         self.offered = read_form_options(self.caller)
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        given = {"environments": self.offered.environments, "queries": list_queries(self.caller)}
+        given = {"environments": self.offered.environments, "caller": self.caller}
         return super().get_form_kwargs() | given
 
     def get_initial(self) -> dict[str, Any]:

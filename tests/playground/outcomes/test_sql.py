@@ -147,6 +147,21 @@ def test_a_file_that_is_not_sound_is_refused(queries: Write, callers: Any, text:
         sql.list_queries(callers("admin"))
 
 
+def test_files_can_be_sent_though_the_file_of_queries_is_not_sound(
+    queries: Write, browse: Any, shop: Any
+) -> None:
+    live_flag("f")
+    queries("- it")
+    for page in (PAGE, "/projects/shop/features/f/analyses/new"):
+        response = browse("viewer").get(page)
+        assert response.status_code == 200
+        assert (
+            page_text(response).count("The server's file of queries cannot be read; its log says why.") == 1
+        )
+        assert 'name="file"' in response.text
+        assert 'name="query"' not in response.text
+
+
 def test_whoever_may_update_flags_of_the_project_may_run_it(
     queries: Write, api: Any, callers: Any, shop: Any
 ) -> None:
