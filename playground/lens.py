@@ -31,11 +31,13 @@ MAX_LENGTH = 200
 
 
 class Lens(NamedTuple):
-    """``query``: the parameters of the playground for the same context."""
+    """``query``: the parameters of the playground for the same context. ``key``: the value of ``?as=``."""
 
     name: str
     context: Mapping[str, Any]
     query: Mapping[str, str]
+    key: str
+    saved: SavedContext | None = None
 
 
 class Told(NamedTuple):
@@ -72,9 +74,9 @@ def find_lens(request: HttpRequest, caller: Caller) -> Lens | None:
 def make_lens(key: str, caller: Caller) -> Lens | None:
     """The lens with this value of the parameter; None without one, or if the caller cannot read the saved context."""
     if not key.startswith(SAVED):
-        return Lens(f"userId {key}", {"userId": key}, {"context.userId": key}) if key else None
+        return Lens(f"userId {key}", {"userId": key}, {"context.userId": key}, key) if key else None
     saved = SavedContext.objects.readable_by(caller).filter(name=key.removeprefix(SAVED)).first()
-    return Lens(saved.name, saved.context, {"saved": saved.name}) if saved else None
+    return Lens(saved.name, saved.context, {"saved": saved.name}, key, saved) if saved else None
 
 
 def _is_of_playground(path: str) -> bool:
@@ -106,9 +108,14 @@ def evaluate_for(
         yield shares
 
 
+def make_why_url(lens: Lens, place: Place) -> str:
+    project, environment, flag = place
+    query = urlencode({"environment": environment, PARAMETER: lens.key})
+    return f"{reverse('flag-why', args=[project, flag])}?{query}"
+
+
 def tell(shares: Shares, lens: Lens, place: Place) -> Told:
-    query = urlencode({"environment": place[1], **lens.query})
-    url = f"{reverse('playground-flag', args=[place[2]])}?{query}"
+    url = make_why_url(lens, place)
     states = {answer.state for answer, _ in shares}
     if State.UNKNOWN in states:
         return Told("Can't tell", "unknown", url)

@@ -49,7 +49,7 @@ def notice_changes(lens: Lens, changes: Sequence[NoticedChange], environment: st
         ):
             continue
         sides = [
-            _tell_at(lens, flag, environment, at, versions)
+            tell_at(lens, flag, environment, at, versions)
             for at in (event.created_at - MOMENT, event.created_at)
         ]
         one = Noticed(flag.name, *sides)
@@ -58,7 +58,7 @@ def notice_changes(lens: Lens, changes: Sequence[NoticedChange], environment: st
     return noticed
 
 
-def _tell_at(lens: Lens, flag: Flag, environment: str, at: datetime, versions: FlagVersions) -> Told:
+def tell_at(lens: Lens, flag: Flag, environment: str, at: datetime, versions: FlagVersions) -> Told:
     place = (flag.project_id, environment, flag.name)
     [shares] = evaluate_for(lens, versions.read([flag.pk], environment, at), environment, [place], at)
     return tell(shares, lens, place)

@@ -66,6 +66,20 @@ class FlagVersions:
             moments |= {row.valid_from, row.valid_to}
         return sorted(moment for moment in moments if self.known_since < moment < NEVER)
 
+    def list_times(self, flag_id: int, environment: str) -> set[str]:
+        """The values of conditions on the time: the answer may change then without a change of the flag."""
+        constraints = (
+            constraint
+            for row in self._list_deciding(flag_id, environment)
+            for constraint in getattr(row, "constraints", ())
+        )
+        return {each.get("value") or "" for each in constraints if each.get("contextName") == "currentTime"}
+
+    def list_parents(self, flag_id: int) -> list[str]:
+        """The names of all its parents of that time."""
+        parents = dict.fromkeys(row.parent_id for row in self._parents[flag_id])
+        return list(dict.fromkeys(row.name for each in parents for row in self._flags[each]))
+
     def _list_deciding(self, flag_id: int, environment: str) -> Iterator[Version]:
         parents = self._parents[flag_id]
         yield from parents

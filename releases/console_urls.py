@@ -9,6 +9,7 @@ from releases.requests.request_page import RequestPage
 from releases.safeguards import pages as safeguards
 from releases.templates import pages as templates
 from releases.templates.strategy_page import MilestoneStrategyPage
+from releases.why.pages import WhyPage
 
 FLAG = "projects/<str:project_id>/features/<str:name>/"
 PLAN = f"{FLAG}plans/<str:plan_id>/"
@@ -38,6 +39,7 @@ urlpatterns = [
         safeguards.FlagSafeguardsPage.as_view(),
         name="flag-safeguards",
     ),
+    path(f"{FLAG}why/", WhyPage.as_view(), name="flag-why"),
     path(f"{FLAG}impact-metrics/", safeguards.FlagChartsPage.as_view(), name="flag-charts"),
     path("impact-metrics/", safeguards.ChartsPage.as_view(), name="charts"),
     path(PLAN, plans.PlanPage.as_view(), name="plan"),

@@ -196,11 +196,20 @@ def make_time_line(
 
 
 def _list_ahead(flag: Flag, view: PlanView | None) -> Iterator[Future]:
-    """The next steps of a running plan. Measures each with the plan's strategies replaced by the milestone's."""
+    """The next steps of a running plan, measured."""
+    for at, step, read in read_steps_ahead(flag, view):
+        assert view is not None
+        people = measure_flag(view.plan.environment_id, read, read.by_name()[flag.name])
+        yield Future(at, people, step)
+
+
+def read_steps_ahead(flag: Flag, view: PlanView | None) -> Iterator[tuple[datetime, str, Definitions]]:
+    """The next steps of a running plan: the earliest start, the name, and the flag with its parents then, with the
+    plan's strategies replaced by the milestone's.
+    """
     if view is None or view.plan.state != ReleasePlan.State.RUNNING:
         return
-    environment = view.plan.environment_id
-    read = read_stored_flags([flag.project_id], environment, {flag.name})
+    read = read_stored_flags([flag.project_id], view.plan.environment_id, {flag.name})
     own, stored = set(map(str, view.plan.strategy_ids)), read.by_name()[flag.name]
     for station in view.stations:
         if station.is_past or station.is_active or station.at is None:
@@ -209,8 +218,7 @@ def _list_ahead(flag: Flag, view: PlanView | None) -> Iterator[Future]:
         strategies: Any = [*others, *station.milestone.strategies]
         then: FlagDefinition = {**stored, "strategies": strategies}
         flags = [then if each is stored else each for each in read.flags]
-        people = measure_flag(environment, Definitions(flags, read.segments), then)
-        yield Future(station.at, people, station.milestone.name)
+        yield station.at, station.milestone.name, Definitions(flags, read.segments)
 
 
 def _read_changes(

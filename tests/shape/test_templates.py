@@ -25,7 +25,7 @@ FOLDERS = {  # of each app
     "importer": {"importer"},
     "playground": {"playground", "saved_contexts", "user_runs", "outcomes"},
     "integrations": {"calendar", "integrations", "signals"},
-    "releases": {"plans", "releases"},
+    "releases": {"plans", "releases", "why"},
     "projects": {
         "applications", "connect", "context_fields", "deletion", "environments", "flags", "history", "installation", "members", "projects", "relays", "reverts", "segments",
         "strategies", "tag_types", "tokens",

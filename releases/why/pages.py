@@ -1,0 +1,127 @@
+"""/projects/ID/features/NAME/why/: why one user has this answer of a flag, since when, and what would turn it on."""
+
+import random
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils import timezone
+
+from groups.access import Permission
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.engine.explanation import explain
+from playground.lens import Lens, find_lens, make_why_url, tell_flags
+from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetail, FlagDetails, read_strategy_titles
+from playground.pages.query import flatten_context
+from playground.saved_contexts.actions import may_change, may_save
+from playground.saved_contexts.expectations import compile_flags, read_stored_flags
+from projects.access import access_flag
+from projects.console import OnFlagPage, flag_url
+from projects.flags.lists.queries import list_environment_names
+from projects.models import Environment
+from releases.why.path import make_answer
+from releases.why.when import read_when
+
+MAX_FIELDS = 12
+MAX_ENVIRONMENTS = 50
+
+
+class WhyPage(OnFlagPage):
+    """``?environment=`` (by default the first production environment of the project) and ``?as=``, which chooses the
+    lens. Without a lens the page asks for a user.
+    """
+
+    template_name = "why/why.html"
+    http_method_names = ["get", "head"]
+    api_call = "POST /api/admin/playground"
+    lens: Lens | None = None
+    detail: FlagDetail | None = None
+
+    def find(self) -> None:
+        self.flag = access_flag(self.caller, *self.place, archived=False)
+        self.environments = list_environment_names(self.flag.project)
+        asked = self.request.GET.get("environment", "")
+        production = Environment.objects.production().filter(name__in=self.environments)
+        usual = production.values_list("name", flat=True).first() or next(iter(self.environments), "")
+        self.environment = asked if asked in self.environments else usual
+        self.lens = find_lens(self.request, self.caller)
+
+    def get_title(self) -> str:
+        name = self.kwargs["name"]
+        if self.lens is None or self.detail is None:
+            return f"Why does a user get {name}, or not?"
+        states = {"on": "on", "off": "off", "random": "on for a share of calls"}
+        return f"Why is {name} {states.get(self.detail.result, 'unknown')} for {self.lens.name}?"
+
+    def get_api_body(self) -> dict[str, Any]:
+        context = self.lens.context if self.lens else {}
+        return {"environment": self.environment, "projects": [self.flag.project_id], "context": context}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        why = self._explain(self.lens) if self.lens and self.environment else {}
+        return super().get_context_data(
+            flag=self.flag,
+            environment=self.environment,
+            lens=self.lens,
+            url=flag_url(self.flag.project_id, self.flag.name),
+            **why,
+            **kwargs,
+        )
+
+    def _explain(self, lens: Lens) -> dict[str, Any]:
+        flag, environment, now = self.flag, self.environment, timezone.now()
+        stored = read_stored_flags([flag.project_id], environment, {flag.name})
+        evaluation = evaluate(
+            compile_flags(stored, environment), Context(lens.context), now=now, random=random.random
+        )
+        details = FlagDetails(evaluation, read_strategy_titles(), self.caller, MAX_CONDITIONS)
+        self.detail = details.flag(flag.name)
+        compiled, _ = evaluation.pair(flag.name)
+        parents = [parent.name for parent in compiled.parents if parent.name in evaluation.snapshot.positions]
+        urls = self._link_steps(lens, parents)
+        places = [(flag.project_id, name, flag.name) for name in self.environments[:MAX_ENVIRONMENTS]]
+        told = tell_flags(lens, places, [flag]) if len(places) > 1 else {}
+        return {
+            "detail": self.detail,
+            "answer": make_answer(explain(evaluation, flag.name), self.detail, compiled.fault, urls),
+            "when": read_when(lens, flag, environment, stored, now=now, caller=self.caller),
+            "fields": list(flatten_context(lens.context).items())[:MAX_FIELDS],
+            "elsewhere": [
+                (place[1], told[place]) for place in places if place in told and place[1] != environment
+            ],
+            "trace": self._link("playground-flag", lens, flag.name),
+            "expect": self._link_expectation(lens),
+            "save_context": self._link_saving(lens),
+        }
+
+    def _link_steps(self, lens: Lens, parents: Iterable[str]) -> dict[str, str]:
+        """By the name of each parent why it has its answer; under "" the page that switches the flag on."""
+        flag, environment = self.flag, self.environment
+        urls = {name: make_why_url(lens, (flag.project_id, environment, name)) for name in parents}
+        permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+        if self.caller.can(permission, project=flag.project_id, environment=environment):
+            query = {"environment": environment, "enabled": "on", "next": self.request.get_full_path()}
+            urls[""] = f"{flag_url(flag.project_id, flag.name, 'flag-toggle')}?{urlencode(query)}"
+        return urls
+
+    def _ask(self, lens: Lens) -> dict[str, str]:
+        return {"project": self.flag.project_id, "environment": self.environment, **lens.query}
+
+    def _link(self, page: str, lens: Lens, *args: str, **more: str) -> str:
+        return f"{reverse(page, args=args)}?{urlencode({**self._ask(lens), **more})}"
+
+    def _link_expectation(self, lens: Lens) -> str:
+        """The form of a new expectation of the saved context, without ``enabled``; "" if there is none."""
+        if lens.saved is None or not may_change(self.caller, lens.saved.project_id):
+            return ""
+        about = {"saved_context": lens.saved.pk, "flag": self.flag.name, "environment": self.environment}
+        back = {"next": self.request.get_full_path()}
+        return f"{reverse('expectation-new')}?{urlencode({**about, **back})}"
+
+    def _link_saving(self, lens: Lens) -> str:
+        """The form that saves the user as a context; "" if it is saved, or the caller may not."""
+        if lens.saved is not None or not may_save(self.caller):
+            return ""
+        return self._link("saved-context-new", lens, next=self.request.get_full_path())
