@@ -27,7 +27,10 @@ class Noticed(NamedTuple):
 
 
 def notice_changes(lens: Lens, changes: Sequence[NoticedChange], environment: str) -> dict[int, Noticed]:
-    """By the newest event of each change. Seven queries. Nothing about flags that are gone, or before versions."""
+    """By the newest event of each change. Nothing about flags that are gone, or before versions.
+
+    Seven queries, and one for each state with other segments than the one before.
+    """
     events = [
         (change.event.pk, event)
         for change in changes

@@ -24,12 +24,15 @@ from projects.models.versions import (
 from projects.strategies.fields import make_strategy_document
 
 Row = TypeVar("Row", bound=Version)
+MAX_SEGMENT_VERSIONS = 5_000
+"""Past ones of the segments of all the flags; the latest ones count."""
 
 
 class FlagVersions:
     """The versions of these flags that were valid after a moment. Six queries for any number of flags.
 
-    Nothing is known before ``known_since``.
+    Nothing is known before ``known_since``. The conditions of segments may be large, so they are read for one moment
+    at a time.
     """
 
     def __init__(self, ids: Iterable[int], since: datetime) -> None:
@@ -46,14 +49,20 @@ class FlagVersions:
         links = StrategySegmentVersion.objects.filter(valid, strategy_id__in=strategy_ids)
         self._links = _group(links if strategy_ids else (), "strategy_id")
         segment_ids = {row.segment_id for rows in self._links.values() for row in rows}
-        segments = SegmentVersion.objects.filter(valid, id__in=segment_ids)
-        self._segments = _group(segments if segment_ids else (), "id")
+        segments = SegmentVersion.objects.filter(valid, id__in=segment_ids).only(
+            "id", "valid_from", "valid_to"
+        )
+        most = MAX_SEGMENT_VERSIONS + len(segment_ids)  # one version of each is still valid
+        newest = list(segments.order_by("-valid_to")[:most] if segment_ids else ())
+        self._segments = _group(newest, "id")
+        self._segments_since = newest[-1].valid_to if newest and len(newest) == most else since
+        self._last_segments: tuple[list[Any], dict[int, SegmentDefinition]] = ([], {})
 
     @cached_property
     def known_since(self) -> datetime:
         """One query."""
         known = VersionsSince.objects.values_list("since", flat=True).first()
-        return max(self.since, known or self.since)
+        return max(self.since, self._segments_since, known or self.since)
 
     def existed(self, flag_id: int, at: datetime) -> bool:
         """Whether the flag existed, maybe archived."""
@@ -93,19 +102,32 @@ class FlagVersions:
                         yield link
                         yield from self._segments[link.segment_id]
 
-    def read(self, ids: Iterable[int], environment: str, at: datetime) -> Definitions:
-        """These flags and their parents at a moment, without archived ones."""
+    def read(
+        self, ids: Iterable[int], environment: str, at: datetime, *, with_segments: bool = True
+    ) -> Definitions:
+        """These flags and their parents at a moment, without archived ones.
+
+        One query for the segments, unless they were the same at the moment of the last call.
+        """
         own = list(ids)
         parents = {row.parent_id for each in own for row in _valid(self._parents[each], at)}
         rows = [row for each in {*own, *parents} for row in _valid(self._flags[each], at)]
         flags = [self._define(row, environment, at) for row in rows if row.archived_at is None]
         used = {key for flag in flags for strategy in flag["strategies"] for key in strategy["segments"]}
-        segments: dict[int, SegmentDefinition] = {
-            row.id: {"id": row.id, "name": row.name, "constraints": row.constraints}
-            for key in sorted(used)
-            for row in _valid(self._segments[key], at)
-        }
+        segments = self._read_segments(used, at) if with_segments else {}
         return Definitions(sorted(flags, key=lambda each: each["name"]), segments)
+
+    def _read_segments(self, used: Iterable[int], at: datetime) -> dict[int, SegmentDefinition]:
+        valid = [(row.id, row.valid_to) for key in sorted(used) for row in _valid(self._segments[key], at)]
+        if valid != self._last_segments[0]:
+            ids = [key for key, _ in valid]
+            rows = SegmentVersion.objects.filter(id__in=ids, valid_from__lte=at, valid_to__gt=at)
+            read = {
+                key: SegmentDefinition(id=key, name=name, constraints=constraints)
+                for key, name, constraints in rows.order_by("id").values_list("id", "name", "constraints")
+            }
+            self._last_segments = valid, read
+        return self._last_segments[1]
 
     def _define(self, row: FlagVersion, environment: str, at: datetime) -> FlagDefinition:
         here = (place for place in _valid(self._places[row.id], at) if place.environment_id == environment)

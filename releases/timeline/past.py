@@ -29,7 +29,9 @@ class Span(NamedTuple):
 def read_spans(
     flag: Flag, environments: Sequence[str], since: datetime, now: datetime
 ) -> dict[str, list[Span]]:
-    """The spans of each environment from ``since`` to ``now``, oldest first. Seven queries.
+    """The spans of each environment from ``since`` to ``now``, oldest first.
+
+    Seven queries, and one for each evaluated state with other segments than the one before.
 
     Of more changes than are measured, the oldest count as unknown.
     """
@@ -45,11 +47,12 @@ def read_spans(
 
 
 def _measure(flag: Flag, versions: FlagVersions, environment: str, at: datetime) -> People | None:
-    read = versions.read([flag.pk], environment, at)
-    definition = read.by_name().get(flag.name)
+    definition = versions.read([flag.pk], environment, at, with_segments=False).by_name().get(flag.name)
     if definition is None:  # it was archived
         return People(0, 0, 0) if versions.existed(flag.pk, at) else None
-    return measure_flag(environment, read, definition)
+    if plain := find_plain_share(definition):
+        return plain
+    return measure_share_on(environment, versions.read([flag.pk], environment, at), [flag.name])[flag.name]
 
 
 def measure_flag(environment: str, read: Definitions, definition: FlagDefinition) -> People:

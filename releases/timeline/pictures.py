@@ -32,7 +32,10 @@ class Part(NamedTuple):
 
 
 def draw_pictures(rows: Sequence[FlagRow], now: datetime) -> dict[str, dict[str, list[Part]]]:
-    """The pictures by flag and environment. Seven queries for any number of flags."""
+    """The pictures by flag and environment.
+
+    Seven queries for any number of flags, and one for each evaluated state with other segments than the one before.
+    """
     active = [row for row in rows if not row.flag.is_archived]
     versions = FlagVersions([row.flag.pk for row in active], now - LENGTH)
     measure = _Measure(versions)
@@ -55,15 +58,15 @@ class _Measure:
 
     def share(self, row: FlagRow, environment: str, at: datetime) -> People | None:
         name = row.flag.name
-        read = self.versions.read([row.flag.pk], environment, at)
-        definition = read.by_name().get(name)
+        without = self.versions.read([row.flag.pk], environment, at, with_segments=False)
+        definition = without.by_name().get(name)
         if definition is None:
             return None
         plain = find_plain_share(definition)
         if plain or not self.left:
             return plain
         self.left -= 1
-        return measure_share_on(environment, read, [name])[name]
+        return measure_share_on(environment, self.versions.read([row.flag.pk], environment, at), [name])[name]
 
 
 def _draw(

@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import JSONField
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from projects import flag_versions
+from projects.flag_versions import FlagVersions
 from projects.flags.lists.rows import make_flag_rows
-from projects.models import Flag, Project, Strategy
-from projects.models.versions import VERSIONS, StrategyVersion
+from projects.models import Flag, Project, Segment, Strategy
+from projects.models.versions import NEVER, VERSIONS, SegmentVersion, StrategyVersion
+from releases.timeline import pictures
 from releases.timeline.pictures import Part, draw_pictures
 from tests.support.plans import WHO, cart, started
 from tests.support.playground import live_flag
@@ -46,13 +50,13 @@ def test_a_picture_has_a_step_for_each_share_and_ends_with_the_present_one(shop:
     move_all(NOW - timedelta(days=30))
     set_since(50, NOW - timedelta(days=7))
     set_since(100, NOW - timedelta(days=3.5))
-    pictures = draw([flag])["cart"]
-    assert [(part.x, part.width, part.height) for part in pictures["production"]] == [
+    drawn = draw([flag])["cart"]
+    assert [(part.x, part.width, part.height) for part in drawn["production"]] == [
         ("0.0", "42.0", "2.2"),
         ("42.0", "21.0", "11.0"),
         ("63.0", "21.0", "22.0"),
     ]
-    assert pictures["development"] == []  # off all the time
+    assert drawn["development"] == []  # off all the time
 
 
 def test_a_page_takes_the_same_queries_for_any_number_of_flags(shop: Project) -> None:
@@ -89,3 +93,42 @@ def test_of_changes_in_one_pixel_the_last_state_is_drawn(shop: Project) -> None:
         set_since(share, NOW - timedelta(days=7, hours=-1, minutes=-number))
     [before, after] = draw([flag])["cart"]["production"]
     assert (before.height, after.height) == ("2.2", "8.8")
+
+
+def edit_segment_daily(segment: Segment, days: int) -> None:
+    """The segment gets other values of the same length each day."""
+    for day in range(days, 0, -1):
+        segment.constraints = [
+            {"contextName": "userId", "operator": "IN", "values": [f"{day:02}{n:04}" for n in range(1_000)]}
+        ]
+        segment.save()
+        current = SegmentVersion.objects.order_by("-valid_to").first()
+        SegmentVersion.objects.filter(valid_to__gt=NOW - timedelta(days=day), valid_to__lt=NEVER).update(
+            valid_to=NOW - timedelta(days=day)
+        )
+        SegmentVersion.objects.filter(valid_to=current.valid_to).update(valid_from=NOW - timedelta(days=day))
+
+
+def test_conditions_of_segments_are_read_only_for_evaluated_states(
+    shop: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = Segment.objects.create(name="many", constraints=[])
+    flag = live_flag("cart", strategies=[{"name": "default", "segments": [segment]}])
+    move_all(NOW - timedelta(days=30))
+    edit_segment_daily(segment, 13)
+    rows = make_flag_rows([flag], ["production"], caller=WHO)
+    read: list[str] = []
+    decode = JSONField.from_db_value
+    monkeypatch.setattr(
+        JSONField, "from_db_value", lambda *args: (read.append(str(args[1])), decode(*args))[1]
+    )
+
+    monkeypatch.setattr(pictures, "MAX_EVALUATIONS", 2)
+    draw_pictures(rows, NOW)
+    assert len([text for text in read if len(text) > 9_000]) == 2
+
+    monkeypatch.setattr(flag_versions, "MAX_SEGMENT_VERSIONS", 4)
+    versions = FlagVersions([flag.pk], NOW - pictures.LENGTH)
+    assert versions.known_since == NOW - timedelta(days=4)
+    [use] = versions.read([flag.pk], "production", NOW - timedelta(days=3)).segments.values()
+    assert use["constraints"][0]["values"][0] == "030000"
