@@ -18,6 +18,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from flagadmin.core.db.transactions import Lock, hold_if_free
 from flagadmin.core.metrics import process_name, sample
+from flagadmin.core.server import process_metrics  # noqa: F401 - its samplers are those of the parent process, too
 
 log = logging.getLogger("flagadmin.runtime")
 

@@ -12,6 +12,7 @@ import yaml
 from django.urls import get_resolver
 from prometheus_client import REGISTRY
 
+from flagadmin.core.hook import load_all
 from tests.support.paths import ROOT
 from tests.support.programs import program
 
@@ -22,7 +23,8 @@ OF_A_HISTOGRAM = re.compile(r"(_seconds)_(bucket|sum|count)$")
 
 @pytest.fixture(scope="module")
 def declared() -> set[str]:
-    get_resolver().url_patterns  # noqa: B018 - reading it loads all that counts
+    get_resolver().url_patterns  # noqa: B018 - reading it and `load_all` load all that counts
+    load_all()
     metrics = [metric for metric in REGISTRY.collect() if metric.name.startswith("flagadmin_")]
     return {metric.name + ("_total" if metric.type == "counter" else "") for metric in metrics}
 
