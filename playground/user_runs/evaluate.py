@@ -8,9 +8,11 @@ import gzip
 import logging
 import re
 import shutil
+import signal
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
 from io import BytesIO
@@ -177,6 +179,8 @@ def _quote(text: str) -> str:
 log = logging.getLogger("flagadmin.user_runs")
 
 MAX_ATTEMPTS = 3
+MAX_CPU_SECONDS = 1_800
+"""Of one run, so that others do not wait for it forever."""
 PROBLEMS_SHOWN = 20
 RunState = Work.State
 
@@ -218,7 +222,8 @@ def evaluate_run(run: Work) -> None:
         if run.attempts <= MAX_ATTEMPTS:
             begin = {"size": 0} if isinstance(run, UserRun) else {}
             update_run(run, state=RunState.RUNNING, rows_done=0, attempts=F("attempts") + 1, **begin)
-            import_string(run.writer)(run)
+            with limit_cpu(MAX_CPU_SECONDS):
+                import_string(run.writer)(run)
             return
     except _Deleted:
         return
@@ -231,6 +236,25 @@ def evaluate_run(run: Work) -> None:
     type(run)._default_manager.filter(id=run.pk).update(
         state=RunState.FAILED, problem=problem, finished_at=timezone.now(), body=b""
     )
+
+
+@contextmanager
+def limit_cpu(seconds: float) -> Iterator[None]:
+    """Raises ValidationError in what it encloses once this process has used so much more CPU. In a main thread only."""
+
+    def stop(*_: object) -> None:
+        raise ValidationError(
+            f"This run used more than {seconds / 60:,.3g} minutes of CPU. Try again with fewer rows, users or flags."
+        )
+
+    previous = signal.signal(signal.SIGPROF, stop)
+    # Again each second, because an exception in a destructor is lost.
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def write_users(run: UserRun) -> None:

@@ -176,6 +176,22 @@ def test_a_run_says_why_it_failed(api, waiting, settings):
     assert not UserRunPart.objects.exists()
 
 
+def test_a_run_that_uses_too_much_cpu_ends_and_others_follow(api, waiting, monkeypatch):
+    def go_on(run):
+        while True:
+            pass
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate, "MAX_CPU_SECONDS", 0.05)
+        patch.setattr(evaluate, "write_users", go_on)
+        worker.work()
+    answer = api["viewer"].get(f"{URL}/{waiting.pk}").json()
+    assert (answer["state"], answer["problem"][:27]) == ("failed", "This run used more than 0.0")
+    UserRun.objects.update(state="waiting", attempts=0, body=waiting.body)
+    worker.work()
+    assert api["viewer"].get(f"{URL}/{waiting.pk}").json()["state"] == "done"
+
+
 def test_a_result_that_would_be_too_large_is_refused_at_once(api, lounge, settings, monkeypatch):
     monkeypatch.setattr(runs, "AT_ONCE", 0)
     settings.USER_RESULTS_BYTES = 4 * 500
