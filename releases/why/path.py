@@ -75,10 +75,10 @@ def make_answer(
 
 def _measure_distance(strategy: StrategyExplanation) -> tuple[bool, bool, bool, int, int]:
     """Sorts the deciding strategy first, then those that only an SDK can tell, and others by what they lack."""
-    parts = [*strategy.constraints, *strategy.segments]
     rollout = strategy.rollout
     beyond = 0 if rollout is None or rollout.inside else (rollout.bucket or 100) - rollout.threshold
-    missing = sum(not part.holds for part in parts)
+    missing = sum(not each.holds for each in strategy.constraints)
+    missing += sum(not each.holds for each in strategy.segments)
     is_unknown = strategy.state is State.UNKNOWN and not strategy.disabled
     return not strategy.decides, strategy.disabled, not is_unknown, missing, beyond
 
