@@ -121,7 +121,7 @@ def test_a_conflict_is_marked_wherever_the_request_is(browse, cart, callers):
     viewer = browse("viewer")
     assert not any("onflict" in viewer.get(page).text for page in pages)
     Strategy.objects.update(parameters={"rollout": "20", "stickiness": "default", "groupId": "cart"})
-    assert f"Request {sent.pk} in conflict" in page_text(viewer.get(LIST))
+    assert f"Request {sent.pk} Conflict" in page_text(viewer.get(LIST))
     assert "(in review) Conflict" in page_text(viewer.get(FLAG))
     assert "In review 1 conflict" in page_text(viewer.get("/projects/shop/change-requests/"))
 
