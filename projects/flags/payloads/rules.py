@@ -245,7 +245,7 @@ def make_pointer(path: Sequence[str | int] | Any) -> str:
 
 
 class PayloadCheck:
-    """Checks payloads of variants within one budget of steps."""
+    """Checks the payloads of a flag's variants within one budget of steps."""
 
     def __init__(self) -> None:
         self._left = MAX_STEPS

@@ -5,9 +5,11 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.errors import MAX_DETAILS, Problem, check_problems
 from projects.flags.payloads.rules import PayloadCheck
 from projects.models import FlagEnvironment, PayloadSchema, Strategy
+from projects.models.versions import NEVER, FlagEnvironmentVersion, StrategyVersion
 
 
 def read_schemas(names: Collection[str]) -> dict[str, Any]:
@@ -17,10 +19,16 @@ def read_schemas(names: Collection[str]) -> dict[str, Any]:
 
 
 def stored_problems(project_id: str, names: Collection[str] | None) -> Iterator[Problem]:
-    """Problems of the stored payloads of flags in a project, all or these, against their schemas. Three queries."""
+    """Problems of the stored payloads of flags in a project against their schemas. At most six queries.
+
+    Of these flags or, with None, of those whose variants may have changed in the running transaction: most changes of a
+    whole project change none.
+    """
     schemas = PayloadSchema.objects.filter(flag__project=project_id)
     if names is not None:
         schemas = schemas.filter(flag__name__in=list(names))
+    else:
+        schemas = schemas.filter(flag__in=_find_changed(list(schemas.values_list("flag_id", flat=True))))
     places: defaultdict[int, list[tuple[str, Any]]] = defaultdict(list)
     ids = list(schemas.values_list("flag_id", flat=True))
     for rows, words in (
@@ -29,10 +37,20 @@ def stored_problems(project_id: str, names: Collection[str] | None) -> Iterator[
     ):
         for flag_id, environment, variants in rows.values_list("flag_id", "environment_id", "variants"):
             places[flag_id].append((words.format(environment), variants))
-    check = PayloadCheck()
     for flag_id, name, schema in schemas.values_list("flag_id", "flag__name", "schema"):
+        check = PayloadCheck()
         for path, variants in places[flag_id]:
             yield from check.problems(schema, variants, f"{name}.{path}")
+
+
+def _find_changed(flags: Collection[int]) -> set[int]:
+    """Those of the flags of which the running transaction has changed a strategy or an environment."""
+    now = {"valid_from__gte": fetch_row("SELECT audit_moment()")[0], "valid_to": NEVER}
+    return {
+        flag_id
+        for versions in (FlagEnvironmentVersion, StrategyVersion)
+        for flag_id in versions.objects.filter(flag_id__in=flags, **now).values_list("flag_id", flat=True)
+    }
 
 
 def check_stored(project_id: str, names: Collection[str] | None) -> None:

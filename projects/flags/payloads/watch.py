@@ -24,6 +24,9 @@ class _AtEnd:
 
 
 def begin(project_id: str, flags: Collection[str] | None) -> None:
-    """Checks these flags of the project, or all, at the end of the running action, which raises ValidationError."""
+    """Checks these flags of the project, or all that have changed, at the end of the running action.
+
+    Then the action raises ValidationError.
+    """
     if at_end := make_at_end_of_action(_AtEnd):
         at_end.add(project_id, flags)

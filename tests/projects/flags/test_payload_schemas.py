@@ -4,8 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from django.db import transaction
 
+from flagadmin.core.errors import ValidationError
+from projects.flags.payloads import rules
 from projects.flags.payloads.rules import DIALECT, PayloadCheck, schema_problems
+from projects.flags.payloads.stored import check_stored
 from projects.models import FlagEnvironment, PayloadSchema, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
 from tests.support.flags import add_strategy, make_flag
@@ -146,6 +150,33 @@ def test_change_requests_are_refused_before_they_are_reviewed(api: Any, cart: An
         assert "/price: '7' is not of type 'number'" in refused(answer, 400, "ValidationError")["message"]
     refused(api["admin"].put(VARIANTS, [variant({"price": "7"})]), 400, "ValidationError")
     assert not ChangeRequest.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_changes_of_a_project_check_only_the_flags_that_they_change(api: Any, cart: Any) -> None:
+    add_strategy(cart, "production", variants=[variant({"price": "7"})])  # not as users can
+
+    assert api["admin"].put("/api/admin/projects/shop", {"name": "Other"}).status_code == 200
+    check_stored("shop", None)
+    with transaction.atomic():
+        Strategy.objects.update(title="changed")
+        with pytest.raises(ValidationError, match="/price"):
+            check_stored("shop", None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_flag_has_its_own_budget(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    items, steps = {"items": {"enum": list(range(100))}}, 3_000
+    monkeypatch.setattr(rules, "MAX_STEPS", steps)
+    for name in ("cart", "bag"):
+        add_strategy(make_flag(name), "production", variants=[variant([99] * 10)])
+        url = f"/api/admin/projects/shop/features/{name}/payload-schema"
+        assert api["member"].put(url, {"schema": items}).status_code == 204
+    check = PayloadCheck()
+    assert [*check.problems(items, [variant([99] * 10)], "v")] == []
+    assert [*check.problems(items, [variant([99] * 10)], "v")] != []  # one budget is not enough for both
+
+    check_stored("shop", {"cart", "bag"})
 
 
 @pytest.mark.parametrize(
