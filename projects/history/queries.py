@@ -1,6 +1,6 @@
 """Filters audit events, limits them to those that a caller may see, and finds those that change what flags answer."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.hook import Hook
 from groups.access import Caller, Permission
 from groups.models import User
+from projects.models import Flag
 
 # Events about accounts and access: only for admins and readers of the login history.
 _ABOUT_ACCESS = ("user-", "service-account-", "group-", "role-", "api-token-", "pat-")
@@ -64,21 +65,32 @@ def in_present_projects(events: AuditEvents) -> AuditEvents:
 
 
 def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEvent]:
-    """The events. For a move from an unreadable project, removes the projects: it reads as a move to here."""
+    """The events. For a move from an unreadable project, removes the projects: it reads as a move to here.
+
+    One query if there are events of expectations.
+    """
     listed = list(events)
     if not caller.reads_all_projects:
+        expected = _read_expected_flags(listed)
         for event in listed:
-            event.before, event.after = leave_out_projects(event, caller.can_read)
+            event.before, event.after = leave_out_projects(event, caller.can_read, expected)
     return listed
 
 
-def leave_out_projects(event: AuditEvent, can_read: Callable[[str], bool]) -> tuple[Any, Any]:
+def leave_out_projects(
+    event: AuditEvent, can_read: Callable[[str], bool], expected: Mapping[str, str] | None = None
+) -> tuple[Any, Any]:
     """The event's states before and after, without their projects if one of them is unreadable.
 
     Lists of projects, and of roles and rules in them, such as those of a token or a group, keep the readable ones. A
-    rule of a signal source is left out with its project, whose flag it names.
+    rule of a signal source is left out with its project, whose flag it names, and an expectation of a saved context
+    with the project that its flag is in now. ``expected``: the projects of such flags; read if it is None.
     """
     sides = _limit_lists(event.before, can_read), _limit_lists(event.after, can_read)
+    if event.type.startswith(_SAVED):
+        flags = _read_expected_flags([event]) if expected is None else expected
+        before, after = (_limit_expected(event, side, flags, can_read) for side in sides)
+        sides = before, after
     documents = [side for side in sides if isinstance(side, dict)]
     projects = {side["project"] for side in documents if isinstance(side.get("project"), str)}
     if all(map(can_read, projects)):
@@ -99,6 +111,33 @@ def _limit_lists(document: Any, can_read: Callable[[str], bool]) -> Any:
 
 
 _LISTS = ("projects", "grants", "rules")
+_SAVED = "saved-context-"
+
+
+def _read_expected_flags(events: Iterable[AuditEvent]) -> dict[str, str]:
+    """The project of each flag, also archived, of which a saved context in these events expects something."""
+    sides = [
+        side for event in events if event.type.startswith(_SAVED) for side in (event.before, event.after)
+    ]
+    names = {
+        each["flag"] for side in sides if isinstance(side, dict) for each in side.get("expectations", ())
+    }
+    return dict(Flag.objects.filter(name__in=names).values_list("name", "project_id")) if names else {}
+
+
+def _limit_expected(
+    event: AuditEvent, document: Any, projects: Mapping[str, str], can_read: Callable[[str], bool]
+) -> Any:
+    """Keeps the expectations of flags in readable projects. A deleted flag was one of the saved context's project."""
+    if not isinstance(document, dict) or "expectations" not in document:
+        return document
+
+    def is_visible(flag: str) -> bool:
+        return can_read(projects[flag]) if flag in projects else event.project is not None
+
+    return document | {
+        "expectations": [each for each in document["expectations"] if is_visible(each["flag"])]
+    }
 
 
 def _is_readable(entry: Any, can_read: Callable[[str], bool]) -> bool:

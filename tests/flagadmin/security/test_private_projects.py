@@ -20,6 +20,7 @@ from integrations.signals.actions import create_source, delete_source, save_rule
 from integrations.signals.queries import make_rule_document
 from integrations.signals.receive import receive_signal
 from playground.models import SavedContext
+from playground.saved_contexts.actions import create_saved_context, delete_saved_context, update_saved_context
 from projects.applications.store_report import store_report
 from projects.deletion.execute import delete_project
 from projects.flags.actions import NewFlag, create_flag
@@ -102,6 +103,7 @@ def world(people: Any) -> dict[str, Any]:
         caller=SYSTEM,
     )
     watch_with_rules(SignalSource.objects.get(pk=made["signal source"]), made["signal rule"], people)
+    expect_of_its_flags()
     told = AuditEvent.objects.filter(project="occult-lab").first()
     Delivery.objects.create(integration_id=made["integration"], event_id=told.pk, sent_at=timezone.now())
     make_integration("https://occult.example.org/hook", projects=["occult-lab"])
@@ -160,6 +162,20 @@ def watch_with_rules(source: SignalSource, rule_id: int, people: Any) -> None:
         AuditEvent.objects.create(type=kind, actor_name="x", subject=source.name, before=before, after=after)
     delete_source(other.pk, caller=SYSTEM)
     SignalRule.objects.filter(pk=rule.pk).update(suspended_at=timezone.now(), suspended_by="x")
+
+
+def expect_of_its_flags() -> None:
+    """A saved context of no project expects something of flags of the private project, and another is deleted."""
+    flags = [
+        make_flag(name, project=Project.objects.get(pk="occult-lab")).name
+        for name in ("occult-1", "occult-2")
+    ]
+    expected = [{"flag": flag, "environment": "production", "enabled": True} for flag in flags]
+    for name in ("everybody", "nobody"):
+        values = {"name": name, "context": {"userId": "1"}, "expectations": expected}
+        saved = create_saved_context(values, caller=SYSTEM)
+        update_saved_context(saved.pk, {"note": "changed"}, caller=SYSTEM)
+    delete_saved_context(saved.pk, caller=SYSTEM)
 
 
 @pytest.fixture(params=["viewer", "editor", "keeper"])
