@@ -44,11 +44,15 @@ class EventFilter:
 def readable_events(caller: Caller) -> AuditEvents:
     """Events of the projects that the caller may read.
 
-    Events without a project, and those of a deleted project whose id was reused, are only for callers with a root role.
+    Events without a project, and those of a deleted project whose id was reused, are only for callers with a root role,
+    and if the deleted project was private, only for admins.
     """
     if not caller.reads_installation:
         return in_present_projects(AuditEvent.objects.filter(caller.match_readable("project")))
-    events = AuditEvent.objects.all()
+    if caller.is_admin:
+        return AuditEvent.objects.all()
+    private = _find_deletions().filter(before__mode="private")
+    events = AuditEvent.objects.exclude(Exists(private))
     if hidden := caller.rights.hidden:
         events = events.filter(Q(project=None) | ~Q(project__in=hidden))
     if caller.can(Permission.READ_LOGS):
@@ -58,10 +62,14 @@ def readable_events(caller: Caller) -> AuditEvents:
 
 def in_present_projects(events: AuditEvents) -> AuditEvents:
     """The events of projects that exist, without those of earlier ones with the same id."""
-    deleted = AuditEvent.objects.filter(
+    return events.exclude(Exists(_find_deletions()))
+
+
+def _find_deletions() -> AuditEvents:
+    """The deletions of the project of an event, after it."""
+    return AuditEvent.objects.filter(
         type=EventType.PROJECT_DELETED, project=OuterRef("project"), pk__gte=OuterRef("pk")
     )
-    return events.exclude(Exists(deleted))
 
 
 def hide_projects(events: Iterable[AuditEvent], caller: Caller) -> list[AuditEvent]:

@@ -15,14 +15,24 @@ from projects.models.environments import Environment
 from projects.models.querysets import ArchivableQuerySet
 from projects.revision import make_outside_triggers, make_project_triggers
 
-# A deleted project keeps its row: what is stored about it stays private.
+# A deleted project keeps its row: what is stored about it stays private. Only a change of an existing project's mode
+# removes it, and another project with the id begins as a private one.
 _PRIVACY = pgtrigger.Trigger(
     name="privacy",
     level=pgtrigger.Row,
     when=pgtrigger.After,
     operation=pgtrigger.Insert | pgtrigger.UpdateOf("mode"),
     func="IF NEW.mode = 'private' THEN INSERT INTO groups_privateproject (project_id) VALUES (NEW.id)"
-    " ON CONFLICT DO NOTHING; ELSE DELETE FROM groups_privateproject WHERE project_id = NEW.id; END IF; RETURN NULL;",
+    " ON CONFLICT DO NOTHING; ELSIF TG_OP = 'UPDATE' THEN IF OLD.mode = 'private' THEN"
+    " DELETE FROM groups_privateproject WHERE project_id = NEW.id; END IF; END IF; RETURN NULL;",
+)
+_STAYS_PRIVATE = pgtrigger.Trigger(
+    name="stays_private",
+    level=pgtrigger.Row,
+    when=pgtrigger.Before,
+    operation=pgtrigger.Insert,
+    func="IF EXISTS (SELECT FROM groups_privateproject WHERE project_id = NEW.id) THEN NEW.mode = 'private'; END IF;"
+    " RETURN NEW;",
 )
 
 
@@ -103,7 +113,7 @@ class Project(models.Model):
                 condition=Q(mode__in=["open", "protected", "private"]), name="project_mode_known"
             ),
         ]
-        triggers = [*make_project_triggers(), _PRIVACY]
+        triggers = [*make_project_triggers(), _PRIVACY, _STAYS_PRIVATE]
 
     def __str__(self) -> str:
         return self.id

@@ -58,6 +58,7 @@ def create_project(
         raise NameExists(taken)
     with name_is_free(taken):
         project.save(force_insert=True)
+    project.refresh_from_db(fields=["mode"])  # private if the id was a deleted private project's
     ProjectEnvironment.objects.bulk_create(
         ProjectEnvironment(project=project, environment_id=name) for name in names
     )

@@ -307,7 +307,15 @@ def test_it_stays_private_when_it_is_deleted(api: Any, people: Any, shop: Projec
     }
     record = api["editor"].post("/api/admin/projects", {"id": "occult-old", "name": "Mine"})
     assert record.status_code == 409
-    assert api["admin"].post("/api/admin/projects", {"id": "occult-old", "name": "Ours"}).status_code == 201
+    made = api["admin"].post("/api/admin/projects", {"id": "occult-old", "name": "Ours", "mode": "open"})
+    assert (made.status_code, made.json()["mode"]) == (201, "private")
+    assert b"occult-old" not in api["viewer"].get("/api/admin/events").content
+    Project.objects.get(pk="occult-old").save()  # writes all columns
+    assert api["viewer"].get("/api/admin/projects/occult-old").status_code == 404
+    assert api["admin"].put("/api/admin/projects/occult-old", {"mode": "open"}).status_code == 200
+    assert api["viewer"].get("/api/admin/projects/occult-old").status_code == 200
+    listed = api["viewer"].get("/api/admin/search/events?project=IS:occult-old").json()["events"]
+    assert [event["type"] for event in listed] == ["project-updated", "project-created"]
 
 
 def test_a_token_for_all_projects_needs_sight_of_all(world: dict[str, Any]) -> None:
