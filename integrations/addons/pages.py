@@ -40,6 +40,7 @@ from integrations.addons.queries import (
 from integrations.models import Delivery, Integration
 from integrations.providers import PROVIDERS, Provider
 from projects.console import InProjectPage
+from projects.models import Project
 from projects.projects.head import make_project_head
 
 INTEGRATIONS = ("Integrations", reverse_lazy("integrations"))
@@ -94,7 +95,9 @@ class ProjectIntegrationsPage(InProjectPage, IntegrationsPage):
     csv_name = "{project_id}-integrations"
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Integration]:
-        here = Q(projects=[]) | Q(projects__overlap=[self.project.pk, "*"])
+        here = Q(projects__contains=[self.project.pk])
+        if self.project.mode != Project.Mode.PRIVATE:  # those of all projects send nothing of a private one
+            here |= Q(projects=[]) | Q(projects__contains=["*"])
         return super().get_rows(values).filter(here)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

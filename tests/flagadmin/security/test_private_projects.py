@@ -367,3 +367,15 @@ def test_only_a_sender_who_sees_it_is_told_of_its_rules(world: dict[str, Any], p
         )
         told[name] = [result["rule"] for result in answer.json()["results"]]
     assert told == {"viewer": [], "admin": ["occult rule", "occult old"]}
+
+
+def test_its_integrations_are_those_that_name_it(browse: Any, shop: Project) -> None:
+    """Those of all projects send none of its changes."""
+    for name, projects in (("all", []), ("star", ["*"]), ("named", ["shop"])):
+        make_integration(f"https://{name}.example.org/hook", projects=projects, description=f"to {name}")
+    listed = {}
+    for mode in ("open", "private"):
+        update_project("shop", {"mode": mode}, caller=SYSTEM)
+        text = tell(browse("admin").get("/projects/shop/settings/integrations/"))
+        listed[mode] = [name for name in ("all", "star", "named") if f"to {name}".encode() in text]
+    assert listed == {"open": ["all", "star", "named"], "private": ["named"]}
