@@ -25,7 +25,7 @@ from flagadmin.core.installation.state import is_in_maintenance
 from groups.access import Caller, Permission
 from projects.models import ListSource
 from projects.segments.actions import access_segment_for_update, update_list
-from projects.segments.lists import BODY_LIMIT, SHOWN, SentList, find_list
+from projects.segments.lists import BODY_LIMIT, SHOWN, SentList, find_list, pluralize_values
 from projects.segments.source_rules import read_answer
 
 SECONDS = 20.0
@@ -120,7 +120,7 @@ def _replace(source: ListSource, sent: SentList, etag: str, caller: Caller) -> s
         return UNCHANGED
     before = len(find_list(segment.constraints))
     if sent.values and 2 * len(sent.values) < before:
-        counts = f"{len(sent.values):,} values in place of {before:,}, less than half"
+        counts = f"{pluralize_values(len(sent.values))} in place of {before:,}, less than half"
         raise Conflict(f"The list has {counts}. If that is right, change the list on its page.")
     changed, difference = update_list(segment.pk, sent, mode="replace", caller=caller)
     row.update(etag=etag, fetched_hash=hash_document(find_list(changed.constraints)))

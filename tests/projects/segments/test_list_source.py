@@ -101,7 +101,7 @@ def test_forms_of_a_list(
 @pytest.mark.parametrize(
     ("body", "status", "headers", "form", "problem"),
     [
-        ("1\n", 200, {}, "lines", "The list has 1 values in place of 4, less than half."),
+        ("1\n", 200, {}, "lines", "The list has 1 value in place of 4, less than half."),
         (" \n", 200, {}, "lines", "a list needs at least one value"),
         ("[]", 200, {}, "json", "a list needs at least one value"),
         ("[null, 1]", 200, {}, "json", "values[0]: must be a text or a whole number"),
