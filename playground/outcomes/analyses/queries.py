@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db.models.fields.json import KT
 
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Conflict, NotFound
 from flagadmin.core.http.responses import iso
 from playground.models import Analysis
@@ -44,7 +46,7 @@ def list_analyses(flag: Flag) -> list[tuple[Analysis, str | None]]:
 
 
 def access_analysis(flag: Flag, analysis_id: str) -> Analysis:
-    """Without its table. Raises NotFound."""
+    """Without its table, and after a move of the flag without names of other flags. Raises NotFound."""
     try:
         found = (
             Analysis.objects.filter(flag=flag, id=UUID(analysis_id))
@@ -56,7 +58,17 @@ def access_analysis(flag: Flag, analysis_id: str) -> Analysis:
         found = None
     if found is None:
         raise NotFound(f"Analysis {analysis_id[:100]} of flag {flag.name} not found.")
+    _leave_out_others(found)
     return found
+
+
+def _leave_out_others(analysis: Analysis) -> None:
+    """Leaves out the check that names flags of the project where the flag was, which readers may not see."""
+    checks = (analysis.result or {}).get("checks", [])
+    kept = [check for check in checks if check["name"] != "interaction"]
+    moves = AuditEvent.objects.filter(type=EventType.FEATURE_PROJECT_CHANGE, feature=analysis.flag.name)
+    if len(kept) < len(checks) and moves.filter(created_at__gt=analysis.created_at).exists():
+        analysis.result = {**(analysis.result or {}), "checks": kept}
 
 
 def make_analysis_document(analysis: Analysis) -> dict[str, Any]:

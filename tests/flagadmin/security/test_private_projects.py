@@ -19,11 +19,12 @@ from integrations.models import Delivery, Signal, SignalRule, SignalSource
 from integrations.signals.actions import create_source, delete_source, save_rule
 from integrations.signals.queries import make_rule_document
 from integrations.signals.receive import receive_signal
-from playground.models import SavedContext
+from playground.models import Analysis, SavedContext
 from playground.saved_contexts.actions import create_saved_context, delete_saved_context, update_saved_context
 from projects.applications.store_report import store_report
 from projects.deletion.execute import delete_project
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.copies.move import move_flag
 from projects.models import (
     ContextField,
     Flag,
@@ -40,7 +41,7 @@ from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate
 from tests.flagadmin.security.batches import undone
 from tests.flagadmin.security.calls import calls, send
 from tests.flagadmin.security.routes import Route, pages, routes
-from tests.flagadmin.security.world import address, build
+from tests.flagadmin.security.world import address, build, make_analysis
 from tests.integrations.mcp.examples import EXAMPLES
 from tests.support.applications import report_of
 from tests.support.cast import client, log_in, make_group, make_project, make_token, make_user
@@ -379,3 +380,22 @@ def test_its_integrations_are_those_that_name_it(browse: Any, shop: Project) -> 
         text = tell(browse("admin").get("/projects/shop/settings/integrations/"))
         listed[mode] = [name for name in ("all", "star", "named") if f"to {name}".encode() in text]
     assert listed == {"open": ["all", "star", "named"], "private": ["named"]}
+
+
+def test_a_moved_flags_analysis_names_no_flags_of_it(api: Any, shop: Project) -> None:
+    """Those that divided the same units."""
+    flag = make_flag("cart", project=make_project("occult-lab", mode="private"))
+    note = {
+        "name": "interaction",
+        "state": "note",
+        "sentence": "Other flags divide the same units: occult-cart.",
+    }
+    kept = {"name": "shares", "state": "passed", "sentence": "As designed."}
+    analysis = make_analysis(flag)
+    Analysis.objects.update(state="done", result={"checks": [note, kept]})
+    url = f"features/cart/analyses/{analysis.pk}"
+    before = api["admin"].get(f"/api/admin/projects/occult-lab/{url}").json()
+    assert before["result"]["checks"] == [note, kept]
+    move_flag("occult-lab", "cart", "shop", caller=SYSTEM)
+    after = api["viewer"].get(f"/api/admin/projects/shop/{url}").json()
+    assert after["result"]["checks"] == [kept]
