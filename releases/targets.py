@@ -93,6 +93,19 @@ class StoredFlags(Flags):
         return self.by_name[name]
 
 
+def read_places(
+    projects: Collection[str], environment: str, names: Collection[str]
+) -> dict[str, StoredFlags]:
+    """The stored flags of each project, read at once: a name is of one flag in all projects."""
+    places = {project: StoredFlags(project, environment, names) for project in projects}
+    flags = read_definitions(projects, environment, flags=names).by_name()
+    deleted_at = StoredFlags("", environment, names).deleted_at
+    for project, stored in places.items():
+        stored.by_name = {name: flag for name, flag in flags.items() if flag["project"] == project}
+        stored.deleted_at = deleted_at
+    return places
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The place of a change: a flag in an environment or, with "" as ``feature``, a segment."""

@@ -17,7 +17,7 @@ from projects.models import ProjectEnvironment
 from releases.changes import KINDS, includes
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
-from releases.targets import Flags, StoredFlags, Target
+from releases.targets import Flags, StoredFlags, Target, read_places
 
 MAX_NAME = 200  # characters of the first change that name a request without a title
 
@@ -71,13 +71,17 @@ def find_conflicting(changes: Iterable[Change]) -> set[int]:
 
     Reads the flags of each environment once. Load the changes with their ``request``.
     """
-    by_place: dict[tuple[str, str], list[Change]] = defaultdict(list)
+    by_environment: dict[str, list[Change]] = defaultdict(list)
     for change in changes:
-        by_place[change.request.project_id, change.request.environment_id].append(change)
+        by_environment[change.request.environment_id].append(change)
     found = set[int]()
-    for listed in by_place.values():
-        stored = read_stored(listed[0].request, listed)
-        found.update(change.pk for change in listed if is_stuck(change, stored, stored))
+    for environment, listed in by_environment.items():
+        names = {change.feature for change in listed if change.feature}
+        places = read_places({change.request.project_id for change in listed}, environment, names)
+        for change in listed:
+            stored = places[change.request.project_id]
+            if is_stuck(change, stored, stored):
+                found.add(change.pk)
     return found
 
 

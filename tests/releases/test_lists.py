@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from projects.models import Flag, FlagEnvironment
 from releases.models import Change, ChangeRequest, Schedule
+from releases.requests.conflicts import find_conflicting
+from tests.support.cast import make_project
 from tests.support.change_requests import REQUESTS, guarded
 from tests.support.playground import live_flag
 
@@ -65,3 +67,23 @@ def test_each_request_of_a_list_has_what_stands_against_it(api, carts):
     assert changes[in_review.pk]["scheduleConflicts"] == {"changeRequests": [{"id": scheduled.pk}]}
     assert "scheduleConflicts" not in changes[scheduled.pk]
     assert [pk for pk, change in changes.items() if "conflict" in change] == [other.pk]
+
+
+def test_conflicts_are_found_in_the_same_queries_for_any_number_of_projects(shop: Any) -> None:
+    for number in range(4):
+        live_flag(f"flag-{number}", make_project(f"p{number}").pk)
+        request = ChangeRequest.objects.create(
+            project_id=f"p{number}", environment_id="production", author_name="aisha"
+        )
+        for name in (f"flag-{number}", f"flag-{(number + 1) % 4}"):  # the second one is in another project
+            body = {"action": "updateEnabled", "payload": {"enabled": False}, "made_from": True}
+            Change.objects.create(request=request, feature=name, **body)
+    changes = list(Change.objects.select_related("request").order_by("pk"))
+    assert find_conflicting(changes) == {change.pk for change in changes[1::2]}
+
+    def count(listed: list[Change]) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert find_conflicting(listed) == set()
+        return len(queries)
+
+    assert count(changes[:1]) == count(changes[::2])
