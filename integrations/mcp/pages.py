@@ -40,7 +40,12 @@ class AgentTokenForm(forms.Form):
 
     def __init__(self, *args: Any, accounts: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["account"].choices = accounts  # type: ignore[attr-defined]
+        listed = accounts[: MAX_OPTIONS + 1]  # the visitor and the first service accounts
+        account = self.fields["account"]
+        account.choices = listed  # type: ignore[attr-defined]
+        if len(accounts) > len(listed):
+            more = f"Only the first {MAX_OPTIONS} service accounts are listed."
+            account.help_text += f" {more} Create a token for another one on its own page."
 
     def read_expiry(self) -> datetime | None:
         """Raises ValidationError for a day in the past."""
@@ -70,7 +75,7 @@ class AgentsPage(ShowsSecretOnce, FormPage):
         """The visitor and, for admins, the service accounts."""
         accounts = [(OWN, f"You ({self.user.display_name})")]
         if self.caller.is_admin:
-            services = User.objects.active().filter(is_service=True).order_by("username")[:MAX_OPTIONS]
+            services = User.objects.active().filter(is_service=True).order_by("username")[: MAX_OPTIONS + 1]
             accounts += [(str(user.pk), f"{user.display_name} (service account)") for user in services]
         return accounts
 
