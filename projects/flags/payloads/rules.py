@@ -36,6 +36,8 @@ MAX_STEPS = 1_000_000
 MAX_SHOWN = 5
 """Problems of one payload."""
 MAX_MESSAGE = 200
+HOLDING_SCHEMAS = frozenset({"$defs", "definitions", "properties"})
+"""Keywords whose members are schemas by any name."""
 UNSUPPORTED = ("$dynamicRef", "$dynamicAnchor", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties")
 
 
@@ -227,8 +229,10 @@ def _keyword_problems(node: Mapping[str, Any], place: str, root: Any) -> Iterato
 
 
 def _resolves(reference: str, root: Any) -> bool:
-    if reference != "#" and not reference.startswith("#/"):
-        return False  # each use of an anchor would search the whole schema for it
+    first, *parts = reference.split("/")
+    # Each use of an anchor would search the whole schema for it, and elsewhere there may be something invalid.
+    if first != "#" or len(parts) % 2 or not HOLDING_SCHEMAS.issuperset(parts[::2]):
+        return False
     registry: Any = Registry().with_resource("", DRAFT202012.create_resource({**root, "$id": ""}))
     with suppress(Unresolvable, ValueError):
         registry.resolver().lookup(reference)

@@ -98,10 +98,10 @@ def test_rows_without_a_side_count_for_a_unit_that_has_one(api: Any, clock: Cloc
     strangers = [f"{user},,{at(90)},1,100\n" for user in range(500, 540)]
     head = "userId,country,time,bought,revenue\n"
     result = analyze(api, head + visits + orders + "".join(strangers), mean="revenue")["result"]
-    values = [
+    sides = [
         [each[side]["value"] for side in ("controlValue", "sideValue")] for each in result["comparisons"]
     ]
-    assert values == [[1, 1], [5, 5]]
+    assert sides == [[1, 1], [5, 5]]
     assert result["leftOut"] == {"unknown": 78, "notDivided": 362}
     counts = result["counts"]
     assert (counts["units"], counts["rows"], counts["rowsLeftOut"]) == (400, 840, 440)

@@ -192,6 +192,7 @@ def test_each_flag_has_its_own_budget(api: Any, monkeypatch: pytest.MonkeyPatch)
         ({"enum": [0] * 5_000}, "schema: must have at most 5,000 values"),
         ({"patternProperties": {f"a{n}": {"pattern": "b"} for n in range(51)}}, "schema: must have at most 100 patterns"),
         ({"$defs": {"a": {"$anchor": "a"}}, "$ref": "#a"}, "schema/$ref: must refer to a part of this schema"),
+        ({"x": {"minLength": "a"}, "$ref": "#/x"}, "schema/$ref: must refer to a part of this schema"),
         ({"items": {"$schema": DIALECT}}, "schema/items/$schema: is only supported at the top"),
     ],
 )  # fmt: skip

@@ -119,9 +119,12 @@ def test_conditions_of_segments_are_read_only_for_evaluated_states(
     rows = make_flag_rows([flag], ["production"], caller=WHO)
     read: list[str] = []
     decode = JSONField.from_db_value
-    monkeypatch.setattr(
-        JSONField, "from_db_value", lambda *args: (read.append(str(args[1])), decode(*args))[1]
-    )
+
+    def count(*args: Any) -> Any:
+        read.append(str(args[1]))
+        return decode(*args)
+
+    monkeypatch.setattr(JSONField, "from_db_value", count)
 
     monkeypatch.setattr(pictures, "MAX_EVALUATIONS", 2)
     draw_pictures(rows, NOW)
