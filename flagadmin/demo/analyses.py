@@ -1,4 +1,6 @@
-"""Two analyses of the demo: one-click pay sold more, and a table about the redesigned checkout lacks some users."""
+"""Two analyses of the demo, one-click pay sold more and a table about the redesigned checkout lacks some users; and an
+incident: users whose payments failed since a change of the last day.
+"""
 
 import gzip
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from playground.outcomes import experiment
 from playground.outcomes.analyses.actions import create_analysis
 from playground.outcomes.analyses.design import Design, read_measure
 from playground.outcomes.answer import SmallAnswer
+from playground.outcomes.runs import create_incident
 
 PROJECT, ENVIRONMENT = "checkout", "production"
 USERS = 8_000
@@ -62,6 +65,26 @@ def _add(
         file_name="visits.csv.gz",
         caller=caller,
         starts=False,
+    )
+
+
+def add_incident(now: datetime, caller: Caller) -> None:
+    """The answer stays with the caller's runs: 60 users noticed the change, and 6 of the others had a problem too."""
+    day = now - timedelta(days=1)
+    answer = SmallAnswer(caller, ENVIRONMENT, ["one-click-pay"], lag=0, spreadsheet=False)
+    body = "userId,time\n" + "".join(f"{number},{iso(now)}\n" for number in range(1, 601))
+    rows = [line.split(",") for line in answer.answer(body.encode()).splitlines()[1:]]
+    noticed = [user for user, _, _, _, since, *_ in rows if since > iso(day)]
+    others = [user for user, _, _, _, since, *_ in rows if since <= iso(day)]
+    affected, unaffected = ("userId\n" + "\n".join(ids) for ids in (noticed[:60] + others[:6], others[6:]))
+    create_incident(
+        affected.encode(),
+        unaffected.encode(),
+        caller=caller,
+        environment=ENVIRONMENT,
+        since=day,
+        until=now,
+        file_name="failed-payments.csv",
     )
 
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import transactional
 from flagadmin.demo import requests, story
-from flagadmin.demo.analyses import add_analyses
+from flagadmin.demo.analyses import add_analyses, add_incident
 from flagadmin.demo.clock import at
 from flagadmin.demo.connections import add_connections
 from flagadmin.demo.definitions import DemoFlag, import_body
@@ -100,6 +100,7 @@ def load_demo() -> User:
         requests.tell(now)
         add_connections(now, admin)
         add_analyses(now, Caller(user=User.objects.get(username="aisha")))
+        add_incident(now, Caller(user=admin))
         _note_last_seen()
     else:
         _import_missing_flags()

@@ -17,6 +17,7 @@ from importer.body.schemas import read_body
 from importer.plan.build import plan_import
 from integrations.models import Integration, SignalSource
 from playground.engine.operators import OPERATORS
+from playground.models import UserRun
 from projects.flags.insights.evaluations import (
     read_evaluations_by_day,
     read_evaluations_by_hour,
@@ -78,6 +79,17 @@ def test_every_page_has_something_to_show(admin):
     assert len({event.created_at.date() for event in AuditEvent.objects.all()}) > 8
     yesterday = now.date() - timedelta(days=1)
     assert AuditEvent.objects.filter(created_at__date=yesterday, type="feature-strategy-update").exists()
+
+
+def test_its_incident_leads_to_the_change_of_the_last_day(admin):
+    run = UserRun.objects.get(caller_id=admin.pk, kind=UserRun.Kind.INCIDENT)
+    answer = client(create_key(admin, now=timezone.now())).get(f"/api/admin/playground/users/{run.pk}").json()
+    first = answer["found"]["changes"][0]
+    assert (first["flags"][0]["name"], first["noticed"]["affected"], first["isLikely"]) == (
+        "one-click-pay",
+        60,
+        True,
+    )
 
 
 def test_whoever_changed_something_was_seen(admin):
