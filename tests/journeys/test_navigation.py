@@ -19,7 +19,7 @@ BESIDE = ("/account/", "/search/", "/nowhere/")  # in no section: reached from t
 VISITS = 2  # pages of one route that a walk opens
 # What leads to these pages is there in some states only, such as for an account with a second factor.
 IN_OTHER_STATES = {
-    "account-confirm", "environment-approvals", "environment-revert", "flag-order", "flags-delete", "person-unlink",
+    "account-confirm", "environment-approvals", "environment-revert", "flag-order", "flag-why", "flags-delete", "person-unlink",
     "person-two-step-remove", "role-delete", "source-history", "two-step-codes", "two-step-passkey-new",
 }  # fmt: skip
 

@@ -130,7 +130,7 @@ def test_pages_link_to_the_very_moments(browse: Any, events: list[dict[str, Any]
         iso(moment).replace(":", "%3A")
         for moment in (event.created_at - timedelta(microseconds=1), event.created_at)
     )
-    history = browse("viewer").get("/projects/shop/features/f/").content.decode()
+    history = browse("viewer").get(f"/projects/shop/features/f/?version={event.pk}").content.decode()
     assert f"from-at={before}&amp;to=production" in history
     assert f"to-at={at}" in history
     assert f"environment=production&amp;at={at}" in history

@@ -143,7 +143,7 @@ def test_the_history_loads_whom_its_versions_changed(browse: Any, cart: Flag) ->
     environments.disable_flag(*PLACE, caller=SYSTEM)
     strategies.add_strategy(*PLACE, {"name": "default"}, caller=SYSTEM)
     browser = browse("reader")
-    page = browser.get(FLAG).text
+    page = browser.get(FLAG, {"version": turned_on}).text
     assert f'id="who-{turned_on}"' in page
     assert "Who was affected" in page
     assert f"{FLAG}versions?event={last_event()}&amp;event=" in page
