@@ -126,7 +126,7 @@ def test_the_stale_page_and_its_task_name_the_places(api: Any, browse: Any, flag
     assert stale["inCode"] == [{"repository": "shop/web", "count": 1}]
     assert "- shop/web: src/a b.ts:12" in stale["task"]
     assert (stale["canLeaveTheCode"], stale["canBeArchived"]) == (True, False)
-    assert "1 place in shop/web" in browse("owner").get("/stale-flags/").content.decode()
+    assert "1 place in shop/web" in browse("owner").get("/stale-flags/", follow=True).content.decode()
     report(api, references=[])
     assert api["viewer"].get("/api/admin/stale-flags").json()["flags"][0]["canBeArchived"]
 
