@@ -76,7 +76,7 @@ def test_cutting_a_list_of_ids_counts_its_users(api, browse, shop):
     changed = made["impact"]["named"]["changed"]
     assert made["impact"]["named"]["users"] == 10
     assert 5 <= changed <= 10
-    assert f"This changes {changed} named users." in page(browse, made)
+    assert f"{changed} of 10 named users change" in page(browse, made)
 
 
 def test_turning_off_is_measured_whatever_the_conditions(api, shop):
