@@ -19,7 +19,8 @@ from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
 from projects.models import Dependency, Segment
 from projects.reverts.actions import revert_change, revert_environment, revert_flag
-from projects.segments.actions import update_segment
+from projects.segments.actions import update_list, update_segment
+from projects.segments.lists import SentList
 from projects.strategies import actions as strategies
 from tests.playground.saved_contexts.guarded import (
     GREEN,
@@ -179,6 +180,9 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "projects.reverts.actions.revert_change": taken_back,
     "projects.segments.actions.update_segment": plain(
         lambda: update_segment(Segment.objects.get().pk, {"constraints": NOBODY}, caller=WHO)
+    ),
+    "projects.segments.actions.update_list": plain(
+        lambda: update_list(Segment.objects.get().pk, SentList(["nobody"], ""), mode="replace", caller=WHO)
     ),
     "projects.strategies.actions.add_strategy": added_strategy,
     "projects.strategies.actions.edit_strategies": plain(

@@ -39,6 +39,7 @@ HARMLESS = {
     "details that no evaluation reads": """
         projects.environments.actions.create_environment projects.environments.actions.sort_environments
         projects.environments.actions.update_environment projects.flags.actions.edit_flag
+        projects.flags.payloads.actions.set_schema projects.segments.source_actions.set_source
         projects.flags.actions.set_stale projects.flags.types.actions.set_lifetime
         projects.flags.lifecycle.actions.complete_flag projects.flags.lifecycle.actions.uncomplete_flag
         projects.flags.links.actions.add_link projects.flags.links.actions.remove_link projects.flags.links.actions.update_link
@@ -96,7 +97,8 @@ HARMLESS = {
         releases.plans.add.add_plan releases.plans.add.add_steps releases.plans.due._react
         releases.plans.due._take_step releases.plans.due.note_failure releases.plans.actions._edit
         releases.requests.propose.propose_once releases.plans.add.adopt_plan
-        releases.safeguards.judge._turn_off releases.schedules.later._settle_in_steps""",
+        releases.safeguards.judge._turn_off releases.schedules.later._settle_in_steps
+        releases.plans.add.save_in_steps""",
     "what plans are made from, and what holds them": """
         releases.safeguards.actions.note_alert releases.safeguards.actions.remove_safeguard
         releases.safeguards.actions.set_safeguard releases.templates.actions.edit_milestones
@@ -104,8 +106,8 @@ HARMLESS = {
         releases.safeguards.actions.set_chart releases.safeguards.actions.remove_chart
         releases.templates.actions.archive_template releases.templates.actions.create_template
         releases.templates.actions.delete_template releases.templates.actions.update_template""",
-    "imports, each of which is checked as above": """
-        importer.apply.execute.import_part importer.as_code.actions._write""",
+    "imports and lists from a URL, each of which is checked as above": """
+        projects.segments.source_task._replace importer.apply.execute.import_part importer.as_code.actions._write""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context
