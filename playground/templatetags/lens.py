@@ -1,11 +1,15 @@
 """``{% tell_rows rows as told %}`` for lists of flags, ``{% tell_flag flag lanes as told %}`` for a flag: what the lens
-gets, by the name of the flag, or by the environment."""
+gets, by the name of the flag, or by the environment. ``{% find_bucket strategy flag as bucket %}`` for Roll out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
 
+from playground.engine.context import Context, find_sticky_text
+from playground.engine.definitions import StrategyDefinition
+from playground.engine.hashing import ROLLOUT_SEED, hash_key, hash_place
+from playground.engine.strategy_types import STRATEGY_TYPES
 from playground.lens import Told, tell_flags
 from playground.lens_changes import Noticed, notice_changes
 from projects.flags.lists.rows import FlagRow
@@ -43,3 +47,16 @@ def tell_changes(
     """What the lens got before and after each change, by its newest event."""
     lens = context.get("lens")
     return notice_changes(lens, changes, environment) if lens else {}
+
+
+@register.simple_tag(takes_context=True)
+def find_bucket(context: Mapping[str, Any], strategy: StrategyDefinition, flag: str) -> int | None:
+    """The bucket of the lens in a rollout, from 1 to 100; None without a lens, or if it has no value to hash."""
+    lens, kind = context.get("lens"), STRATEGY_TYPES.get(strategy["name"])
+    if not lens or kind is None or not kind.percentage:
+        return None
+    parameters = strategy["parameters"]
+    stickiness = kind.stickiness or parameters.get("stickiness", "default")
+    text = None if stickiness == "random" else find_sticky_text(Context(lens.context), stickiness)
+    key = hash_key(parameters.get("groupId", flag))
+    return None if text is None else hash_place(key, 100, text.encode(), ROLLOUT_SEED)

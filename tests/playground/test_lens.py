@@ -159,3 +159,21 @@ def test_a_request_says_what_the_lens_would_get(browse: Any, flags: None) -> Non
     assert noticed("42") == ["userId 42 On →to Off"]
     assert noticed("7") == ["userId 7 would notice nothing"]
     assert noticed("") == []
+
+
+def test_its_bucket_is_marked_on_the_handle_of_roll_out(browse: Any, shop: Project) -> None:
+    half = {"rollout": "50", "stickiness": "default", "groupId": "cart"}
+    flag = live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": half}])
+    strategy = flag.strategies.get(environment="production")
+    url = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    owner = browse("owner")
+    assert 'class="me"' not in owner.get(url).text
+    owner.get("/lens/?as=42&next=/flags/")
+    page = owner.get(url).text
+    [x] = re.findall(r'<rect class="me" x="(\d+)%"', page)
+    bucket = int(x) + 1
+    assert f"userId 42 is in bucket {bucket}" in page
+    assert told(owner.get(LIST)) == {"cart": "On" if bucket <= 50 else "Off"}
+    strategy.parameters = half | {"stickiness": "random"}
+    strategy.save()
+    assert 'class="me"' not in owner.get(url).text
