@@ -59,6 +59,8 @@ class IfSavedPage(ConsolePage):
         except TooManyValues as error:
             return {"refusals": describe_refusal(error)}
         return {
+            "edits": edits,
+            "caller": self.caller,
             "impacts": [
                 ImpactView(
                     impact,

@@ -1,12 +1,19 @@
 """Determines the approvals that a request needs, from the first matching rule of its environment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import sqrt
 from typing import Any, NamedTuple
 
+from django.utils import timezone
+
+from flagadmin.core.errors import AppError
 from flagadmin.core.lists.charts import format_percent
-from flagadmin.core.wording import pluralize
+from flagadmin.core.wording import list_some, pluralize
+from groups.access import Caller
 from playground.comparison.who_changes import MAX_USERS
+from projects.definitions import read_definitions
+from projects.drafts import FlagEdit, NewFlagEdit
 from projects.models import FlagTag, ProjectEnvironment
 from projects.projects.approval_rules import (
     BREAKS_EXPECTATION,
@@ -16,9 +23,10 @@ from projects.projects.approval_rules import (
     TOUCHES_TAG,
     describe_rule,
 )
-from releases.models import ChangeRequest
-from releases.requests.approvers import find_strictest
-from releases.requests.impact import list_descendants, list_touched_flags
+from releases.derive import derive_changes
+from releases.models import Change, ChangeRequest
+from releases.requests.approvers import approver_group_names, find_strictest, list_approvers
+from releases.requests.impact import list_descendants, list_touched_flags, measure_impact
 
 TURNS_OFF = frozenset({"archiveFeature", "deleteStrategy"})
 """Actions that turn a flag off for some users, besides `updateEnabled`; their effect on others is measured."""
@@ -170,20 +178,64 @@ def _verdicts(link: ProjectEnvironment, facts: _Facts) -> Iterator[Verdict]:
             holds, why = _CHECKS[rule["condition"]](facts, rule)
         is_decided = is_decided or holds
         yield Verdict(number, describe_rule(rule), needed, holds, why)
-    *_, default = list_rules(link)
-    yield default._replace(holds=not is_decided, why="Not needed." if is_decided else "")
-
-
-def list_rules(link: ProjectEnvironment) -> list[Verdict]:
-    """The environment's rules before the effect of a change is known, none of which holds. The default comes last."""
-    rules = [(describe_rule(rule), rule["requiredApprovals"]) for rule in link.approval_rules]
-    default = "everything else" if rules else "everything"
-    return [
-        Verdict(number, words, approvals, holds=False, why="")
-        for number, (words, approvals) in enumerate([*rules, (default, link.required_approvals or 0)], 1)
-    ]
+    words = "everything else" if link.approval_rules else "everything"
+    why = "Not needed." if is_decided else ""
+    yield Verdict(
+        len(link.approval_rules) + 1, words, link.required_approvals or 0, holds=not is_decided, why=why
+    )
 
 
 def count_needed(request: ChangeRequest, impact: Mapping[str, Any] | None) -> int:
     """The number of required approvals; 0 if the environment no longer requires requests."""
     return next((verdict.approvals for verdict in judge(request, impact) if verdict.holds), 0)
+
+
+def foresee(edits: Sequence[FlagEdit | NewFlagEdit], caller: Caller) -> tuple[Verdict, str] | None:
+    """The rule for a request with these edits of one environment, and who may approve it; None if it needs no request,
+    or cannot be made.
+    """
+    flags = [edit for edit in edits if isinstance(edit, FlagEdit)]
+    places = {(edit.project, edit.environment) for edit in edits}
+    if len(places) != 1 or not flags or not (request := _make_request(*places.pop(), flags, caller)):
+        return None
+    try:
+        verdicts = judge(request, measure_impact(request, now=timezone.now()).document)
+    except AppError:
+        return None
+    verdict = next((verdict for verdict in verdicts if verdict.holds), None)
+    return verdict and (verdict, _name_approvers(request))
+
+
+def _make_request(
+    project_id: str, environment: str, edits: Sequence[FlagEdit], caller: Caller
+) -> ChangeRequest | None:
+    """A request that is not stored."""
+    place = {"project_id": project_id, "environment_id": environment}
+    if not ProjectEnvironment.objects.needing_requests().filter(**place).exists():
+        return None
+    used = set(chain.from_iterable(edit.draft.used_segments() for edit in edits))
+    before = after = read_definitions(
+        [project_id], environment, flags=[edit.flag for edit in edits], segments=used
+    )
+    for edit in edits:
+        after = edit.draft.apply_to(after)
+    proposed = derive_changes(before, after, {edit.flag for edit in edits if edit.draft.archived})
+    if not proposed:
+        return None
+    request, changes = ChangeRequest(pk=0, author_id=caller.id, **place), Change.objects.none()
+    changes._result_cache = [
+        Change(feature=each.feature, action=each.action, payload=each.payload) for each in proposed
+    ]
+    # What reads the changes finds these.
+    request._prefetched_objects_cache = {"changes": changes}  # type: ignore[attr-defined]
+    return request
+
+
+def _name_approvers(request: ChangeRequest) -> str:
+    """``members of Reviewers``, or ``Maria Olsen, Lukas Weber``; "" if only the author may approve."""
+    place = request.project_id, request.environment_id
+    if groups := approver_group_names(*place):
+        return f"members of {list_some(groups, 3)}"
+    return list_some(
+        [user.display_name for user in list_approvers(*place) if user.pk != request.author_id], 3
+    )

@@ -1,20 +1,21 @@
 """``{% load plans %}{% release_plans flag as plans %}{{ plans|of_place:place.name }}`` for the page of a flag."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django import template
 
 from flagadmin.core.lists.days import read_zone
 from flagadmin.core.wording import choices
-from projects.models import Flag, ProjectEnvironment
+from projects.drafts import FlagEdit, NewFlagEdit
+from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
 from releases.plans.picture import Picture, plan_picture
 from releases.plans.progress import say_minutes, say_window
 from releases.plans.queries import UNFINISHED, TouchedPlan, find_touched_plans
 from releases.plans.view import PlanView
-from releases.requests.approvals import Verdict, list_rules
+from releases.requests.approvals import Verdict, foresee
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import unapproved_safeguards
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES, describe_labels, describe_safeguard
@@ -134,8 +135,9 @@ def safeguard_words() -> dict[str, Any]:
     }
 
 
-@register.simple_tag
-def approvals_needed(project_id: str, environment: str) -> list[Verdict]:
-    """The rules for changes that need a change request there, the first match first; empty for other changes."""
-    link = ProjectEnvironment.objects.filter(project=project_id, environment=environment).first()
-    return list_rules(link) if link and link.required_approvals is not None else []
+@register.simple_tag(takes_context=True)
+def approvals_foreseen(
+    context: Mapping[str, Any], edits: Sequence[FlagEdit | NewFlagEdit]
+) -> tuple[Verdict, str] | None:
+    """The rule that a request for these edits would follow, and who may approve it; None if it needs no request."""
+    return foresee(edits, context["caller"]) if edits else None

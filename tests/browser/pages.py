@@ -90,6 +90,7 @@ PAGES = [
     "/projects/legacy-portal/?show=archived",
     "/projects/checkout/features/archive?name=checkout-redesign",
     "/projects/checkout/features/checkout-redesign/switch?environment=production&enabled=off",
+    "/projects/checkout/features/checkout-redesign/share?environmentId=production",
     "/projects/checkout/features/gift-cards/parents?do=remove&feature=checkout-redesign",
     "/projects/checkout/features/gift-cards/order?environment=production",
     "/projects/checkout/?in-production=on&sort=-in-production",

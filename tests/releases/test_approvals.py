@@ -12,7 +12,7 @@ from projects.models import Flag, FlagTag, ProjectEnvironment, Strategy, TagType
 from releases.models import ChangeRequest
 from releases.requests.approvers import list_approvers
 from tests.support.cast import client, make_group, make_token, make_user
-from tests.support.change_requests import MAKE, SHOP, enter, sent, turn
+from tests.support.change_requests import MAKE, SHOP, enter, reviewer, sent, turn
 from tests.support.flags import is_on
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -205,3 +205,36 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
     assert "Rule 2: changes more than 5 % of generated users → 2 approvals." in text
     assert not re.search("Rule [13]:", text)
     assert ChangeRequest.objects.get(pk=request["id"]).required_approvals == 2
+
+
+@pytest.mark.parametrize(
+    ("page", "form", "needs"),
+    [
+        ("share", {"share": "12"}, "Needs 1 approval by admin, vera: everything else"),
+        (
+            "share",
+            {"share": "60"},
+            "Needs 2 approvals by admin, vera: changes more than 5 % of generated users",
+        ),
+        ("switch", {"enabled": "off"}, "Needs no approval: only turns flags off"),
+        ("switch", {"enabled": "on"}, ""),
+    ],
+)
+def test_a_form_says_what_its_request_would_need(api, browse, cart, page, form, needs):
+    configure(api, *DEMO)
+    reviewer("vera", "APPROVE_CHANGE_REQUEST", "UPDATE_FEATURE_STRATEGY")
+    url = f"/if-saved/projects/shop/features/cart/{page}?environment=production&environmentId=production"
+    form = form | {"environment": "production"}
+    for headers in ({"HX-Request": "true"}, {}):
+        said = page_text(browse("member").post(url, form, headers=headers))
+        assert needs in said
+        assert bool(needs) == ("Needs" in said)
+    assert not ChangeRequest.objects.exists()
+
+
+def test_a_form_names_the_groups_that_may_approve(api, browse, cart):
+    group = make_group("Reviewers")
+    configure(api, approverGroups=[group.pk])
+    url = "/if-saved/projects/shop/features/cart/share?environmentId=production"
+    said = page_text(browse("member").post(url, {"share": "60"}, headers={"HX-Request": "true"}))
+    assert "Needs 1 approval by members of Reviewers: everything" in said

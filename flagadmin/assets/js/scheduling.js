@@ -32,12 +32,22 @@ document.addEventListener("htmx:oobBeforeSwap", (event) => {
   if (event.detail.target.id === "offer") typed.dispatchEvent(new Event("change", { bubbles: true }));
 });
 
-// The button says for how many, as soon as that is counted: "Save now: 2,968 of 10,000 users change".
+// As soon as it is counted, the button says for how many ("Save now: 2,968 of 10,000 users change"), and what this very
+// change needs replaces the rules for all changes.
+let rules;
 document.addEventListener("htmx:afterSettle", () => {
-  const words = find("#saved-for");
-  if (!words || !find("#who-changes")) return;
-  const change = find("#who-changes [data-change]")?.textContent.trim();
-  words.textContent = change ? `: ${change.replace("generated ", "")}` : "";
+  const counted = find("#who-changes"), words = find("#saved-for"), line = find("#needs-review");
+  if (!counted?.firstElementChild) return;
+  if (words) {
+    const change = find("[data-change]", counted)?.textContent.trim();
+    words.textContent = change ? `: ${change.replace("generated ", "")}` : "";
+  }
+  if (line) {
+    const needs = find("[data-needs]", counted);
+    rules ??= [...line.childNodes];
+    line.replaceChildren(...(needs ? needs.cloneNode(true).childNodes : rules));
+    if (needs) needs.hidden = true;
+  }
 });
 
 onEach("[data-when]", sayWhen);
