@@ -18,7 +18,7 @@ from releases.models import ReleasePlan
 from releases.plans.queries import find_following, running_plans
 from releases.plans.steps import find_opening
 from releases.requests.queries import find_marks
-from releases.timeline.pictures import Part, draw_pictures
+from releases.timeline.pictures import Picture, draw_pictures
 
 register = Library()
 
@@ -61,5 +61,5 @@ def last_changes_of_rows(rows: Sequence[FlagRow]) -> dict[str, LastChange]:
 
 
 @register.simple_tag
-def pictures_of_rows(rows: Sequence[FlagRow]) -> dict[str, dict[str, list[Part]]]:
+def pictures_of_rows(rows: Sequence[FlagRow]) -> dict[str, dict[str, Picture]]:
     return draw_pictures(rows, timezone.now())

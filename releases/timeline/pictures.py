@@ -1,4 +1,6 @@
-"""Small pictures of the last 14 days in a list of flags: for how many users each was on, in each environment."""
+"""Small pictures of the last 14 days in a list of flags: for how many users each was on, in each environment, as set
+(areas) and as SDKs measured it (a line).
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -6,6 +8,7 @@ from typing import NamedTuple
 
 from playground.comparison.people import measure_share_on
 from projects.flag_versions import FlagVersions
+from projects.flags.insights.evaluations import Count, read_counts_of_flags
 from projects.flags.lists.cells import Cell
 from projects.flags.lists.people import People
 from projects.flags.lists.rows import FlagRow
@@ -31,17 +34,28 @@ class Part(NamedTuple):
     css: str
 
 
-def draw_pictures(rows: Sequence[FlagRow], now: datetime) -> dict[str, dict[str, list[Part]]]:
+class Picture(NamedTuple):
+    """``line``: the measured share of each day, as a path; "" without evaluations."""
+
+    parts: Sequence[Part]
+    line: str
+
+
+def draw_pictures(rows: Sequence[FlagRow], now: datetime) -> dict[str, dict[str, Picture]]:
     """The pictures by flag and environment.
 
-    Seven queries for any number of flags, and one for each evaluated state with other segments than the one before.
+    Eight queries for any number of flags, and one for each evaluated state with other segments than the one before.
     """
     active = [row for row in rows if not row.flag.is_archived]
+    counts = read_counts_of_flags((row.flag.pk for row in active), now - LENGTH)
     versions = FlagVersions([row.flag.pk for row in active], now - LENGTH)
     measure = _Measure(versions)
     return {
         row.flag.name: {
-            place[0].environment: list(_draw(row, place[0], versions, measure, now))
+            place[0].environment: Picture(
+                list(_draw(row, place[0], versions, measure, now)),
+                _draw_line(counts.get((row.flag.pk, place[0].environment), ()), now),
+            )
             for place in row.cells
             if place
         }
@@ -80,15 +94,32 @@ def _draw(
     spans = [*map(Span, past, moments[1:], people), Span(last, now, _read_present(cell))]
     for span in join_spans(spans):
         if span.people is not None and (share := span.people.on + span.people.unknown):
-            x = WIDTH * (1 - (now - span.begin) / LENGTH)
             height = max(LEAST, HEIGHT * share / 100)
             yield Part(
-                f"{x:.1f}",
+                f"{_place(span.begin, now):.1f}",
                 f"{WIDTH * ((span.end - span.begin) / LENGTH):.1f}",
                 f"{HEIGHT - height:.1f}",
                 f"{height:.1f}",
                 "unclear" if span.people.unknown else "set",
             )
+
+
+def _draw_line(counts: Sequence[Count], now: datetime) -> str:
+    """Level on each day, with a gap where nothing was evaluated."""
+    line, end = "", None
+    for count in counts:
+        if not (total := count.yes + count.no):
+            continue
+        x, y = _place(count.at, now), 1 + (HEIGHT - 2) * count.no / total
+        line += f"{f'V{y:.1f}' if count.at == end else f'M{x:.1f} {y:.1f}'}"
+        end = count.at + timedelta(days=1)
+        line += f"H{_place(end, now):.1f}"
+    return line
+
+
+def _place(at: datetime, now: datetime) -> float:
+    """Its x."""
+    return min(WIDTH, max(0, WIDTH * (1 - (now - at) / LENGTH)))
 
 
 def _read_present(cell: Cell) -> People:

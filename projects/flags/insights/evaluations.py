@@ -37,6 +37,15 @@ WITH counted AS (
 ) {_SUMS}
 """  # noqa: S608 - a constant
 
+_OF_FLAGS = """
+SELECT flag_id, environment, day, sum(yes)::bigint, sum(no)::bigint FROM (
+    SELECT flag_id, environment, (hour AT TIME ZONE 'UTC')::date AS day, yes, no FROM projects_usagehour
+     WHERE flag_id = ANY(%s) AND hour >= %s
+    UNION ALL
+    SELECT flag_id, environment, day, yes, no FROM projects_usageday WHERE flag_id = ANY(%s) AND day >= %s
+) counted GROUP BY 1, 2, 3 ORDER BY 3
+"""
+
 
 @dataclass(slots=True)
 class Count:
@@ -94,6 +103,14 @@ def read_evaluations_by_day(
     names = list(environments)
     rows = fetch_rows(_BY_DAY, [flag_id, names, times[0], flag_id, names, times[0].date()])
     return _fill(environments, times, rows)
+
+
+def read_counts_of_flags(flag_ids: Iterable[int], since: datetime) -> dict[tuple[int, str], list[Count]]:
+    """The counts of the days (UTC) with evaluations since then, by flag and environment, oldest first. One query."""
+    ids, counts = list(flag_ids), dict[tuple[int, str], list[Count]]()
+    for flag_id, environment, day, yes, no in fetch_rows(_OF_FLAGS, [ids, since, ids, since.date()]):
+        counts.setdefault((flag_id, environment), []).append(Count(_make_moment(day), yes, no))
+    return counts
 
 
 def _fill(
