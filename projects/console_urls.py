@@ -99,6 +99,7 @@ urlpatterns = [
     path(f"{FLAG}move", copy_pages.MovePage.as_view(), name="flag-move"),
     path(f"{FLAG}clone", copy_pages.ClonePage.as_view(), name="flag-clone"),
     drafting_path(f"{FLAG}variants", variants_page.VariantsPage, name="flag-variants"),
+    drafting_path(f"{FLAG}share", strategies.SharePage, name="flag-share"),
     drafting_path(f"{FLAG}strategies/new", strategies.NewStrategyPage, name="strategy-new"),
     drafting_path(f"{FLAG}strategies/edit", strategies.EditStrategyPage, name="strategy-edit"),
 

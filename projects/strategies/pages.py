@@ -3,16 +3,20 @@
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import cached_property
+from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks import check_known
 from flagadmin.core.change_checks.override import STEPS, WHEN
+from flagadmin.core.errors import InvalidOperation
+from groups.console import read_next_page
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
-from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, STRATEGY_TYPES
 from projects.access import access_flag
 from projects.console import OnFlagPage, api_path, flag_url
 from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
@@ -114,8 +118,11 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
     def sentences_now(self) -> list[Summary | str]:
         return describe_whole_strategy(self.get_stored_document())
 
+    def find_strategy(self) -> Strategy:
+        return access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
+
     def get_stored_document(self) -> StrategyDefinition:
-        self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
+        self.strategy = self.find_strategy()
         scope = {"project": self.project_id, "environment": self.environment}
         self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **scope)
         [document] = read_strategy_documents([self.strategy])
@@ -257,6 +264,54 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 
     def get_api_body(self) -> Any:
         return get_content(self.stored)
+
+
+class SharePage(EditStrategyPage):
+    """Changes only the percentage of a flag with one enabled strategy: below its row in a list, or as a page."""
+
+    title = "Change the share of {name} in {page.environment}"
+
+    def find_strategy(self) -> Strategy:
+        """Raises InvalidOperation, NotFound."""
+        rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
+        if len(ids := list(rows.values_list("pk", flat=True)[:2])) == 1:
+            strategy = access_strategy(self.flag, self.environment, str(ids[0]))
+            if find_percentage(read_strategy_documents([strategy])[0]) is not None:
+                return strategy
+        raise InvalidOperation(
+            f"{self.flag.name} has no single strategy with a percentage in {self.environment}. "
+            "Change its strategies on the page of the flag."
+        )
+
+    def get_template_names(self) -> list[str]:
+        by_script = "row" in self.request.GET and "HX-Request" in self.request.headers
+        return ["flags/toggle_row.html" if by_script else "flags/share.html"]
+
+    def read(self) -> None:
+        self.document, share = self.stored, self.request.POST.get("share", "").strip()
+        if share != str(find_percentage(self.stored)):
+            shown = self.shown()
+            percentage = STRATEGY_TYPES[shown["name"]].percentage
+            self.document = {**shown, "parameters": shown["parameters"] | {percentage: share}}
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Below a row, errors are messages."""
+        answer = super().post(request, *args, **kwargs)
+        if answer.status_code < 400 or "HX-Request" not in request.headers:
+            return answer
+        problems = [problem.message for problem in self.problems]
+        messages.error(request, ". ".join(problems) or (self.refusal.message if self.refusal else ""))
+        return HttpResponseClientRedirect(self.get_success_url())
+
+    def get_success_url(self) -> str:
+        return read_next_page(self.request) or self.home
+
+    def get_title(self) -> str:
+        return self.title.format(page=self, **self.kwargs)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        label = f"Change in {self.environment}"
+        return super().get_context_data(share=find_percentage(self.stored), save_label=label, **kwargs)
 
 
 class NewStrategyPage(StrategyPage):

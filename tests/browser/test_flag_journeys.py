@@ -1,5 +1,7 @@
 """Browser tests of new flags, conditions that follow their operator, and switches in the list."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -99,6 +101,36 @@ def test_production_is_flipped_in_the_row_in_two_clicks(visit):
     expect(asked).to_have_count(0)
     expect(toggle).to_be_focused()
     expect(page.get_by_text("Turned off portal-banner in production.")).to_be_visible()
+    assert page.evaluate("window.sameDocument")
+    assert clicks.count == 2
+
+
+def test_a_share_in_production_is_changed_in_the_row_in_two_clicks_and_one_field(visit, check_accessible):
+    page = visit("admin", "/flags/")
+    page.evaluate("window.sameDocument = true")
+    share = page.get_by_role("button", name="change the share of checkout-redesign in production")
+    clicks = Clicks(page)
+    clicks.on(share)
+    asked = page.get_by_role("form", name="Change the share of checkout-redesign in production")
+    number = asked.get_by_label("On for")
+    expect(number).to_be_focused()
+    page.keyboard.type("60")
+    expect(asked).to_contain_text("of 10,000 generated users change")
+    check_accessible(page)
+    page.keyboard.press("Escape")
+    expect(asked).to_have_count(0)
+    expect(share).to_be_focused()
+    clicks.count = 0
+
+    clicks.on(share)
+    number.fill("101")
+    assert not number.evaluate("field => field.checkValidity()")
+    number.fill("60")
+    clicks.on(asked.get_by_role("button", name="Change in production"))
+    expect(page.get_by_text("Changed a strategy of checkout-redesign in production.")).to_be_visible()
+    expect(share).to_have_accessible_name(re.compile("^6[01]"))
+    expect(share).to_be_focused()
+    expect(asked).to_have_count(0)
     assert page.evaluate("window.sameDocument")
     assert clicks.count == 2
 

@@ -43,6 +43,15 @@ class Strategy:
         return self.row.parameters["rollout"]
 
 
+class OfShare(Strategy):
+    first, second, third = ({"share": share} for share in ("10", "20", "30"))
+    says = "Stored now: On for 10 % of users"
+
+    def __init__(self, flag):
+        super().__init__(flag)
+        self.url = f"{FLAG}share?environmentId=production"
+
+
 class Variants:
     who = "member"
     first, second, third = ({"v": "0", "v-0-name": name, "confirmed": "yes"} for name in ("10", "20", "30"))
@@ -308,7 +317,7 @@ class OfListSource:
 
 
 FORMS = [
-    Strategy, Variants, OfSegment, OfList, Settings, DefaultStrategy, Approvals, OfRole, OfGroup, Account, ServiceAccount,
+    Strategy, OfShare, Variants, OfSegment, OfList, Settings, DefaultStrategy, Approvals, OfRole, OfGroup, Account, ServiceAccount,
     OfContextField, OfStrategyType, OfEnvironment, OfTagType, OfIntegration, OfSignalRule, Metadata, OfLink,
     OfSavedContext, OfPayloadSchema, OfListSource,
 ]  # fmt: skip

@@ -4,14 +4,16 @@ import { find, onEach } from "./dom.js";
 
 function askInRow(form) {
   const row = form.closest("tr");
-  const asker = document.activeElement.closest("[role=switch]")?.id;
+  const asker = document.activeElement.closest("[role=switch], .share-of")?.id;
   const goBack = () => asker && find(`#${asker}`)?.focus();
   const close = () => {
     row.remove();
     goBack();
   };
   for (const other of document.querySelectorAll("tr.ask")) if (other !== row) other.remove();
-  find("h2", form).focus({ preventScroll: true });
+  const share = find("[name=share]", form);
+  (share ?? find("h2", form)).focus({ preventScroll: true });
+  share?.select();
   row.scrollIntoView({ block: "nearest" });
   row.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();

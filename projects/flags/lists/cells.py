@@ -48,6 +48,11 @@ class Cell:
     set_text: str = ""
     why: str = ""
 
+    @property
+    def is_one_percentage(self) -> bool:
+        """Whether the flag is on by a single strategy with a percentage."""
+        return self.enabled and self.strategies == 1 and self.set_text != "Targeted list"
+
 
 @dataclass(frozen=True, slots=True)
 class FlagCells:

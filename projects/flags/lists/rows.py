@@ -20,13 +20,15 @@ IDLE, RECENT = timedelta(days=30), timedelta(days=7)
 class Toggle:
     """The toggle of a flag in an environment.
 
-    ``locked``: the caller may not use it. ``asks``: a confirmation comes first.
+    ``locked``: the caller may not use it. ``asks``: a confirmation comes first. ``shares``: the caller may change the
+    percentage of the flag's one strategy there.
     """
 
     environment: str
     enabled: bool
     locked: bool
     asks: bool
+    shares: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,9 @@ def _pick_cells(
 
 def _toggle(flag: Flag, cell: Cell, *, caller: Caller) -> Toggle:
     locked = flag.is_archived or not may_toggle(caller, flag.project_id, cell.environment)
-    return Toggle(cell.environment, cell.enabled, locked, cell.production)
+    place = {"project": flag.project_id, "environment": cell.environment}
+    shares = cell.is_one_percentage and caller.can(Permission.UPDATE_FEATURE_STRATEGY, **place)
+    return Toggle(cell.environment, cell.enabled, locked, cell.production, shares)
 
 
 def _read_tags(ids: Sequence[int]) -> dict[int, list[str]]:
