@@ -179,9 +179,19 @@ PROVIDERS = {
                     "url", "Webhook URL", "url", "Each event is sent there.", required=True, sensitive=True
                 ),
                 Parameter(
-                    "contentType", "Content-Type", "text", "Of the body.", placeholder="application/json"
+                    "contentType",
+                    "Content-Type",
+                    "text",
+                    "Of what is sent.",
+                    placeholder="application/json",
                 ),
-                Parameter("authorization", "Authorization", "text", "Header of that name.", sensitive=True),
+                Parameter(
+                    "authorization",
+                    "Authorization",
+                    "text",
+                    "The header of each request.",
+                    sensitive=True,
+                ),
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),

@@ -55,7 +55,7 @@ def make_slack_webhook(parameters: dict[str, Any], message: Message) -> Outgoing
 
 def make_teams(parameters: dict[str, Any], message: Message) -> Outgoing:
     event = message.event
-    facts = [{"title": "User:", "value": defuse(event.actor_name)}, {"title": "Action:", "value": event.type}]
+    facts = [{"title": "User:", "value": defuse(message.author)}, {"title": "Action:", "value": event.type}]
     items = [
         {"type": "TextBlock", "text": f"{settings.INTEGRATION_NAME} update notification", "style": "heading"},
         {"type": "TextBlock", "text": message.markdown, "wrap": True},

@@ -12,6 +12,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.http.responses import iso
 from flagadmin.core.server import background_tasks
+from groups.models import User
 from playground.comparison.compare import CHANGES, SWITCHES, Change
 from playground.comparison.versions import ChangedPlace, Version, find_version_changes
 from playground.engine.operators import OPERATORS
@@ -45,8 +46,8 @@ _STRATEGY_UPDATE = (
 )
 
 
-def markdown(event: AuditEvent) -> str:
-    names = _list_names(event)
+def markdown(event: AuditEvent, author: str = "") -> str:
+    names = _list_names(event) | {"user": defuse(author or event.actor_name)}
     if event.type == "feature-strategy-update":
         changes = "; ".join(_list_strategy_changes(event.before or {}, event.after or {}))
         return f"{_STRATEGY_UPDATE.format(**names)} {defuse(changes)}".rstrip()
@@ -101,7 +102,6 @@ def _list_names(event: AuditEvent) -> dict[str, str]:
     document = after or before
     name, project = event.feature or "", event.project or ""
     return {
-        "user": defuse(event.actor_name),
         "name": name,
         "flag": f"[{name}]({absolute(flag_url(project, name))})" if name and project else name,
         "project": f"[{project}]({absolute(project_url(project))})" if project else "",
@@ -217,8 +217,14 @@ class Message:
     effect: Effect | None = None
 
     @cached_property
+    def author(self) -> str:
+        """The full name, as pages show it. One query."""
+        user = User.objects.filter(pk=self.event.actor_id).first() if self.event.actor_id else None
+        return user.display_name if user else self.event.actor_name
+
+    @cached_property
     def document(self) -> dict[str, Any]:
-        document = make_event_document(self.event, self.tags)
+        document = make_event_document(self.event, self.tags) | {"createdByName": self.author}
         return (
             document | {"whoChanges": [place.document for place in self.effect.places]}
             if self.effect
@@ -227,7 +233,7 @@ class Message:
 
     @cached_property
     def markdown(self) -> str:
-        sentences = (markdown(self.event), self.effect.sentence() if self.effect else "")
+        sentences = (markdown(self.event, self.author), self.effect.sentence() if self.effect else "")
         return ". ".join(filter(None, sentences))
 
 

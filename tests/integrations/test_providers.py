@@ -17,7 +17,7 @@ CREATED = f"*admin* created *{FLAG}* in project *[default]({PAGE}/)*"
 
 
 @pytest.fixture(autouse=True)
-def public_url(monkeypatch):
+def public_url(db, monkeypatch):
     monkeypatch.setattr("flagadmin.core.server.background_tasks.public_url", "https://flags.example.com")
 
 
@@ -40,7 +40,7 @@ def body_of(provider, kind="feature-created", tags=(), **parameters):
     return request.headers, json.loads(request.bodies[""])
 
 
-def test_bodies(db):
+def test_bodies():
     headers, body = body_of("webhook", authorization="secret-auth", customHeaders='{"X-One": "1"}')
     assert headers == {"Content-Type": "application/json", "Authorization": "secret-auth", "X-One": "1"}
     assert (body["type"], body["featureName"], body["createdAt"]) == (
@@ -68,6 +68,19 @@ def test_bodies(db):
     card = body["attachments"][0]["content"]
     assert card["body"][0]["items"][1]["text"] == CREATED
     assert card["actions"][0]["url"] == f"{PAGE}/features/hook-flag/"
+
+
+def test_people_have_their_full_names(people):
+    people["admin"].name = "Aisha [Khan](https://evil.example)"
+    people["admin"].save()
+    message = Message(event(actor_id=people["admin"].pk))
+    assert (message.document["createdBy"], message.document["createdByName"]) == (
+        "admin",
+        people["admin"].name,
+    )
+    assert message.markdown.startswith("*Aisha [Khan] (https://evil.example)* created")
+    facts = make_request(PROVIDERS["teamsworkflow"], {"url": "https://a.example/"}, message)
+    assert b'"value":"Aisha [Khan] (https' in facts.bodies[""]
 
 
 def test_a_template_with_the_event_as_a_string_and_as_a_sentence():
