@@ -17,6 +17,7 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.errors import NoAccess
+from flagadmin.core.wording import join_words
 from groups.permissions import Permission, Scope
 from groups.roles.subjects import name_permission
 
@@ -291,12 +292,10 @@ def missing(
     where = describe_place(
         project if scope is not Scope.ROOT else None, environment if scope is Scope.ENVIRONMENT else None
     )
-    names = list(dict.fromkeys(map(name_permission, permissions)))
-    if len(names) == 1:
-        needed = f'the "{names[0]}" permission{where}'
-    else:
-        needed = f"one of{f' these permissions{where}' if where else ''}: {', '.join(names)}"
-    return NoAccess.missing([p.value for p in permissions], f"You need {needed}.")
+    # An admin has them all, so the others say enough.
+    named = [each for each in permissions if each is not Permission.ADMIN] or permissions
+    names = join_words((f'"{name}"' for name in dict.fromkeys(map(name_permission, named))), word="or")
+    return NoAccess.missing([p.value for p in permissions], f"You need the {names} permission{where}.")
 
 
 def describe_place(project: str | None, environment: str | None = None) -> str:

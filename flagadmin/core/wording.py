@@ -12,12 +12,12 @@ def pluralize(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def join_words(words: Iterable[str], *, comma: str = "") -> str:
+def join_words(words: Iterable[str], *, comma: str = "", word: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``. ``comma``: the text before the "and" of three or more."""
     words = list(words)
     if len(words) < 3:
-        return " and ".join(words)
-    return f"{', '.join(words[:-1])}{comma} and {words[-1]}"
+        return f" {word} ".join(words)
+    return f"{', '.join(words[:-1])}{comma} {word} {words[-1]}"
 
 
 def list_some(words: Sequence[str], limit: int) -> str:
