@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any
 
 from django.db.models import Q
 from django.db.models.functions import TruncHour
@@ -29,6 +28,8 @@ MAX_NAMED = 3
 """Flags named in the sentence of a change."""
 _SUMMARIES = (E.FEATURES_IMPORTED, E.IMPORT_UNDONE, E.FEATURES_PROMOTED, E.PROMOTION_UNDONE)
 """Events that are recorded last and summarize all others of their change."""
+_APPLIED = (E.CHANGE_REQUEST_APPLIED, E.CHANGE_REQUEST_APPLIED_AS_SCHEDULED)
+_STARTED_PLAN = "started release plan {subject} of {feature} in {environment}"
 _COUNTS = (("create", "new", "on"), ("change", "changed", "info"), ("same", "the same", ""))
 
 # Events of one change share the request id, actor and hour: clients may reuse an id later.
@@ -51,6 +52,7 @@ class Row:
     """
 
     event: AuditEvent
+    actor: "Actor"
     name: str
     sentence: Sequence[Part]
     fields: Sequence[FieldChange]
@@ -130,7 +132,7 @@ def change_page(
     ids = [pk for _, members in groups for pk in members]
     events_by_id = AuditEvent.objects.in_bulk(ids)
     hide_projects(events_by_id.values(), caller)
-    names, actors = find_names_in(events_by_id.values()), _find_actors(events_by_id.values())
+    names, actors = find_names_in(events_by_id.values()), find_actors(events_by_id.values())
     comments = read_comments(events_by_id[members[0]] for _, members in groups)
     counted = users_changed(events_by_id.values())
     changes = [
@@ -193,12 +195,13 @@ def change_of(event: AuditEvent, *, caller: Caller) -> AuditEvents:
 def make_event_rows(events: Iterable[AuditEvent], *, caller: Caller) -> list[Row]:
     """Each of these events with its sentence and changed fields, in order."""
     listed = hide_projects(events, caller)
-    names = find_names_in(listed)
-    return [_make_row(event, names) for event in listed]
+    names, people = find_names_in(listed), find_actors(listed)
+    return [_make_row(event, names, people) for event in listed]
 
 
-def _make_row(event: AuditEvent, names: Names) -> Row:
-    return Row(event, event.feature or _link_subject(event), describe(event, names), changes_of(event, names))
+def _make_row(event: AuditEvent, names: Names, people: Mapping[int, User]) -> Row:
+    name, actor = event.feature or _link_subject(event), make_actor(event, people)
+    return Row(event, actor, name, describe(event, names), changes_of(event, names))
 
 
 def _link_subject(event: AuditEvent) -> str:
@@ -281,11 +284,11 @@ def _group_events(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[
     return [(changes[pk][0] or 1, changes[pk][1] or [pk]) for pk in heads]
 
 
-def _find_actors(events: Any) -> dict[int, User]:
+def find_actors(events: Iterable[AuditEvent]) -> dict[int, User]:
     return User.objects.in_bulk({event.actor_id for event in events if event.actor_id is not None})
 
 
-def _make_actor(event: AuditEvent, people: Mapping[int, User]) -> Actor:
+def make_actor(event: AuditEvent, people: Mapping[int, User]) -> Actor:
     user = people.get(event.actor_id) if event.actor_id is not None else None
     name = user.display_name if user is not None else event.actor_name
     return Actor(name, event.actor_id is None or (user is not None and user.is_service))
@@ -304,10 +307,10 @@ def _change(
     """``events`` are the newest of the change, newest first."""
     newest, sums_up = events[0], events[0].type in _SUMMARIES
     listed = list(events[1:] if sums_up and len(events) > 1 else events)
-    rows = [_make_row(event, names) for event in reversed(listed)]
+    rows = [_make_row(event, names, people) for event in reversed(listed)]
     return GroupedChange(
         event=newest,
-        actor=_make_actor(newest, people),
+        actor=make_actor(newest, people),
         sentence=describe(newest, names) if sums_up else _make_sentence(rows, number),
         rows=rows,
         number=number - (1 if sums_up and number > 1 else 0),
@@ -322,7 +325,7 @@ def _list_pills(event: AuditEvent) -> list[tuple[str, str]]:
 
 
 def _make_sentence(rows: Sequence[Row], number: int) -> list[Part]:
-    """One sentence for several events: with names, joined by "and", or with the number of the others."""
+    """One sentence for several events: what caused the others, with names, joined by "and", or with their number."""
     if len(rows) == 1:
         return list(rows[0].sentence)
     if together := _join_flags(rows, number):
@@ -330,6 +333,16 @@ def _make_sentence(rows: Sequence[Row], number: int) -> list[Part]:
     if _is_of_one_request(rows):
         sent = (row for row in rows if row.event.type == E.CHANGE_REQUEST_SENT_TO_REVIEW)
         return list(next(sent, rows[0]).sentence)
+    applied = next((row for row in rows if row.event.type in _APPLIED), None)
+    if applied is not None:
+        others = [row for row in rows if row is not applied]
+        return [*applied.sentence, Part(": "), *_make_sentence(others, number - 1)]
+    types = {row.event.type: row for row in rows}
+    if E.RELEASE_PLAN_MILESTONE_STARTED in types and (added := types.get(E.RELEASE_PLAN_ADDED)):
+        return describe(added.event, template=_STARTED_PLAN)
+    chart, safeguard = types.get(E.METRIC_CHART_CHANGED), types.get(E.SAFEGUARD_CHANGED)
+    if number == 2 and chart and safeguard and chart.event.subject == safeguard.event.subject:
+        return [*safeguard.sentence, Part(" and its chart")]
     if number == 2:
         return [*rows[0].sentence, Part(" and "), *rows[1].sentence]
     return [*rows[0].sentence, Part(f" and made {number - 1:,} more changes")]

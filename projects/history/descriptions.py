@@ -29,9 +29,9 @@ class Part:
     mark: str = ""
 
 
-def describe(event: AuditEvent, names: Names = NO_NAMES) -> list[Part]:
+def describe(event: AuditEvent, names: Names = NO_NAMES, template: str = "") -> list[Part]:
     """The event's sentence without its actor: "turned", a link to the flag, "on in production"."""
-    template = _choose_template(event).replace("change request {subject}", "{request}")
+    template = (template or _choose_template(event)).replace("change request {subject}", "{request}")
     return list(_make_parts(template, event, _make_values(event, names)))
 
 
@@ -65,10 +65,16 @@ _TEMPLATES: dict[str, str] = {
     E.FEATURES_IMPORTED: "imported {number} into {project} / {environment}",
     E.FEATURES_PROMOTED: "promoted {number} from {source} to {environment} in {project}",
     E.FEATURES_EXPORTED: "exported {number} from {environment}",
+    E.METRIC_CHART_CHANGED: "changed the chart {subject}",
+    E.METRIC_CHART_DELETED: "removed the chart {subject}",
     E.PROJECT_ENVIRONMENT_REMOVED: "removed {environment} from project {project}",
     E.PROJECT_ACCESS_ADDED: "gave {subject} the {roles} in project {project}",
     E.PROJECT_ACCESS_UPDATED: "changed the roles of {subject} in project {project}",
     E.PROJECT_ACCESS_REMOVED: "removed {subject} from project {project}",
+}
+_ADDED: dict[str, str] = {
+    E.SAFEGUARD_CHANGED: "added safeguard {subject} to {feature} in {environment}",
+    E.METRIC_CHART_CHANGED: "added the chart {subject}",
 }
 _SHARE_CHANGED = "moved {strategy} of {feature} in {environment} from {share_before} to {share_after}"
 _SHARES = ("rollout", "percentage")
@@ -81,6 +87,8 @@ def _choose_template(event: AuditEvent) -> str:
         return "reverted a change of {feature}"
     if event.type == E.FEATURE_PROJECT_CHANGE and not document_of(event.before).get("project"):
         return "moved {feature} to {project}"
+    if event.before is None and event.type in _ADDED:
+        return _ADDED[event.type]
     return _TEMPLATES.get(event.type) or find_template(event.type)
 
 

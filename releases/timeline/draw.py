@@ -53,14 +53,15 @@ class Change(NamedTuple):
     """An event, and the number of users whose result it changed, in words, by event and environment."""
 
     event: AuditEvent
+    actor: str
     users: Mapping[tuple[int, str], str]
 
     def say(self, environment: str, what: str) -> str:
-        """``maria: 50 % → 10 %, 3,992 of 10,000 users, “Too slow”``"""
+        """``Maria Olsen: 50 % → 10 %, 3,992 of 10,000 users, “Too slow”``"""
         event = self.event
         why = f"“{event.comment}”" if event.comment else ""
         told = filter(None, (what, self.users.get((event.pk, environment), ""), why))
-        return f"{event.actor_name}: {', '.join(told)}"
+        return f"{self.actor}: {', '.join(told)}"
 
 
 class Axis(NamedTuple):

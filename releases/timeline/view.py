@@ -18,7 +18,7 @@ from projects.definitions import Definitions
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day
 from projects.flags.lists.cells import Cell
 from projects.flags.lists.people import People
-from projects.history.changes import users_changed
+from projects.history.changes import find_actors, make_actor, users_changed
 from projects.history.queries import readable_events
 from projects.models import Flag
 from releases.models import ReleasePlan
@@ -142,7 +142,7 @@ def make_time_line(
     ahead = (
         {}
         if flag.is_archived
-        else {cell.environment: list(_list_ahead(flag, plans.get(cell.environment))) for cell in cells}
+        else {cell.environment: list(list_ahead(flag, plans.get(cell.environment))) for cell in cells}
     )
     until = max(
         [step.at for steps in ahead.values() for step in steps] + [mark.at for mark in marks if mark.at],
@@ -175,11 +175,13 @@ def make_time_line(
         )
         for number, cell in enumerate(cells, 1)
     ]
+    if flag.is_archived and at is None:
+        lanes = [lane._replace(share="Off", why="") for lane in lanes]
     keep = {key: query[key] for key in ("span", "environment") if query.get(key)}
     is_table = bool(query.get("table"))
     return TimeLine(
         lanes,
-        list(_make_ticks(axis, now, keep)),
+        list(make_ticks(axis, now, keep)),
         axis.x(now),
         at,
         axis.x(at) if at else "",
@@ -195,7 +197,7 @@ def make_time_line(
     )
 
 
-def _list_ahead(flag: Flag, view: PlanView | None) -> Iterator[Future]:
+def list_ahead(flag: Flag, view: PlanView | None) -> Iterator[Future]:
     """The next steps of a running plan, measured."""
     for at, step, read in read_steps_ahead(flag, view):
         assert view is not None
@@ -224,7 +226,7 @@ def read_steps_ahead(flag: Flag, view: PlanView | None) -> Iterator[tuple[dateti
 def _read_changes(
     flag: Flag, spans: Mapping[str, Sequence[Span]], *, caller: Caller
 ) -> dict[tuple[datetime, str], Change]:
-    """The flag's events at the times when its share changed, by time and environment. Two queries."""
+    """The flag's events at the times when its share changed, by time and environment. Three queries."""
     times = {span.begin for listed in spans.values() for span in listed[1:]}
     here = Q(feature=flag.name, created_at__in=times)
     events = list(
@@ -239,7 +241,11 @@ def _read_changes(
         for place in places
         if place["changed"]
     }
-    return {(event.created_at, event.environment or ""): Change(event, users) for event in events}
+    people = find_actors(events)
+    return {
+        (event.created_at, event.environment or ""): Change(event, make_actor(event, people).name, users)
+        for event in events
+    }
 
 
 def _make_lane(
@@ -318,7 +324,7 @@ def _say_lane(environment: str, spans: Sequence[Span], ahead: Sequence[Future]) 
     return f"{environment}: {', '.join(past)}" + (f"; planned {', '.join(planned)}" if planned else "")
 
 
-def _make_ticks(axis: Axis, now: datetime, keep: Mapping[str, str]) -> Iterator[Tick]:
+def make_ticks(axis: Axis, now: datetime, keep: Mapping[str, str]) -> Iterator[Tick]:
     """Midnights (UTC) in even distances, each a link to that moment; none beside now."""
     days = max(1, round((axis.end - axis.begin).days / TICKS))
     at = axis.begin.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)

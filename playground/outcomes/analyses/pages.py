@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
@@ -24,7 +23,13 @@ from playground.outcomes import experiment
 from playground.outcomes.analyses import pictures
 from playground.outcomes.analyses.actions import MAX_NAME_LENGTH, create_analysis, delete_analysis, may_delete
 from playground.outcomes.analyses.design import KEEP, KINDS, LEAVE_OUT, Design, read_measures
-from playground.outcomes.analyses.queries import CSV_COLUMNS, access_analysis, list_csv_rows, read_result
+from playground.outcomes.analyses.queries import (
+    CSV_COLUMNS,
+    MAKER,
+    access_analysis,
+    list_csv_rows,
+    read_result,
+)
 from playground.outcomes.pages import TimeInput
 from playground.outcomes.query_form import QueryForm
 from playground.outcomes.table import MAX_ROWS
@@ -32,6 +37,7 @@ from playground.pages.form import read_form_options
 from playground.user_runs.table_form import MARKS, TablePage
 from projects.access import access_flag
 from projects.console import OnFlagPage, api_path, flag_url, get_flag_breadcrumbs
+from projects.history.changes import make_event_rows
 from projects.history.queries import readable_events
 from projects.models import Flag
 
@@ -61,7 +67,7 @@ class AnalysesPage(ListPage):
         Column("environment", "Environment", by=("environment",)),
         Column("sentence", "What came out"),
         Column("state", "State", by=("state",)),
-        Column("maker", "Asked by", by=("caller_name",)),
+        Column("maker", "Asked by", by=("maker",)),
         Column("when", "When", by=("created_at",)),
     )
     filters = (Filter("q", "Question or flag"), Filter("flag", "Flag"))
@@ -73,7 +79,8 @@ class AnalysesPage(ListPage):
             rows = rows.filter(Q(name__icontains=text) | Q(flag__name__icontains=text))
         if values["flag"]:
             rows = rows.filter(flag__name=values["flag"])
-        return rows.select_related("flag").defer("body", "result").annotate(sentence=KT("result__sentence"))
+        said = {"sentence": KT("result__sentence"), "maker": MAKER}
+        return rows.select_related("flag").defer("body", "result").annotate(**said)
 
     def get_csv_cells(self, row: Any) -> Sequence[Any]:
         shown = (row.name, row.flag.name, row.environment_id, row.sentence, row.get_state_display())
@@ -295,7 +302,7 @@ class AnalysisPage(OfAnalysis):
             "changes": pictures.list_changes(result),
             "breakdowns": breakdowns,
             "left_out": [(LEFT_OUT[name], rows) for name, rows in result["leftOut"].items() if rows],
-            "decisions": [(event, make_sentence(event)) for event in decisions],
+            "decisions": make_event_rows(decisions, caller=self.caller),
         }
 
 

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
 from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Conflict, NotFound
 from flagadmin.core.http.responses import iso
+from groups.models import User
 from playground.models import Analysis
 from playground.outcomes.analyses.design import Design
 from projects.models import Flag
@@ -38,6 +41,11 @@ CSV_COLUMNS = (
     "sentence",
 )
 
+MAKER = Coalesce(
+    Subquery(User.objects.filter(pk=OuterRef("caller_id")).exclude(name="").values("name")), "caller_name"
+)
+"""The full name of who asked, as pages show it."""
+
 
 def list_analyses(flag: Flag) -> list[tuple[Analysis, str | None]]:
     """The latest first, each with what came out, without tables and results."""
@@ -51,6 +59,7 @@ def access_analysis(flag: Flag, analysis_id: str) -> Analysis:
         found = (
             Analysis.objects.filter(flag=flag, id=UUID(analysis_id))
             .select_related("flag")
+            .annotate(maker=MAKER)
             .defer("body")
             .first()
         )

@@ -244,6 +244,29 @@ def test_different_events_are_counted(callers, shop) -> None:
     assert said(changes(callers("member"))[0]) == "created cart and made 2 more changes"
 
 
+APPLIED = Event(type=E.CHANGE_REQUEST_APPLIED, project="shop", environment="production", subject="7")
+PLAN = [
+    on_flag(E.RELEASE_PLAN_ADDED, subject="10 → 100 %"),
+    on_flag(E.RELEASE_PLAN_MILESTONE_STARTED, subject="10 %"),
+]
+CHART = on_flag(E.METRIC_CHART_CHANGED, subject="Failures", environment=None, after={})
+SAFEGUARD = on_flag(E.SAFEGUARD_CHANGED, subject="Failures", after={})
+
+
+@pytest.mark.parametrize(
+    ("events", "sentence"),
+    [
+        ([on_flag(E.FEATURE_ENVIRONMENT_ENABLED), APPLIED],
+         "applied change request 7 to production: turned cart on in production"),
+        ([*PLAN, SAFEGUARD], "started release plan 10 → 100 % of cart in production"),
+        ([CHART, SAFEGUARD], "added safeguard Failures to cart in production and its chart"),
+    ],
+)  # fmt: skip
+def test_what_caused_the_others_is_told(callers, shop, events, sentence) -> None:
+    happened(*events, by=callers("member"), request="request-1")
+    assert said(changes(callers("member"))[0]) == sentence
+
+
 def test_steps_of_one_request_are_its_sending(callers, shop) -> None:
     def step(kind: E) -> Event:
         return Event(type=kind, project="shop", environment="production", subject="7")
