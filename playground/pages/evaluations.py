@@ -90,7 +90,7 @@ def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions, *,
     """
     if not evaluations:
         return {field.name for field in options.fields}
-    fields = {name for evaluation in evaluations for name in _list_fields(evaluation.snapshot, flag)}
+    fields = {name for evaluation in evaluations for name in list_fields(evaluation.snapshot, flag)}
     if "default" in fields:  # the default stickiness is userId or, without one, sessionId
         fields.add("sessionId")
     declared = {field.name for field in options.fields}
@@ -98,7 +98,7 @@ def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions, *,
     return (fields & declared) | set(undeclared[:OFFERED_FIELDS])
 
 
-def _list_fields(snapshot: Snapshot, name: str) -> Iterable[str]:
+def list_fields(snapshot: Snapshot, name: str) -> Iterable[str]:
     """The fields that a flag and its parents read; those of all flags if there is none with this name."""
     position = snapshot.positions.get(name)
     if position is None:

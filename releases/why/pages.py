@@ -1,7 +1,7 @@
 """/projects/ID/features/NAME/why/: why one user has this answer of a flag, since when, and what would turn it on."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,17 +10,22 @@ from django.utils import timezone
 
 from groups.access import Permission
 from playground.engine.context import Context
+from playground.engine.definitions import FlagDefinition
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import explain
 from playground.lens import Lens, find_lens, make_why_url, tell_flags
+from playground.pages.evaluations import list_fields
 from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetail, FlagDetails, read_strategy_titles
 from playground.pages.query import flatten_context
 from playground.saved_contexts.actions import may_change, may_save
 from playground.saved_contexts.expectations import compile_flags, read_stored_flags
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
+from projects.definitions import Definitions
 from projects.flags.lists.queries import list_environment_names
 from projects.models import Environment
+from releases.timeline.past import measure_flag
+from releases.timeline.view import SPANS, USUAL
 from releases.why.path import make_answer
 from releases.why.when import read_when
 
@@ -47,6 +52,8 @@ class WhyPage(OnFlagPage):
         usual = production.values_list("name", flat=True).first() or next(iter(self.environments), "")
         self.environment = asked if asked in self.environments else usual
         self.lens = find_lens(self.request, self.caller)
+        span = self.request.GET.get("span", "")
+        self.span = span if span in SPANS else USUAL
 
     def get_title(self) -> str:
         name = self.kwargs["name"]
@@ -63,9 +70,11 @@ class WhyPage(OnFlagPage):
         why = self._explain(self.lens) if self.lens and self.environment else {}
         return super().get_context_data(
             flag=self.flag,
+            crumb="Why?",
             environment=self.environment,
             lens=self.lens,
             url=flag_url(self.flag.project_id, self.flag.name),
+            environments=[(name, self._ask_otherwise(environment=name)) for name in self.environments],
             **why,
             **kwargs,
         )
@@ -83,11 +92,21 @@ class WhyPage(OnFlagPage):
         urls = self._link_steps(lens, parents)
         places = [(flag.project_id, name, flag.name) for name in self.environments[:MAX_ENVIRONMENTS]]
         told = tell_flags(lens, places, [flag]) if len(places) > 1 else {}
+        given = list(flatten_context(lens.context).items())
+        used = {*list_fields(evaluation.snapshot, flag.name)}
+        used |= {"userId", "sessionId"} if "default" in used else set()
         return {
             "detail": self.detail,
-            "answer": make_answer(explain(evaluation, flag.name), self.detail, compiled.fault, urls),
-            "when": read_when(lens, flag, environment, stored, now=now, caller=self.caller),
-            "fields": list(flatten_context(lens.context).items())[:MAX_FIELDS],
+            "answer": make_answer(
+                explain(evaluation, flag.name), self.detail, compiled.fault, urls, self._count_gained(stored)
+            ),
+            "when": read_when(lens, flag, environment, stored, span=self.span, now=now, caller=self.caller),
+            "segments": [
+                (label, self._ask_otherwise(span=key), None, key == self.span)
+                for key, (label, _) in SPANS.items()
+            ],
+            "fields": [field for field in given if field[0] in used][:MAX_FIELDS],
+            "unread": [field for field in given if field[0] not in used][:MAX_FIELDS],
             "elsewhere": [
                 (place[1], told[place]) for place in places if place in told and place[1] != environment
             ],
@@ -105,6 +124,24 @@ class WhyPage(OnFlagPage):
             query = {"environment": environment, "enabled": "on", "next": self.request.get_full_path()}
             urls[""] = f"{flag_url(flag.project_id, flag.name, 'flag-toggle')}?{urlencode(query)}"
         return urls
+
+    def _count_gained(self, stored: Definitions) -> Callable[[int, int], float]:
+        """How many more percent of all users have the flag, by the index and the new rollout of a strategy."""
+        definition = stored.by_name()[self.flag.name]
+
+        def measure(index: int, rollout: int) -> float:
+            strategies: Any = [*definition["strategies"]]
+            parameters = {**strategies[index]["parameters"], "rollout": str(rollout)}
+            strategies[index] = {**strategies[index], "parameters": parameters}
+            raised: FlagDefinition = {**definition, "strategies": strategies}
+            flags = [raised if each is definition else each for each in stored.flags]
+            now = measure_flag(self.environment, stored, definition)
+            return measure_flag(self.environment, Definitions(flags, stored.segments), raised).on - now.on
+
+        return measure
+
+    def _ask_otherwise(self, **query: str) -> str:
+        return f"?{urlencode({'environment': self.environment, 'span': self.span, **query})}"
 
     def _ask(self, lens: Lens) -> dict[str, str]:
         return {"project": self.flag.project_id, "environment": self.environment, **lens.query}

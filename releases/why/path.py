@@ -1,6 +1,6 @@
 """The answer as a path of steps, and the ways to turn a flag on, from the explanation of the engine."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from playground.engine import sentences
@@ -54,16 +54,23 @@ class Answer(NamedTuple):
 
 
 def make_answer(
-    explained: FlagExplanation, detail: FlagDetail, fault: str | None, urls: Mapping[str, str]
+    explained: FlagExplanation,
+    detail: FlagDetail,
+    fault: str | None,
+    urls: Mapping[str, str],
+    gain: Callable[[int, int], float],
 ) -> Answer:
-    """``urls``: by the name of each parent why it has its answer; under "" the page that switches the flag on."""
+    """``urls``: by the name of each parent why it has its answer; under "" the page that switches the flag on.
+
+    ``gain``: how many more percent of all users a strategy's index and new rollout include.
+    """
     strategies = sorted(enumerate(explained.strategies), key=lambda pair: _measure_distance(pair[1]))
     nearest = strategies[0] if strategies else None
     is_off = explained.state is State.OFF and detail.result == State.OFF.value
     first = list(_list_first(explained, detail, fault, urls)) if is_off else []
     passes = not strategies or any(each.state is State.ON for _, each in strategies)
     counted = [pair for pair in strategies if not pair[1].disabled] or strategies
-    ways = [] if passes or not is_off else [_make_way(*pair, detail) for pair in counted[:MAX_WAYS]]
+    ways = [] if passes or not is_off else [_make_way(*pair, detail, gain) for pair in counted[:MAX_WAYS]]
     return Answer(
         list(_list_steps(explained, detail, fault, urls, nearest[1] if nearest else None)),
         nearest[0] + 1 if nearest else 0,
@@ -175,7 +182,9 @@ def _list_first(
             yield Way(parent.sentence, url=urls.get(parent.name, ""), button="Why?", of=parent.name)
 
 
-def _make_way(index: int, strategy: StrategyExplanation, detail: FlagDetail) -> Way:
+def _make_way(
+    index: int, strategy: StrategyExplanation, detail: FlagDetail, gain: Callable[[int, int], float]
+) -> Way:
     """What a strategy lacks to include the user."""
     rollout = strategy.rollout
     missing = [f"Enable strategy {index + 1}"] if strategy.disabled else []
@@ -184,15 +193,16 @@ def _make_way(index: int, strategy: StrategyExplanation, detail: FlagDetail) -> 
         if not segment.holds:
             failing = "; ".join(each.sentence for each in segment.constraints if not each.holds)
             missing.append(sentences.capitalize(sentences.outside_segment(segment.name, failing)))
-    if rollout is not None and not rollout.inside:
-        missing.append(
-            f"Raise the rollout from {rollout.threshold} % to {rollout.bucket} %"
-            if rollout.bucket and rollout.field
-            else rollout.sentence
-        )
+    others_too = ""
+    if rollout is not None and not rollout.inside and rollout.bucket and rollout.field:
+        if not missing and strategy.name == "flexibleRollout":
+            others_too = f"{100 * gain(index, rollout.bucket):,.0f} of 10,000 users would get it"
+        missing.append(f"Raise the rollout from {rollout.threshold} % to {rollout.bucket} %")
+    elif rollout is not None and not rollout.inside:
+        missing.append(rollout.sentence)
     first, *others = missing or [strategy.sentence]
     shown: StrategyDetail | None = next(iter(detail.strategies[index : index + 1]), None)
     name = f"Strategy {index + 1}" if len(detail.strategies) > 1 else ""
-    note = ". ".join(filter(None, [name, f"Also: {'; '.join(others)}" if others else ""]))
+    note = ". ".join(filter(None, [name, others_too, f"Also: {'; '.join(others)}" if others else ""]))
     button = "Roll out…" if first.startswith("Raise") else "Edit…"
     return Way(first, note, shown.edit if shown else "", button, f"strategy {index + 1}")

@@ -1,4 +1,4 @@
-"""When the answer of a flag was and will be another for one user: from versions of the last 30 days, running release
+"""When the answer of a flag was and will be another for one user, beside the rollout: from versions, running release
 plans, scheduled requests and conditions on the time."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,10 +22,11 @@ from releases.forecast import forecast
 from releases.models import ChangeRequest, Schedule
 from releases.plans.queries import read_plans
 from releases.plans.view import PlanView
-from releases.timeline.draw import Axis
-from releases.timeline.view import read_steps_ahead
+from releases.timeline.draw import Axis, Step, draw_ahead, draw_past
+from releases.timeline.past import read_spans
+from releases.timeline.view import LEAST, SPANS, Tick, list_ahead, make_ticks, read_steps_ahead
 
-DAYS = 30
+HEIGHT = 54  # of the rollout, in pixels
 MAX_MOMENTS = 120
 """Past moments that are evaluated; the latest ones count."""
 MAX_AHEAD = 5
@@ -33,6 +34,8 @@ MAX_AHEAD = 5
 MAX_LISTED = 10
 AFTER = timedelta(seconds=1)
 """A condition on the time is evaluated so much later: it may exclude its own moment."""
+MIN_WIDTH, MAX_TEXT = 8, 12
+"""A part of the picture this wide, in percent, is labelled with a text this short."""
 BY_TIME = "A condition on the time"
 
 
@@ -57,11 +60,13 @@ class Part(NamedTuple):
     width: str
     css: str
     is_ahead: bool
+    text: str
 
 
 class When(NamedTuple):
     """``turns``: the last ones, newest first, without the first known answer. ``since``: from when it has the present
-    answer, None if longer than is known. ``ahead``: what will be another, soonest first.
+    answer, None if longer than is known. ``ahead``: what will be another, soonest first. ``steps`` and
+    ``steps_ahead``: the share of all users, as on the flag's page.
     """
 
     known_since: datetime
@@ -73,21 +78,34 @@ class When(NamedTuple):
     parts: Sequence[Part]
     now_x: str
     words: str
+    steps: Sequence[Step]
+    steps_ahead: Sequence[Step]
+    ticks: Sequence[Tick]
 
 
 def read_when(
-    lens: Lens, flag: Flag, environment: str, stored: Definitions, *, now: datetime, caller: Caller
+    lens: Lens, flag: Flag, environment: str, stored: Definitions, *, span: str, now: datetime, caller: Caller
 ) -> When:
-    """About twenty queries, and those of each scheduled request. ``stored``: the flag and its parents now."""
-    versions = FlagVersions([flag.pk], now - timedelta(days=DAYS))
+    """About thirty queries, and those of each scheduled request. ``stored``: the flag and its parents now.
+
+    ``span``: a key of SPANS.
+    """
+    age = 1.05 * max(now - flag.created_at, LEAST)
+    begin = now - min(SPANS[span][1] or age, age)
+    versions = FlagVersions([flag.pk], begin)
     times = sorted(_read_times(versions.list_times(flag.pk, environment)))
     past = list(_read_past(lens, flag, environment, versions, times, now, caller))
     turns = _explain(past[1:], [flag.name, *versions.list_parents(flag.pk)], set(times), caller)
     place = (flag.project_id, environment, flag.name)
-    coming = _list_coming(flag, environment, times, now, caller)
+    plan = read_plans(flag, environment).first()
+    view = PlanView(plan, caller) if plan else None
+    coming = _list_coming(flag, environment, view, times, now)
     ahead = list(_read_ahead(lens, place, stored, coming, past[-1].told))
     end = max([turn.at for turn in ahead], default=now)
-    axis = Axis(now - timedelta(days=DAYS), max(now + (end - now) * 1.2, now + timedelta(days=2)))
+    future = max((end - now) * 1.2, (now - begin) / 15)
+    axis = Axis(begin, now + min(future, (now - begin) * 0.6))
+    spans = read_spans(flag, [environment], begin, now)[environment]
+    last = spans[-1].people
     return When(
         past[0].at,
         past[-1].told,
@@ -98,6 +116,9 @@ def read_when(
         list(_draw(past, ahead, axis, now)),
         axis.x(now),
         _say(past, ahead),
+        list(draw_past(environment, spans, {}, axis, HEIGHT, is_tall=True, back="")),
+        list(draw_ahead(last, list(list_ahead(flag, view)), axis, now, HEIGHT)) if last else [],
+        list(make_ticks(axis, now, {})),
     )
 
 
@@ -177,12 +198,10 @@ def _read_ahead(
 
 
 def _list_coming(
-    flag: Flag, environment: str, times: Sequence[datetime], now: datetime, caller: Caller
+    flag: Flag, environment: str, view: PlanView | None, times: Sequence[datetime], now: datetime
 ) -> Iterator[_Next]:
     for at in [each for each in times if each > now][:MAX_AHEAD]:
         yield _Next(at, lambda read: read, BY_TIME)
-    plan = read_plans(flag, environment).first()
-    view = PlanView(plan, caller) if plan else None
     for at, step, then in read_steps_ahead(flag, view):
         assert view is not None
         words = f"Step {step} of the release plan, at the earliest"
@@ -210,8 +229,9 @@ def _draw(past: Sequence[Turn], ahead: Sequence[Turn], axis: Axis, now: datetime
     for turns, last in ((past, now), (following, axis.end)):
         for turn, end in zip(turns, [*(turn.at for turn in turns[1:]), last], strict=True):
             if turn.told is not None:
-                is_ahead = turns is following
-                yield Part(axis.x(turn.at), axis.width(turn.at, end), turn.told.css, is_ahead)
+                is_wide = axis.place(end) - axis.place(turn.at) > MIN_WIDTH
+                text = turn.told.text if is_wide and len(turn.told.text) < MAX_TEXT else ""
+                yield Part(axis.x(turn.at), axis.width(turn.at, end), turn.told.css, turns is following, text)
 
 
 def _say(past: Sequence[Turn], ahead: Sequence[Turn]) -> str:
