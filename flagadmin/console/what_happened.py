@@ -38,6 +38,10 @@ class Stretch(NamedTuple):
     x: str
     width: str
 
+    @property
+    def is_of_days(self) -> bool:
+        return self.until - self.since > timedelta(hours=20)
+
     def covers(self, change: NoticedChange) -> bool:
         return self.since <= change.event.created_at <= self.until
 

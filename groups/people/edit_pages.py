@@ -107,6 +107,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         lead = (by_mail if is_mail_on() else by_hand) if settings.PASSWORD_LOGIN else ""
         defaults = {
             "button": f"Create {self.singular}" if self.is_service else "Add user",
+            "cancel": self.home,
             "lead": "" if self.is_service else lead,
         }
         return super().get_context_data(**{**defaults, **kwargs})
@@ -162,7 +163,7 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
         return self.done(f"Changed {user}.", self.url)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        defaults = {"button": f"Save {self.singular}", "lead": ""}
+        defaults = {"button": f"Save {self.singular}", "cancel": self.url, "lead": ""}
         return super().get_context_data(**{**defaults, **kwargs})
 
     def get_api_body(self) -> Any:

@@ -15,10 +15,10 @@ from importer.runs import find_visible_runs
 MARKS = {"pending": "info", "running": "info", "done": "plus", "undone": "warn"}
 SOURCES = {"api": "API", "console": "Console", "command": "Command line"}
 STATES = {
-    "pending": "awaiting review",
-    "running": "running",
-    "done": "done",
-    "undone": "undone",
+    "pending": "Awaiting review",
+    "running": "Running",
+    "done": "Done",
+    "undone": "Undone",
 }
 
 

@@ -22,7 +22,7 @@ class ListSourceForm(forms.Form):
     url = forms.CharField(
         required=False,
         label="Address",
-        help_text="Like https://crm.example.com/beta.csv. Empty: the list is not fetched.",
+        help_text="Like https://crm.example.com/beta.csv. Leave empty to stop fetching.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
     )
     format = forms.ChoiceField(choices=ListSource.Format.choices)

@@ -127,13 +127,14 @@ def make_error_response(request: HttpRequest, exc: BaseException) -> HttpRespons
         response = HttpResponse(body, status=error.status, content_type="application/json")
     else:
         record = log_and_record(error, exc)
+        place = request.resolver_match.kwargs if request.resolver_match else {}
         # Server errors are shown without the navigation, because it needs the database, which may have failed.
         context = {
             "error": error,
             "error_id": record["id"],
             "bare": error.status >= 500,
             "back": find_previous_page(request),
-            "wanted": request.path.rstrip("/").rpartition("/")[2],
+            "wanted": place.get("name") or request.path.rstrip("/").rpartition("/")[2],
         }
         try:
             response = render(request, "console/error.html", context, status=error.status)

@@ -22,7 +22,7 @@ class PayloadSchemaForm(forms.Form):
         required=False,
         label="JSON Schema",
         widget=forms.Textarea(attrs={"rows": 16, "class": "mono", "spellcheck": "false"}),
-        help_text="Draft 2020-12. Empty: payloads may be any JSON.",
+        help_text="Draft 2020-12. Leave empty to allow any JSON.",
     )
 
     def clean_schema(self) -> Any:

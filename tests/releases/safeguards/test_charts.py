@@ -103,7 +103,7 @@ def test_the_pages_draw_add_and_remove(browse, cart, page, who):
     form = {"metric": "errors", "title": "Failures", "aggregation": "avg", "range": "week", "axis": "auto"}
     assert browse(who).post(page, form).status_code == 302
     text = page_text(browse("reader").get(page))
-    assert "avg of errors, latest week" in text
+    assert "average of errors, last week" in text
     assert "Add a chart" not in text
     assert browse("reader").post(page, form).status_code == 403
     assert browse(who).post(page, form | {"range": "year"}).status_code == 400
