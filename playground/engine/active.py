@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
+from itertools import chain, compress, count
+from operator import is_not
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from playground.engine.batch import list_constraints
@@ -84,6 +86,18 @@ _Strategies = tuple[_Strategy[T], ...]
 """The strategies of a flag that can pass."""
 
 
+class Found(NamedTuple, Generic[T]):
+    """The piece of each flag for a context, None if it is off, and the preparation of each flag, by position."""
+
+    pieces: list[T | None]
+    prepared: list[_Strategies[T] | None]
+
+    @property
+    def active(self) -> list[T]:
+        """The pieces of the flags that are on, by name. No piece is empty."""
+        return list(filter(None, self.pieces))
+
+
 class Left(NamedTuple, Generic[T]):
     """Data that a later snapshot can reuse. Excludes the earlier snapshot, which would stay in memory with
     its batch.
@@ -91,17 +105,26 @@ class Left(NamedTuple, Generic[T]):
 
     flags: tuple[CompiledFlag, ...]
     prepared: list[_Strategies[T] | None]
+    apart: Collection[int]
     shared: _SharedConditions
     added: int
 
-    def find_known(self, snapshot: Snapshot) -> dict[int, _Strategies[T] | None]:
-        """The prepared flags that a later snapshot still has, by id. Empty if too many were added since the shared
-        conditions were determined, or too much unused data would be kept.
+    def find_known(self, flags: tuple[CompiledFlag, ...]) -> tuple[list[_Strategies[T] | None], list[int]]:
+        """The preparation of the flags that a later snapshot still has, by position, and the positions of all others.
+
+        Nothing if too many were added since the shared conditions were determined, or too much unused data would be
+        kept.
         """
+        if self.added > 0.25 * len(self.flags) + SPARE_FLAGS:
+            return [], []
+        changed = compress(count(), map(is_not, flags, self.flags))
+        if len(flags) == len(self.flags) and len(new := list(changed)) < (1 - MOSTLY) * len(flags):
+            return self.prepared.copy(), sorted({*new, *self.apart})
         known = dict(zip(map(id, self.flags), self.prepared, strict=True))
-        still = sum(map(known.__contains__, map(id, snapshot.flags)))
-        is_worn = self.added > 0.25 * len(self.flags) + SPARE_FLAGS
-        return {} if is_worn or still < MOSTLY * len(self.flags) else known
+        if sum(map(known.__contains__, map(id, flags))) < MOSTLY * len(self.flags):
+            return [], []
+        prepared = list(map(known.get, map(id, flags)))
+        return prepared, [position for position, flag in enumerate(prepared) if flag is None]
 
 
 class ActiveFlags(Generic[T]):
@@ -119,35 +142,34 @@ class ActiveFlags(Generic[T]):
         compiled.
         """
         self._snapshot = snapshot
-        known = earlier.find_known(snapshot) if earlier else {}
-        self._shared = earlier.shared if earlier and known else _SharedConditions(snapshot)
-        apart = _find_dependent(snapshot)
-        self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
-        self._runs: list[tuple[list[_Strategies[T]], str, Pieces[T] | None]] = []
-        """Flags by name, cut at those evaluated separately: the flags before one, its name and its pieces."""
         flags = snapshot.flags
-        self._prepared: list[_Strategies[T] | None] = list(map(known.get, map(id, flags)))
-        """By position; None for flags that are off or evaluated separately."""
+        known, new = earlier.find_known(flags) if earlier else ([], [])
+        self._shared = earlier.shared if earlier and known else _SharedConditions(snapshot)
         self._added = earlier.added if earlier and known else 0
-        for position in [position for position, flag in enumerate(self._prepared) if flag is None]:
+        self._prepared: list[_Strategies[T] | None] = known or [None] * len(flags)
+        """By position; empty for flags that cannot be on, None for those evaluated separately."""
+        apart = _find_dependent(snapshot)
+        self._apart = snapshot.part({flags[position].name for position in apart}) if apart else None
+        self._pieces_apart = {position: pieces_of(position) for position in apart}
+        for position in new if known else range(len(flags)):
             if position not in apart and _may_be_on(flags[position]):
                 self._prepared[position] = tuple(self._prepare(flags[position], pieces_of(position)))
                 self._added += bool(known)
-        start = 0
-        for position in sorted(apart):
+            else:
+                self._prepared[position] = ()
+        for position in apart:
             self._prepared[position] = None
-            if _may_be_on(flags[position]):
-                self._add_run(start, position, flags[position].name, pieces_of(position))
-                start = position
-        self._add_run(start, len(flags), "", None)
-
-    def _add_run(self, start: int, end: int, name: str, pieces: Pieces[T] | None) -> None:
-        run = [strategies for strategies in self._prepared[start:end] if strategies]
-        self._runs.append((run, name, pieces))
 
     @property
     def left(self) -> Left[T]:
-        return Left(self._snapshot.flags, self._prepared, self._shared, self._added)
+        return Left(
+            self._snapshot.flags, self._prepared, self._pieces_apart.keys(), self._shared, self._added
+        )
+
+    @cached_property
+    def _possible(self) -> list[int]:
+        """The positions of the flags that may be on, without those evaluated separately."""
+        return list(compress(count(), self._prepared))
 
     def _prepare(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
         own = _choose(flag.variants, pieces.own, pieces.plain)
@@ -168,38 +190,46 @@ class ActiveFlags(Generic[T]):
                     *needed, rollout.threshold, rollout.column, rollout.key, rollout.draws, *chosen
                 )
 
-    def find(self, context: Context, random: Random) -> list[T]:
-        """Finds the piece for each flag that is on, by name. The context must have its currentTime."""
-        values = self._snapshot.values(context)
-        bits = self._shared.held(values)
-        pieces: list[T] = []
-        apart = Evaluation(self._apart, context, random) if self._apart is not None else None
-        for run, name, its_pieces in self._runs:
-            _add_active(run, bits, values, random, pieces)
-            if its_pieces is not None and apart is not None:
-                _, outcome = apart.pair(name)
-                if outcome.on:
-                    pieces.append(its_pieces.of(outcome))
-        return pieces
+    def find(self, context: Context, random: Random, before: Found[T] | None = None) -> Found[T]:
+        """Finds the piece for each flag that is on. The context must have its currentTime.
 
+        Takes over the pieces of unchanged flags from `before`: what was found in another snapshot, without chance, for
+        a context with the same values of all fields that the flags use.
+        """
+        values, prepared = self._snapshot.values(context), self._prepared
+        pieces: list[T | None]
+        if before is not None and len(before.pieces) == len(prepared):
+            pieces = before.pieces.copy()
+            positions = list(compress(count(), map(is_not, prepared, before.prepared)))
+        else:
+            pieces, positions = [None] * len(prepared), self._possible
+        self._add_active(pieces, positions, values, random)
+        if self._apart is not None:
+            apart = Evaluation(self._apart, context, random)
+            for position, its_pieces in self._pieces_apart.items():
+                _, outcome = apart.pair(self._snapshot.flags[position].name)
+                pieces[position] = its_pieces.of(outcome) if outcome.on else None
+        return Found(pieces, prepared)
 
-def _add_active(
-    flags: list[_Strategies[T]], held: int, values: Values, random: Random, pieces: list[T]
-) -> None:
-    for strategies in flags:
-        for needed, own, threshold, column, key, draws, piece, choice in strategies:
-            if held & needed != needed or (own and not _hold(own, values)):
-                continue
-            if threshold < ALWAYS or not draws:
-                identifier = values[column]
-                if identifier is not None:
-                    # `hash_place` without a call
-                    if murmur3(key + identifier, ROLLOUT_SEED) % 100 >= threshold:
-                        continue
-                elif not draws or int(random() * 100) + 1 > threshold:
+    def _add_active(
+        self, pieces: list[T | None], positions: list[int], values: Values, random: Random
+    ) -> None:
+        held = self._shared.held(values)
+        for position, strategies in zip(positions, map(self._prepared.__getitem__, positions), strict=True):
+            pieces[position] = None
+            for needed, own, threshold, column, key, draws, piece, choice in strategies or ():
+                if held & needed != needed or (own and not _hold(own, values)):
                     continue
-            pieces.append(choice.pick(values, random) if choice is not None else piece)  # type: ignore[arg-type]
-            break
+                if threshold < ALWAYS or not draws:
+                    identifier = values[column]
+                    if identifier is not None:
+                        # `hash_place` without a call
+                        if murmur3(key + identifier, ROLLOUT_SEED) % 100 >= threshold:
+                            continue
+                    elif not draws or int(random() * 100) + 1 > threshold:
+                        continue
+                pieces[position] = choice.pick(values, random) if choice is not None else piece
+                break
 
 
 def _choose(

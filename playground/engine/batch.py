@@ -37,6 +37,14 @@ class BatchResult(NamedTuple):
     def outcomes(self) -> list[StrategyOutcome]:
         return list(zip(self.verdicts, self.bits, self.buckets, self.picks, self.places, strict=True))
 
+    def sign(self, batch: Batch) -> list[tuple[object, ...]]:
+        """For each strategy, what its result depends on, without the numbers of its bucket and its place."""
+        decided = zip(self.verdicts, self.bits, self.buckets, batch.thresholds, self.picks, strict=True)
+        return [
+            (verdict, bits, (bucket > 0) + (bucket > threshold), pick if verdict else NONE)
+            for verdict, bits, bucket, threshold, pick in decided
+        ]
+
 
 class ConstraintTable:
     """The constraints of all strategies and segments. Equal constraints are tested once."""
@@ -142,7 +150,7 @@ class Batch:
         evaluate all of them.
         """
         self._all_hold: list[int] = []
-        self._thresholds: list[int] = []
+        self.thresholds: list[int] = []
         """The limit of each strategy. A strategy without a rollout is in bucket 0, which is always inside."""
         self._segmented: list[tuple[int, tuple[int, ...]]] = []
         self._settled: list[tuple[int, Mode]] = []
@@ -166,7 +174,7 @@ class Batch:
     def _add(self, position: int, strategy: CompiledStrategy, segments: Sequence[CompiledSegment]) -> None:
         rollout, variants = strategy.rollout, strategy.variants
         self._all_hold.append(strategy.all_hold)
-        self._thresholds.append(0 if rollout is None else rollout.threshold)
+        self.thresholds.append(0 if rollout is None else rollout.threshold)
         matched = strategy.conditions.matched
         if strategy.segments:
             self._segmented.append((position, strategy.segments))
@@ -195,7 +203,7 @@ class Batch:
         del bits[len(self._all_hold) :]
         segments_hold = list(map(eq, segment_bits, self._segments_all_hold))
         buckets, nobody = self._compute_buckets(values, random)
-        inside = map(le, buckets, self._thresholds)
+        inside = map(le, buckets, self.thresholds)
         verdicts: list[bool | None] = list(map(and_, map(eq, bits, self._all_hold), inside))
         for position in nobody:
             verdicts[position] = False

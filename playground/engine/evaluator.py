@@ -7,6 +7,7 @@ and answers read everything from them; nothing is evaluated twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from playground.engine.context import Context, PointInTime, Values, find_sticky_field
 from playground.engine.flags import CompiledFlag, Parent
@@ -35,8 +36,14 @@ class Evaluation:
         self.context = context
         self.values = snapshot.values(context)
         self.result = snapshot.batch.run(self.values, random)
-        self.outcomes = self._find_outcomes(random)
-        self._apply_parents(random)
+        self._random = random
+
+    @cached_property
+    def outcomes(self) -> list[PlainOutcome]:
+        """The outcome of every flag."""
+        self.outcomes = self._find_outcomes(self._random)  # which parents read
+        self._apply_parents(self._random)
+        return self.outcomes
 
     def _find_outcomes(self, random: Random) -> list[PlainOutcome]:
         """The outcome of every flag, ignoring parents."""

@@ -60,6 +60,7 @@ class FlagOutcome(NamedTuple):
 
 RESULT: Final = 0
 ON: Final = 1
+STRATEGIES: Final = 5
 """The positions of these fields in a plain outcome."""
 
 PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tuple[Unmet, ...]]

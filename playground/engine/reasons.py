@@ -44,7 +44,7 @@ class _Values(dict[str, str]):
 class _Phrases(dict[tuple[str, ...], tuple[str, ...]]):
     """The values of several fields, for the many conditions that share them."""
 
-    def __init__(self, values: _Values) -> None:
+    def __init__(self, values: dict[str, str]) -> None:
         super().__init__()
         self._values = values
 
@@ -81,7 +81,7 @@ class _Placed(dict[int, str]):
 class _Places(dict[str, _Placed | None]):
     """Phrases for buckets, by stickiness; None if the context has nothing to hash."""
 
-    def __init__(self, subjects: _Subjects) -> None:
+    def __init__(self, subjects: dict[str, str | None]) -> None:
         super().__init__()
         self._subjects = subjects
 
@@ -96,9 +96,15 @@ class Reasons:
 
     __slots__ = ("_evaluation", "_phrases", "_places", "_segments", "subjects", "values")
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        self.values = _Values(evaluation)
-        self.subjects = _Subjects(evaluation)
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        values: dict[str, str] | None = None,
+        subjects: dict[str, str | None] | None = None,
+    ) -> None:
+        """`values` by field and `subjects` by stickiness are other phrases than those of the evaluation's context."""
+        self.values = _Values(evaluation) if values is None else values
+        self.subjects = _Subjects(evaluation) if subjects is None else subjects
         self._evaluation = evaluation
         self._phrases = _Phrases(self.values)
         self._places = _Places(self.subjects)

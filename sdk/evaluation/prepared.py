@@ -40,8 +40,10 @@ class Prepared:
         self.snapshot, self.flags, self._toggles = compiled.snapshot, compiled.flags, compiled.toggles
         versions = FORMAT, compiled.snapshot.environment, sorted(revisions.items())
         self._only: dict[str, Snapshot] = {}
-        self.written: dict[Hashable, tuple[bytes, bytes]] = {}
-        """The constant parts of OFREP's answers, by decision. Written on first use."""
+        self.written: dict[Hashable, Any] = {}
+        """The templates of OFREP's answers."""
+        self.nbytes = 0  # of them
+        self._scope = compiled.snapshot.environment, tuple(sorted(revisions))
         self.state = hashlib.blake2b(orjson.dumps(versions), digest_size=16).hexdigest()
 
     @property
@@ -84,13 +86,21 @@ class Prepared:
         """A digest of everything that determines an answer: the flags, the fields of the context (which has its
         currentTime) that they use, and `more`. It needs no evaluation, and is the same on every worker.
         """
+        made_from = (self.state, *self._read(context), more)
+        return hashlib.blake2b(orjson.dumps(made_from), digest_size=16).hexdigest()
+
+    def place(self, context: Context) -> Hashable:
+        """Everything that determines an answer, besides the revisions: the same for the next snapshot."""
+        values, reached = self._read(context)
+        return self._scope, *values, *reached
+
+    def _read(self, context: Context) -> tuple[list[tuple[str, str]], list[tuple[str, bool]]]:
+        """The fields of a context that the flags use, and the dates that have been reached."""
         snapshot, fields = self.snapshot, self._fields
         values = [item for item in context.values.items() if item[0] in fields]
         if "currentTime" in fields - snapshot.exact_fields and "currentTime" not in context.fields:
             values.remove(("currentTime", context.values["currentTime"]))
-        values.sort()
-        made_from = (self.state, values, find_dates_reached(snapshot, context), more)
-        return hashlib.blake2b(orjson.dumps(made_from), digest_size=16).hexdigest()
+        return sorted(values), find_dates_reached(snapshot, context)
 
 
 _prepared: WeakKeyDictionary[ResponseSnapshot, Prepared] = WeakKeyDictionary()
@@ -138,8 +148,8 @@ class Remembered(Generic[K, T]):
             self._add(key, (value, nbytes + ENTRY))
 
     def _add(self, key: K, kept: tuple[T, int]) -> None:
-        if key in self._younger:
-            return
+        replaced = self._younger.pop(key, None)
+        self._nbytes -= replaced[1] if replaced else 0
         if self._nbytes + kept[1] > self._limit:
             self._older, self._younger, self._nbytes = self._younger, {}, 0
         self._younger[key] = kept

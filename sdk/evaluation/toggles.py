@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from random import random
 from typing import Any
 
 from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.http.request_headers import is_listed
 from playground.context_body import read_context
+from playground.engine.active import Found
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import Evaluation
 from playground.evaluation_metrics import EVALUATIONS
 from playground.response.frontend import render_toggle, render_toggles
-from sdk.evaluation.prepared import Answer, Chance, Prepared, Remembered
+from sdk.evaluation.prepared import LIMIT, Answer, Chance, Prepared, Remembered
 
 POINTER = 8  # bytes
 
 remembered: Remembered[str, list[bytes]] = Remembered()
+_found: Remembered[Hashable, Found[bytes]] = Remembered(LIMIT // 2)
+"""What a context got last, so that only the flags that have changed since are evaluated."""
 _evaluated = EVALUATIONS.labels("frontend")
 _PROPERTY = re.compile(r"properties\[(.+)\]")
 
@@ -40,11 +43,14 @@ def answer_toggles(
         if not may_evaluate:
             return None
         chance = Chance()
-        toggles = prepared.toggles.find(context, chance)
+        place = prepared.place(context)
+        found = prepared.toggles.find(context, chance, _found.get(place))
+        toggles = found.active
         _evaluated.inc(len(prepared.flags))
         if chance.was_used:
             return _answer_drawn(render_toggles(toggles), known)
         remembered.put(etag, toggles, POINTER * len(toggles))
+        _found.put(place, found, POINTER * len(found.pieces))
     return Answer(etag, render_toggles(toggles), is_lasting=True)
 
 

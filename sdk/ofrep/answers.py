@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from random import random
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
+from random import random, randrange
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,8 +18,10 @@ from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
 from playground.engine.hashing import Random
-from playground.engine.outcomes import PICK, FlagOutcome, PlainOutcome
+from playground.engine.outcomes import RESULT, STRATEGIES, FlagOutcome, PlainOutcome, StrategyOutcome
 from playground.engine.reasons import Reasons
+from playground.engine.snapshot import Snapshot
+from playground.engine.strategies import Rollout
 from playground.engine.variants import NONE
 from playground.evaluation_metrics import EVALUATIONS
 from playground.response.fragments import FlagFragments
@@ -81,7 +84,10 @@ def answer_flag(prepared: Prepared, name: str, context: Context, *, browser: boo
 
 
 EVALUATED = EVALUATIONS.labels("ofrep")
-MAX_KEPT = 1_000  # bytes of a constant part that is written once
+MAX_BYTES = 10_000_000  # of a snapshot's templates
+TEMPLATE = 500  # bytes of a template, besides its text
+MARK = randrange(10**11, 10**12)  # a number that occurs nowhere else in an answer
+DIGITS = 6  # of the number of a strategy behind it
 
 # Reasons for browsers: conditions, their values and percentages must stay on the server's side.
 WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
@@ -95,108 +101,198 @@ WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
 }
 
 
+Template = tuple[bytes, tuple[Any, ...]]
+"""The answer of a flag, to be formatted with the values of its slots: the position of a strategy stands for its bucket,
+b"v" and a field for the phrase of its value, b"s" and a stickiness for that of what is hashed.
+"""
+
+_Signature = tuple[object, ...]
+"""Everything in an evaluation that the words of a flag's answer depend on."""
+
+
+class Templates:
+    """The templates of a snapshot's flags by position and signature, written on first use."""
+
+    def __init__(self, snapshot: Snapshot, fragments: Sequence[FlagFragments]) -> None:
+        self.fragments = fragments
+        self.places = list(pairwise([0, *snapshot.batch.ends]))
+        """The first strategy of each flag, and that of the next."""
+        self.segments = [
+            sorted({*chain(*(each.segments for each in flag.strategies))}) for flag in snapshot.flags
+        ]
+        self.written: list[dict[_Signature, Template] | None] = [
+            None if flag.parents or flag.variants is not None else {} for flag in snapshot.flags
+        ]
+        """None for flags whose answers depend on more than their strategies."""
+
+
+class _Marks(dict[str, Any]):
+    """Marks in place of phrases, where there is one."""
+
+    def __init__(self, kind: str, phrases: Mapping[str, str | None]) -> None:
+        super().__init__()
+        self._kind, self._phrases = kind, phrases
+
+    def __missing__(self, name: str) -> str | None:
+        return None if self._phrases[name] is None else f"{MARK}{self._kind}{name.encode().hex()}."
+
+
+def _cut_at_marks(text: bytes) -> Template:
+    first, *others = text.replace(b"%", b"%%").split(b"%d" % MARK)
+    parts, slots = [first], list[Any]()
+    for other in others:
+        if other[:1].isdigit():  # a bucket, perhaps a negative one
+            slots.append(int(other[:DIGITS]))
+            parts[-1] = parts[-1].removesuffix(b"-")
+            parts.append(b"%d" + other[DIGITS:])
+        else:
+            name, _, rest = other[1:].partition(b".")
+            slots.append((other[:1], bytes.fromhex(name.decode()).decode()))
+            parts.append(b"%b" + rest)
+    return b"".join(parts), tuple(slots)
+
+
+class _Phrases(dict[Any, bytes]):
+    """The phrases of an evaluation, as parts of JSON strings."""
+
+    def __init__(self, reasons: Reasons) -> None:
+        super().__init__()
+        self._of: dict[bytes, Mapping[str, str | None]] = {b"v": reasons.values, b"s": reasons.subjects}
+
+    def __missing__(self, slot: tuple[bytes, str]) -> bytes:
+        text = self[slot] = orjson.dumps(self._of[slot[0]][slot[1]])[1:-1]
+        return text
+
+
 class Resolver:
     """Resolves flags of one evaluation. `browser`: for a frontend token, which must not see definitions."""
 
-    def __init__(self, evaluation: Evaluation, prepared: Prepared, *, browser: bool) -> None:
-        snapshot = evaluation.snapshot
-        self._evaluation = evaluation
+    def __init__(
+        self, prepared: Prepared, name: str | None, context: Context, random: Random, *, browser: bool
+    ) -> None:
+        """Evaluates the flag of this name with its parents, or all flags."""
+        self.snapshot = snapshot = prepared.snapshot if name is None else prepared.only(name)
+        self._evaluation = evaluation = Evaluation(snapshot, context, random)
+        self._prepared, self._browser = prepared, browser
+        if (templates := prepared.written.get((name, browser))) is None:
+            positions = [prepared.snapshot.positions[flag.name] for flag in snapshot.flags] if name else None
+            fragments = prepared.flags if positions is None else [prepared.flags[each] for each in positions]
+            templates = prepared.written[name, browser] = Templates(snapshot, fragments)
+        self._templates: Templates = templates
         self._reasons = Reasons(evaluation)
+        self._phrases = _Phrases(self._reasons)
         self._has_key = evaluation.context.lookup("userId") is not None
         self._drawn = find_drawn_flags(evaluation)
         self._draws_variants = any(evaluation.values[column] is None for column in snapshot.choosing)
-        self._browser = browser
-        self._written = prepared.written
+        self._signatures = evaluation.result.sign(snapshot.batch)
 
-    def flag(self, position: int, fragments: FlagFragments) -> bytes:
+    def flag(self, position: int) -> bytes:
         """OFREP's evaluationSuccess of the flag at a position. Raises TargetingKeyMissing, and ValidationError for an
         unreadable payload.
-
-        The parts that do not depend on the context are written once per possible decision.
         """
-        evaluation = self._evaluation
-        flag, outcome = evaluation.snapshot.flags[position], evaluation.outcomes[position]
-        result, on, decided, pick, place, strategies, unmet = outcome
-        if not self._has_key and lacks_targeting_key(evaluation, flag, FlagOutcome(*outcome)):
+        templates, result = self._templates, self._evaluation.result
+        known = templates.written[position]
+        if known is None or self._draws_variants or position in self._drawn:
+            return self._write(position, self._evaluation.outcomes[position], self._reasons)
+        start, end = templates.places[position]
+        signature: _Signature = tuple(self._signatures[start:end])
+        if segments := templates.segments[position]:
+            signature += tuple(map(result.segment_bits.__getitem__, segments))
+        template = known.get(signature)
+        if template is None:
+            template = self._learn(position)
+            if template is None:
+                return self._write(position, self._evaluation.outcomes[position], self._reasons)
+            known[signature] = template
+        text, slots = template
+        buckets, phrases = result.buckets, self._phrases
+        return text % tuple([buckets[slot] if type(slot) is int else phrases[slot] for slot in slots])
+
+    def _learn(self, position: int) -> Template | None:
+        """Writes the answer with marks in place of everything that another context may change."""
+        outcome = self._evaluation.outcomes[position]
+        if outcome[RESULT] is None or self._prepared.nbytes > MAX_BYTES:  # None: the reason depends on values
+            return None
+        strategies = zip(self.snapshot.flags[position].strategies, outcome[STRATEGIES], strict=True)
+        marked: list[StrategyOutcome] = [
+            (verdict, bits, _mark_bucket(bucket, strategy.rollout, number), pick, place)
+            for number, (strategy, (verdict, bits, bucket, pick, place)) in enumerate(
+                strategies, self._templates.places[position][0]
+            )
+        ]
+        marks = _Marks("v", self._reasons.values), _Marks("s", self._reasons.subjects)
+        text = self._write(
+            position, FlagOutcome(*outcome)._replace(strategies=marked), Reasons(self._evaluation, *marks)
+        )
+        self._prepared.nbytes += TEMPLATE + len(text)
+        return _cut_at_marks(text)
+
+    def _write(self, position: int, plain: PlainOutcome, reasons: Reasons) -> bytes:
+        """`variant` is always present, because providers read it unconditionally: by default it is "enabled" or
+        "disabled".
+        """
+        evaluation, fragments = self._evaluation, self._templates.fragments[position]
+        flag, outcome = evaluation.snapshot.flags[position], FlagOutcome(*plain)
+        if not self._has_key and lacks_targeting_key(evaluation, flag, outcome):
             raise TargetingKeyMissing(
                 f"The rollout of flag {flag.name} is by userId: the context needs a targetingKey."
             )
-        outside = find_outside(evaluation, flag, strategies) if decided == NONE and not on else ()
-        chosen = NONE if decided == NONE else strategies[decided][PICK]
-        way = self._browser, flag.name, result, on, decided, chosen, pick, place > 0, bool(outside)
-        written = None if unmet else self._written.get(way)
-        if written is None:
-            written = self._write(position, fragments, FlagOutcome(*outcome), outside)
-            if not unmet and len(written[0]) <= MAX_KEPT:
-                self._written[way] = written
-        before, after = written
-        why = b"" if self._browser else orjson.dumps(self._reasons.flag(flag, outcome))
-        drawn = b',"random":true' if self._is_random(position, flag, outcome) else b""
+        nobody = outcome.decided == NONE and not outcome.on
+        outside = find_outside(evaluation, flag, outcome.strategies) if nobody else ()
+        choice = find_choice(flag, outcome)
+        reason = find_reason(flag, outcome, choice, outside, is_static=evaluation.snapshot.static[position])
+        if self._browser and reason is not DISABLED:
+            why = WITHOUT_DEFINITIONS[reason, outcome.on]
+        else:
+            why = reasons.flag(flag, outcome)
+        metadata: dict[str, Any] = {"why": why, "project": flag.project, "stale": fragments.stale}
+        if self._is_random(position, flag, outcome):
+            metadata["random"] = True
         bucket = find_bucket(evaluation, flag, outcome, outside)
-        hashed = b"" if bucket is None else b',"bucket":%d' % bucket
-        return b"".join((before, why, after, drawn, hashed, b"}}"))
-
-    def _write(
-        self, position: int, fragments: FlagFragments, outcome: FlagOutcome, outside: Collection[int]
-    ) -> tuple[bytes, bytes]:
-        """Writes the text before and after the reason, which is constant for browsers.
-
-        `variant` is always present, because providers read it unconditionally: by default it is "enabled" or
-        "disabled".
-        """
-        snapshot = self._evaluation.snapshot
-        flag, choice = snapshot.flags[position], find_choice(snapshot.flags[position], outcome)
-        reason = find_reason(flag, outcome, choice, outside, is_static=snapshot.static[position])
-        before = {
+        if bucket is not None:
+            metadata["bucket"] = bucket
+        answer = {
             "key": flag.name,
             "reason": reason,
             "variant": choice.name if choice else "enabled" if outcome.on else "disabled",
             "value": read_value(outcome, fragments),
+            "metadata": metadata,
         }
-        after = {"project": flag.project, "stale": fragments.stale}
-        why = orjson.dumps(self._describe(flag, outcome, reason)) if self._browser else b""
-        return (
-            orjson.dumps(before)[:-1] + b',"metadata":{"why":' + why,
-            b"," + orjson.dumps(after)[1:-1],
-        )
+        return orjson.dumps(answer)
 
-    def _describe(self, flag: CompiledFlag, outcome: FlagOutcome, reason: Reason) -> str:
-        """The reason, without definitions."""
-        if reason is DISABLED:
-            return self._reasons.flag(flag, outcome)
-        return WITHOUT_DEFINITIONS[reason, outcome.on]
-
-    def _is_random(self, position: int, flag: CompiledFlag, outcome: PlainOutcome) -> bool:
+    def _is_random(self, position: int, flag: CompiledFlag, outcome: FlagOutcome) -> bool:
         is_drawn = position in self._drawn
         return (is_drawn or self._draws_variants) and is_random(
-            self._evaluation, flag, FlagOutcome(*outcome), drawn=is_drawn
+            self._evaluation, flag, outcome, drawn=is_drawn
         )
+
+
+def _mark_bucket(bucket: int, rollout: Rollout | None, place: int) -> int:
+    """A number on the same side of the threshold that stands for the bucket of the strategy at this place."""
+    mark = MARK * 10**DIGITS + place if rollout and bucket else 0
+    return mark if rollout and bucket > rollout.threshold else -mark
 
 
 def render_flag(prepared: Prepared, name: str, context: Context, random: Random, *, browser: bool) -> bytes:
     """One flag; evaluates only it and its parents. Raises FlagNotFound, and the errors of ``Resolver.flag``."""
-    snapshot = prepared.snapshot
-    position = snapshot.positions.get(name)
-    if position is None:
-        environment = snapshot.environment
+    if name not in prepared.snapshot.positions:
+        environment = prepared.snapshot.environment
         raise FlagNotFound(f"Active flag {name} not found in {environment} with this token's projects.")
-    evaluation = Evaluation(prepared.only(name), context, random)
     EVALUATED.inc()
-    resolver = Resolver(evaluation, prepared, browser=browser)
-    return resolver.flag(evaluation.snapshot.positions[name], prepared.flags[position])
+    resolver = Resolver(prepared, name, context, random, browser=browser)
+    return resolver.flag(resolver.snapshot.positions[name])
 
 
 def render_flags(
     prepared: Prepared, context: Context, random: Random, *, browser: bool, **more: Any
 ) -> bytes:
     """``{"flags": [...]}`` and ``more``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
-    evaluation = Evaluation(prepared.snapshot, context, random)
+    resolver = Resolver(prepared, None, context, random, browser=browser)
     EVALUATED.inc(len(prepared.flags))
-    resolver = Resolver(evaluation, prepared, browser=browser)
     flags = []
-    for position, fragments in enumerate(prepared.flags):
+    for position in range(len(prepared.flags)):
         try:
-            flags.append(resolver.flag(position, fragments))
+            flags.append(resolver.flag(position))
         except ValidationError as error:
             failure = describe_failure(error, prepared.snapshot.flags[position].name)
             flags.append(orjson.dumps(failure))

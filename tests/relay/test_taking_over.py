@@ -53,7 +53,8 @@ def answer(flags: Flags) -> list[bytes]:
     toggles = flags.prepare().toggles
     contexts = [{"userId": str(user), "country": country} for user in range(5) for country in COUNTRIES]
     return [
-        render_toggles(toggles.find(Context(fields).at(NOW), random.Random(0).random)) for fields in contexts
+        render_toggles(toggles.find(Context(fields).at(NOW), random.Random(0).random).active)
+        for fields in contexts
     ]
 
 

@@ -117,7 +117,7 @@ def _evaluate_here(here: _Here, queries: Collection[Mapping[str, str]], now: dat
 
 
 def _find(prepared: Prepared, context: Context, drawn: float) -> Variants:
-    toggles = prepared.toggles.find(context, lambda: drawn)
+    toggles = prepared.toggles.find(context, lambda: drawn).active
     return _read(_Answer.model_validate_json(render_toggles(toggles)))
 
 

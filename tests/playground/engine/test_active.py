@@ -37,7 +37,7 @@ def found_quickly(snapshot: Snapshot, context: Context) -> list[Active]:
             ),
         )
 
-    return ActiveFlags(snapshot, pieces_of).find(context.at(NOW), drawn)
+    return ActiveFlags(snapshot, pieces_of).find(context.at(NOW), drawn).active
 
 
 def found_by_evaluator(snapshot: Snapshot, context: Context) -> list[Active]:

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from flagadmin.core.document import Document
 from playground.engine import active
+from playground.engine.active import Found
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response import frontend
 from playground.response.frontend import render_toggles
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
+from sdk.evaluation.prepared import Chance
 from tests.support.definitions import NORWAY, flag, rollout, strategy
 from tests.support.engine import NOW, total_size
 from tests.support.examples import examples
@@ -68,12 +70,18 @@ def repercented(flag: Document) -> Document:
     return flag | {"strategies": strategies}
 
 
-def rendered(snapshot: ResponseSnapshot, context: Document) -> tuple[bytes, bytes]:
-    """The answers of the playground and of the frontend API."""
-    chance = random.Random(0).random
+def rendered(
+    snapshot: ResponseSnapshot, context: Document, found: dict[str, Found[bytes]] | None = None
+) -> tuple[bytes, bytes]:
+    """The answers of the playground and of the frontend API, which takes over what was ``found`` before."""
+    chance, drawn = random.Random(0).random, Chance()
     evaluation = evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance)
-    toggles = snapshot.toggles.flags.find(Context(context).at(NOW), lambda: 0.3)
-    return render_features(snapshot, evaluation), render_toggles(toggles)
+    key = repr(context)
+    before = {} if found is None else found
+    toggles = snapshot.toggles.flags.find(Context(context).at(NOW), drawn, before.pop(key, None))
+    if not drawn.was_used:
+        before[key] = toggles
+    return render_features(snapshot, evaluation), render_toggles(toggles.active) if key in before else b""
 
 
 @pytest.fixture(autouse=True, params=[active.MOSTLY, 0.0])
@@ -100,6 +108,7 @@ def test_whatever_changes(
     segments = {key: segment for _, found in kept for key, segment in found.items()}
     now = dict.fromkeys(PROJECTS, 0)  # which version each project is of
     snapshot = compile_playground(kept[0][0], segments, environment="production")
+    known: dict[str, Found[bytes]] = {}
 
     for version, changed in changes:
         now |= dict.fromkeys(changed, version)
@@ -112,7 +121,7 @@ def test_whatever_changes(
         )
         fresh = compile_playground(flags, segments, environment="production")
         for context in requests:
-            assert rendered(snapshot, context) == rendered(fresh, context)
+            assert rendered(snapshot, context, known) == rendered(fresh, context)
 
 
 def test_what_is_as_it_was_is_not_compiled_again() -> None:

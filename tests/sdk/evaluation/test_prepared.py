@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 
 from playground.engine.context import Context
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from sdk.evaluation.prepared import Prepared, find_dates_reached, prepare
+from sdk.evaluation.toggles import answer_toggles
 from tests.support.engine import NOW
 
 
@@ -87,3 +89,22 @@ def test_an_override_counts() -> None:
 def test_a_snapshot_is_prepared_once() -> None:
     snapshot = compiled(flag("a"))
     assert prepare(snapshot, {"p": 1}) is prepare(snapshot, {"p": 1})
+
+
+def test_what_changed_is_evaluated_anew_for_a_known_context() -> None:
+    """Of 100 flags of which one changes, in answers whose ETags follow."""
+    flags = [flag(f"f{n:02}") for n in range(100)]
+    context = Context({"userId": "7"}).at(NOW)
+    before = compiled(*flags)
+    first = answer_toggles(Prepared(before, {"p": 1}), context, "")
+    changes = [flag("f07") | {"enabled": False}], [flag("f07") | {"impression_data": True}], [flag("f07")]
+    answers = [first]
+    for number, changed in enumerate(changes, 2):
+        before = compile_playground(
+            changed, {}, environment="production", earlier=before, unchanged={"p"}, replaced={"f07"}
+        )
+        answers.append(answer_toggles(Prepared(before, {"p": number}), context, ""))
+    bodies = [orjson.loads(answer.body or b"")["toggles"] for answer in answers if answer]
+    assert [len(body) for body in bodies] == [100, 99, 100, 100]
+    assert [body[7]["impressionData"] for body in (bodies[0], bodies[2], bodies[3])] == [False, True, False]
+    assert len({answer.etag for answer in answers if answer}) == 4
