@@ -1,8 +1,10 @@
-"""The lens: as whom one looks at flags, on every page: a user id, or a saved context. ``?as=`` chooses it; the session
-keeps it until it is ended."""
+"""The lens: as whom one looks at flags, on every page: a user id, a saved context, or one of one's own users. ``?as=``
+chooses it; the session keeps it until it is ended."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
@@ -12,22 +14,28 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.lists.charts import format_percent
+from flagadmin.core.wording import clip
 from groups.access import Caller
 from groups.console import ConsolePage, read_next_page
 from playground.comparison.results import Shares, StateResults
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.outcomes import State
-from playground.models import SavedContext
+from playground.models import OwnUsers, SavedContext
+from playground.pages.query import flatten_context, nest_context
 from playground.saved_contexts.expectations import compile_flags
+from playground.user_runs.file import find_own_users, load_own_users
 from projects.definitions import Definitions
 from projects.flag_versions import FlagVersions
 from projects.flags.lists.people import Place
 from projects.models import Flag
 
-PARAMETER, SAVED = "as", "saved:"
-"""The URL parameter, also the key in the session; what a value begins with that is the name of a saved context."""
+PARAMETER, SAVED, OWN = "as", "saved:", "own:"
+"""The URL parameter, also the key in the session; what a value begins with that is the name of a saved context, or the
+first value of one of one's own users."""
 MAX_LENGTH = 200
+OFFERED = 8
+"""The most saved contexts, and own users, to choose from; a search finds others."""
 
 
 class Lens(NamedTuple):
@@ -51,7 +59,8 @@ class Told(NamedTuple):
 def choose_lens(request: HttpRequest, caller: Caller) -> None:
     """Keeps the lens of the URL, if it names one; an empty one ends it.
 
-    The name of a saved context that the caller cannot read changes nothing, and a message says so.
+    The name of a saved context that the caller cannot read changes nothing, and a message says so. So does a user whom
+    the caller does not keep.
     """
     if (key := request.GET.get(PARAMETER)) is None:
         return
@@ -61,7 +70,8 @@ def choose_lens(request: HttpRequest, caller: Caller) -> None:
     elif make_lens(key, caller):
         request.session[PARAMETER] = key
     else:
-        messages.error(request, f"Saved context {key.removeprefix(SAVED)} not found.")
+        kind, _, name = key.partition(":")
+        messages.error(request, f"{'Saved context' if kind == 'saved' else 'Own user'} {name} not found.")
 
 
 def find_lens(request: HttpRequest, caller: Caller) -> Lens | None:
@@ -73,15 +83,37 @@ def find_lens(request: HttpRequest, caller: Caller) -> Lens | None:
 
 def make_lens(key: str, caller: Caller) -> Lens | None:
     """The lens with this value of the parameter; None without one, or if the caller cannot read the saved context."""
+    if key.startswith(OWN):
+        own, name = find_own_users(caller), key.removeprefix(OWN)
+        user = _find_user(own.pk, own.kept_at, name) if own else None
+        return _look_as(user) if user else None
     if not key.startswith(SAVED):
         return Lens(f"userId {key}", {"userId": key}, {"context.userId": key}, key) if key else None
     saved = SavedContext.objects.readable_by(caller).filter(name=key.removeprefix(SAVED)).first()
     return Lens(saved.name, saved.context, {"saved": saved.name}, key, saved) if saved else None
 
 
+@lru_cache(maxsize=20)  # every page reads its lens; a file kept later has another time
+def _find_user(pk: int, kept_at: datetime, name: str) -> Mapping[str, str] | None:
+    own = OwnUsers.objects.filter(pk=pk, kept_at=kept_at).first()
+    return next((user for user in load_own_users(own) if name_user(user)[1] == name), None) if own else None
+
+
+def name_user(user: Mapping[str, str]) -> tuple[str, str]:
+    """The field and the value that name one of one's own users."""
+    field = next((field for field in ("userId", "sessionId") if user.get(field)), next(iter(user), ""))
+    return field, user.get(field, "")
+
+
+def _look_as(user: Mapping[str, str]) -> Lens:
+    field, value = name_user(user)
+    query = {f"context.{name}": text for name, text in user.items()}
+    return Lens(f"{field} {value}", nest_context(user), query, f"{OWN}{value}")
+
+
 def _is_of_playground(path: str) -> bool:
-    """Whether the parameter is another one on this page."""
-    return path.startswith(reverse("playground"))
+    """Whether the parameter is another one on this page, or chooses nothing yet."""
+    return path.startswith((reverse("playground"), reverse("lens")))
 
 
 def tell_flags(lens: Lens, places: Collection[Place], flags: Collection[Flag]) -> dict[Place, Told]:
@@ -129,14 +161,51 @@ def tell(shares: Shares, lens: Lens, place: Place) -> Told:
     return Told(f"On · {variant}" if variant else "On", "on", url)
 
 
+class Offer(NamedTuple):
+    key: str
+    name: str
+    about: str
+
+
 class LensPage(ConsolePage):
-    """/lens/?as=…: chooses or ends it, and goes back."""
+    """/lens/?as=…: chooses or ends it, and goes back. Without ``as``, saved contexts and own users to choose from."""
 
     http_method_names = ["get", "head"]
+    template_name = "playground/lens.html"
+    title = "Look as a user"
+
+    @property
+    def is_typing(self) -> bool:
+        return "HX-Request" in self.request.headers
+
+    def get_template_names(self) -> list[str]:
+        return ["playground/lens_offers.html"] if self.is_typing else super().get_template_names()
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if PARAMETER not in request.GET or self.is_typing:
+            text = request.GET.get(PARAMETER if self.is_typing else "q", "").strip()
+            offers = [*self.offer_saved(text), *self.offer_own(text.casefold())]
+            back = read_next_page(request)
+            return self.render_to_response(self.get_context_data(offers=offers, text=text, back=back))
         choose_lens(request, self.caller)
         return HttpResponseRedirect(_drop_lens(read_next_page(request)) or reverse("all-flags"))
+
+    def offer_saved(self, text: str) -> Iterator[Offer]:
+        for saved in SavedContext.objects.readable_by(self.caller).filter(name__icontains=text)[:OFFERED]:
+            yield Offer(f"{SAVED}{saved.name}", saved.name, _say_fields(flatten_context(saved.context)))
+
+    def offer_own(self, text: str) -> Iterator[Offer]:
+        own = find_own_users(self.caller)
+        users = load_own_users(own) if own else ()
+        found = (user for user in users if any(text in value.casefold() for value in user.values()))
+        for user in islice(found, OFFERED):
+            field, value = name_user(user)
+            rest = {name: text for name, text in user.items() if name != field}
+            yield Offer(f"{OWN}{value}", f"{field} {value}", _say_fields(rest))
+
+
+def _say_fields(fields: Mapping[str, str]) -> str:
+    return clip(" · ".join(f"{name} {text}" for name, text in fields.items()), MAX_LENGTH)
 
 
 def _drop_lens(url: str) -> str:

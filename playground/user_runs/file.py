@@ -237,19 +237,23 @@ def find_own_users(caller: Caller) -> OwnUsers | None:
 
 def read_own_users(caller: Caller) -> bytes | None:
     """The caller's kept users as lines of JSON."""
-    own = None if caller.user is None else OwnUsers.objects.filter(user=caller.user).first()
+    own = find_own_users(caller)
     if own is None:
         return None
-    users = orjson.loads(gzip.decompress(bytes(own.body)))
+    users = load_own_users(own)
     fields = dict.fromkeys(name for user in users for name in user)
     return b"\n".join(orjson.dumps({PREFIX + name: user.get(name) for name in fields}) for user in users)
 
 
 def make_own_contexts(own: OwnUsers, most: int) -> list[Context]:
     """Returns at most this many of the users, evenly spread."""
-    users = orjson.loads(gzip.decompress(bytes(own.body)))
     now = format_time(timezone.now())
-    return [Context.of_texts(texts, now=now) for texts in _spread(users, most)]
+    return [Context.of_texts(texts, now=now) for texts in _spread(load_own_users(own), most)]
+
+
+def load_own_users(own: OwnUsers) -> list[OwnUser]:
+    users: list[OwnUser] = orjson.loads(gzip.decompress(bytes(own.body)))
+    return users
 
 
 def _spread(users: list[OwnUser], most: int) -> list[OwnUser]:

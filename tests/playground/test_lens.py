@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from groups.access import Caller
 from playground.models import SavedContext
+from playground.user_runs.file import forget_own_users, keep_own_users
 from projects.flags.actions import update_flag
 from projects.flags.environments.actions import disable_flag
 from projects.models import Project
@@ -76,7 +77,7 @@ def test_it_answers_on_the_page_of_a_flag_and_leads_to_why(browse: Any, flags: N
 def test_a_saved_context_that_one_may_read(browse: Any, flags: None) -> None:
     buyer = SavedContext.objects.create(name="Buyer", context={"userId": "42"}, project_id="shop")
     [link] = re.findall(
-        r'href="(/lens/[^"]+)"', browse("viewer").get(f"/playground/contexts/{buyer.pk}/").text
+        r'href="(/lens/\?as[^"]+)"', browse("viewer").get(f"/playground/contexts/{buyer.pk}/").text
     )
     viewer = browse("viewer")
     viewer.get(link)
@@ -159,6 +160,34 @@ def test_a_request_says_what_the_lens_would_get(browse: Any, flags: None) -> Non
     assert noticed("42") == ["userId 42 On →to Off"]
     assert noticed("7") == ["userId 7 would notice nothing"]
     assert noticed("") == []
+
+
+def test_one_of_the_own_users_is_chosen_with_all_values(browse: Any, people: Any, shop: Project) -> None:
+    country = {"contextName": "country", "operator": "IN", "values": ["NO"]}
+    live_flag("cart", strategies=[{"name": "default", "constraints": [country]}])
+    caller, viewer = Caller(user=people["viewer"]), browse("viewer")
+    body = b"userId,country\n41,SE\n42,NO\n420,DE\n"
+    keep_own_users(body, 3, file_name="users.csv", caller=caller)
+    SavedContext.objects.create(
+        name="Norwegian buyer", context={"userId": "9", "properties": {"country": "NO"}}
+    )
+
+    page = viewer.get("/lens/", {"next": LIST})
+    assert [link for link in re.findall(r'href="(/lens/[^"]+)"', page.text) if "own" in link]
+    assert "Norwegian buyer country NO · userId 9" in page_text(page)
+    typed = viewer.get("/lens/", {"as": "42", "next": LIST}, headers={"HX-Request": "true"})
+    links = [unescape(link) for link in re.findall(r'href="(/lens/[^"]+)"', typed.text)]
+    assert links == [f"/lens/?as=own%3A{each}&next=%2Fprojects%2Fshop%2F" for each in (42, 420)]
+    assert told(viewer.get(LIST)) == {}  # typing chooses nobody
+    assert told(viewer.get(links[0], follow=True)) == {"cart": "On"}
+    assert told(viewer.get("/lens/?as=own%3A420&next=/projects/shop/", follow=True)) == {"cart": "Off"}
+    assert "userId 420" in page_text(viewer.get("/flags/"))
+    assert "Own user 42 not found." in page_text(
+        browse("owner").get("/lens/?as=own%3A42&next=/flags/", follow=True)
+    )
+
+    forget_own_users(caller)
+    assert told(viewer.get(LIST)) == {}
 
 
 def test_its_bucket_is_marked_on_the_handle_of_roll_out(browse: Any, shop: Project) -> None:

@@ -19,6 +19,7 @@ BOUNDED = {
     "groups/tokens.py: _list_fields": "takes no argument",
     "projects/connect/snippets.py: read_snippets": "takes no argument",
     "importer/body/schema_errors.py: list_members": "the documents of imports and exports that are declared",
+    "playground/lens.py: _find_user": "20 users of at most a million characters",
     "playground/comparison/kinds.py: _load_kinds": "takes no argument",
     "playground/comparison/users.py: _make_identifiers": "the latest of generated users",
     "playground/comparison/users.py: _shuffle_ranks": "the latest of generated users",
