@@ -66,7 +66,7 @@ FLAG_LISTS = (
 )
 # Words that name an action on a flag; the other words find the flag.
 VERBS = frozenset(
-    {"archive", "evaluate", "edit", "turn", "on", "off", "switch", "enable", "disable", "delete"}
+    {"archive", "evaluate", "why", "edit", "turn", "on", "off", "switch", "enable", "disable", "delete"}
 )
 MAX_OPERATIONS = 4
 LAST = 100  # higher than the rank of any row
@@ -146,7 +146,7 @@ def find_similar_commands(caller: Caller, words: Words) -> Group | None:
 def _split_user(words: Words) -> tuple[Words, str]:
     """The words before "for user 42" or "for 42", and the user id."""
     folded = [word.casefold() for word in words]
-    if "evaluate" not in folded or "for" not in folded:
+    if not {"evaluate", "why"} & set(folded) or "for" not in folded:
         return words, ""
     at = folded.index("for")
     user = [word for word in words[at + 1 :] if word.casefold() != "user"]
@@ -225,10 +225,13 @@ def _list_flag_actions(caller: Caller, flags: Iterable[Flag], user: str = "") ->
         if flag.is_archived:
             continue
         name, project = flag.name, flag.project_id
-        context = {"context.userId": user} if user else {}
-        label = f"Evaluate {name} for user {user}" if user else f"Evaluate {name}"
-        url = f"{reverse('playground')}?{urlencode({'q': name, **context})}"
-        yield Command(label, url, "Playground")
+        if user:
+            url = f"{flag_url(project, name, 'flag-why')}?{urlencode({'as': user})}"
+            yield Command(f"Evaluate {name} for user {user}", url, "Why?", ("why",))
+        else:
+            yield Command(
+                f"Evaluate {name}", f"{reverse('playground')}?{urlencode({'q': name})}", "Playground"
+            )
         if not position:
             yield from _list_toggles(caller, flag)
         if caller.can(Permission.DELETE_FEATURE, project=project):

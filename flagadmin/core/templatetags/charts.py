@@ -26,12 +26,6 @@ def evaluation_chart(counts: Iterable[charts.Counted], title: str, *, unit: str 
     return {"chart": charts.make_sparkline(counts), "title": title, "id": _make_id(title), "unit": unit}
 
 
-@register.inclusion_tag("charts/timeline.html")
-def timeline_chart(chart: charts.Timeline, title: str, *, unit: str = "hour") -> dict[str, Any]:
-    """Bars of on and off with axes, values on hover, and marks at changes."""
-    return {"chart": chart, "title": title, "id": _make_id(title), "unit": unit}
-
-
 @register.inclusion_tag("charts/share.html")
 def share_bar(percent: float | None) -> dict[str, Any]:
     """A bar of 0 to 100 %. It is decoration: write the number beside it. None draws an empty bar."""

@@ -348,3 +348,10 @@ def test_thirty_environments_with_thirty_strategies_of_250_constraints(browse, c
         assert "30 strategies" in page_text(page)
         place = page.text[page.text.index('aria-label="environment-25"') :].split("</section>")[0]
         assert place.count('class="strategy"') == shown
+
+
+def test_the_address_of_insights_leads_to_the_flag(browse, shop):
+    make_flag("cart")
+    assert (
+        browse("viewer").get("/projects/shop/features/cart/insights/").url == "/projects/shop/features/cart/"
+    )
