@@ -50,6 +50,19 @@ def test_a_flag_is_found_from_any_page_with_three_letters(visit):
         expect(page.get_by_role("heading", level=1)).to_have_text("dark-theme")
 
 
+@pytest.mark.parametrize("verb", ["why", "evaluate"])
+def test_why_user_42_does_not_get_a_flag_is_asked_in_one_line(visit, verb):
+    """The journey: Ctrl+K, one line, Enter."""
+    page = visit("admin", "/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(f"{verb} checkout-redesign for 42")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/features/checkout-redesign/why/?as=42")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        re.compile(r"^Why is checkout-redesign (on|off) for userId 42\?$")
+    )
+
+
 def test_the_keys_of_a_combobox_and_escape_returns_to_where_one_was(visit):
     page = visit("admin", "/activity/")
     page.keyboard.press("Control+k")
