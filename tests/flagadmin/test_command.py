@@ -52,7 +52,7 @@ def test_help_lists_every_command_of_ours_and_none_that_is_refused() -> None:
 def test_help_has_a_sentence_for_each_command() -> None:
     text = CommandLine(["flagadmin"]).main_help_text()
     assert f"flagadmin {__version__}" in text
-    assert "  backup                Write the whole database to a file" in text
+    assert "  backup                Write the bundled database to a file" in text
     for group in GROUPS:
         assert f"{group}:" in text
 
@@ -95,7 +95,7 @@ def test_createadmin_sets_up_an_empty_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("command", [["backup", "copy"], ["serve", "--port", "0"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["login_link", "root"], ["serve", "--port", "0"]], ids=" ".join)
 def test_a_database_that_is_down_is_named_without_a_traceback(tmp_path: Path, command: list[str]) -> None:
     down = {
         "DATABASE_URL": "postgresql://127.0.0.1:1/flags",

@@ -7,14 +7,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.db.backups.backup import backup, make_dated_path, remove_old_backups
-from flagadmin.core.db.backups.programs import BackupError, describe_program, find_program
+from flagadmin.core.db.backups.backup import backup, describe, make_dated_path, remove_old_backups
+from flagadmin.core.db.backups.programs import BackupError
 from flagadmin.core.db.backups.restore import check_backup
 
 
 class Command(BaseCommand):
     help = (
-        "Write the whole database to a file: `backup FILE`, or to a dated file: `backup FOLDER`. "
+        "Write the bundled database to a file: `backup FILE`, or to a dated file: `backup FOLDER`. "
         "Servers keep running."
     )
 
@@ -43,8 +43,7 @@ class Command(BaseCommand):
             raise CommandError(f"Folder {file.parent} not found.")
         try:
             contents = backup(file)
-            self.stdout.write(f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB): {contents}.")
-            self.stdout.write(f"It was made by {describe_program(find_program('pg_dump'))}.")
+            self.stdout.write(f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB): {describe(contents)}.")
             if check:
                 self.stdout.write(check_backup(file))
             for removed in remove_old_backups(path, keep=keep) if keep else ():

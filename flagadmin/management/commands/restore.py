@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.db.backups.backup import Contents, Label
-from flagadmin.core.db.backups.programs import BackupError, check_installed, holds_data
+from flagadmin.core.db.backups.backup import count_contents, describe
+from flagadmin.core.db.backups.programs import BackupError, check_installed
 from flagadmin.core.db.backups.restore import check_archive, check_backup, renew_revisions, restore
-from flagadmin.core.db.migrate import NewerDatabaseError, migrate
+from flagadmin.core.db.migrate import NewerDatabaseError, is_empty, migrate
 from groups.second_factor.codes import find_people_with_unreadable_codes
 
 NOT_EMPTY = (
@@ -28,7 +28,7 @@ OTHER_KEY = (
 
 
 class Command(BaseCommand):
-    help = "Replace everything in the database with a backup: `restore FILE`."
+    help = "Replace everything in the bundled database with a backup: `restore FILE`."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, nargs="?")
@@ -59,9 +59,9 @@ class Command(BaseCommand):
                 self.stdout.write(f"{file}: {check_file(file) or UNLABELED}.")
                 self.stdout.write(check_backup(file))
             else:
-                if check_file(file) is None:
+                if not check_file(file):
                     self.stderr.write(f"{file}: {UNLABELED}.")
-                if holds_data() and not force:
+                if not (is_empty() or force):
                     raise CommandError(NOT_EMPTY)
                 restore(file)
                 # Migrates a backup of an older version and adds missing seed rows.
@@ -71,15 +71,18 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _report(self, done: str) -> None:
-        self.stdout.write(f"{done}: {Contents.of_database()}.")
+        self.stdout.write(f"{done}: {describe(count_contents())}.")
         if people := find_people_with_unreadable_codes():
             more = len(people) - MAX_NAMED_PEOPLE
             named = ", ".join(people[:MAX_NAMED_PEOPLE]) + (f" and {more} more" if more > 0 else "")
             self.stderr.write(OTHER_KEY.format(people=named))
 
 
-def check_file(file: Path) -> Label | None:
-    """The label of the backup. Raises CommandError if the file is missing, BackupError if it is not a backup."""
+def check_file(file: Path) -> str:
+    """Describes the backup; "" without a label. Raises CommandError if it is missing, BackupError if it is none."""
     if not file.is_file():
         raise CommandError(f"File {file} not found.")
-    return check_archive(file)
+    label = check_archive(file)
+    return (
+        label and f"{describe(label['holds'])}. Made by flagadmin {label['version']} at {label['at']}"
+    ) or ""

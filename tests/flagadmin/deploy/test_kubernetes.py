@@ -6,7 +6,6 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from django.core.management import load_command_class
 from django.urls import resolve
 
 from flagadmin import __version__
@@ -31,13 +30,9 @@ def container() -> Any:
     return container
 
 
-def backup_pod() -> Any:
-    return resources()["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]
-
-
 @pytest.mark.parametrize("version", SCHEMAS)
 def test_kubernetes_accepts_them(version: str) -> None:
-    assert {"Deployment", "Service", "Ingress", "NetworkPolicy", "CronJob"} <= resources().keys()
+    assert {"Deployment", "Service", "Ingress", "NetworkPolicy"} <= resources().keys()
     for manifest in resources().values():
         kubernetes_validate.validate(manifest, version, strict=True)
 
@@ -87,30 +82,6 @@ def test_a_pod_has_time_to_stop_and_may_do_little() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-
-
-def test_backups_may_as_little_and_get_no_requests() -> None:
-    pod = backup_pod()["spec"]
-    deployment = resources()["Deployment"]["spec"]["template"]["spec"]
-    [backup] = pod["containers"]
-    for name in ("automountServiceAccountToken", "securityContext"):
-        assert pod[name] == deployment[name]
-    for name in ("image", "envFrom", "securityContext"):
-        assert backup[name] == container()[name]
-    assert backup_pod()["metadata"]["labels"] != resources()["Service"]["spec"]["selector"]
-
-
-def test_backups_are_written_to_the_volume_that_lasts() -> None:
-    [backup] = backup_pod()["spec"]["containers"]
-    command, *arguments = backup["args"]
-    parsed = (
-        load_command_class("flagadmin", command).create_parser("flagadmin", command).parse_args(arguments)
-    )
-    assert (parsed.keep, parsed.check) == (14, True)
-    [mount] = [mount for mount in backup["volumeMounts"] if mount["mountPath"] == str(parsed.path)]
-    [volume] = [volume for volume in backup_pod()["spec"]["volumes"] if volume["name"] == mount["name"]]
-    claim = volume["persistentVolumeClaim"]["claimName"]
-    assert claim == resources()["PersistentVolumeClaim"]["metadata"]["name"]
 
 
 def test_settings_exist() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.documentation.blocks import blocks
-from tests.support.backups import RELEASED, held, manage, url
+from tests.support.backups import RELEASED, held, load, manage, url
 from tests.support.live_server import wait_until
 from tests.support.postgresql_versions import programs_of
 from tests.support.programs import program
@@ -29,7 +29,8 @@ def test_a_lost_table_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         for statement in ONE_SERVER.strip().splitlines():
             server.ask(statement)
         there = {"DATABASE_URL": url(server)}
-        held(manage(tmp_path, "restore", RELEASED, **there))
+        load(RELEASED, server)
+        manage(tmp_path, "restore", "--recovered", **there).check_returncode()
         run(server, *commands(prepare))
         add_admin("before", tmp_path, **there)
         moment = server.ask("SELECT clock_timestamp()")

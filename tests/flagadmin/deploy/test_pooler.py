@@ -1,13 +1,10 @@
 """Behind the real PgBouncer in transaction mode, with fewer connections than flagadmin wants, everything works."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +13,6 @@ import pytest
 from tests.support.event_stream import Listener
 from tests.support.live_server import Client, reserved_port, wait_until
 from tests.support.load import ADMIN, FLAG, SDK, TOKENS, import_body, report_body
-from tests.support.paths import ROOT
 from tests.support.pooler import pooled
 from tests.support.postgresql_versions import programs_of
 from tests.support.replication import APPLICATION, PASSWORDS, Server, deployed_server
@@ -112,15 +108,6 @@ def test_users_are_evaluated_and_no_lock_remains(installed: Installation) -> Non
     assert b"melinda" in installed.admin("GET", f"{path}/result")
     locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
     wait_until(lambda: installed.database.ask(locks) == "0")
-
-
-def test_backups_ask_for_a_direct_connection(installed: Installation, tmp_path: Path) -> None:
-    command = [sys.executable, "manage.py", "backup", str(tmp_path / "backup")]
-    refused = subprocess.run(
-        command, cwd=ROOT, env=installed.variables, capture_output=True, text=True, check=False
-    )
-    assert refused.returncode == 1
-    assert "DATABASE_URL leads to a connection pooler" in refused.stderr
 
 
 def test_everything_works_again_after_the_databases_restart(installed: Installation) -> None:

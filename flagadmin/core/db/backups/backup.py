@@ -9,11 +9,10 @@ import io
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
@@ -21,11 +20,10 @@ from django.utils import timezone
 from flagadmin import __version__
 from flagadmin.core.db.backups.programs import (
     BackupError,
-    check_direct,
+    check_bundled,
     check_installed,
-    find_program,
-    make_connection_arguments,
     running,
+    to_database,
 )
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
@@ -40,39 +38,24 @@ COUNTS = {
 }
 
 
-@dataclass(frozen=True)
-class Contents:
-    """The numbers of rows, including archived flags and projects."""
-
-    flags: int
-    projects: int
-    people: int
-    events: int
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {number:,}" for name, number in asdict(self).items())
-
-    @classmethod
-    def of_database(cls) -> Self:
-        return cls(*fetch_row("SELECT " + ", ".join(f"({count})" for count in COUNTS.values())))
-
-    def check_sql(self) -> str:
-        """SQL that fails if the contents of the database differ."""
-        wrong = " OR ".join(f"({COUNTS[name]}) <> {number}" for name, number in asdict(self).items())
-        message = f"the backup is incomplete: it should hold {self}"
-        return f"DO $$ BEGIN IF {wrong} THEN RAISE EXCEPTION '{message}'; END IF; END $$;\n"
+Contents = dict[str, int]
+"""The numbers of rows by name, including archived flags and projects."""
 
 
-@dataclass(frozen=True)
-class Label:
-    """The last line of a backup."""
+def count_contents() -> Contents:
+    numbers = fetch_row("SELECT " + ", ".join(f"({count})" for count in COUNTS.values()))
+    return dict(zip(COUNTS, numbers, strict=True))
 
-    made_by: str  # a version of flagadmin
-    made_at: str
-    contents: Contents
 
-    def __str__(self) -> str:
-        return f"{self.contents}. Made by flagadmin {self.made_by} at {self.made_at}"
+def describe(contents: Contents) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in contents.items())
+
+
+def make_check_sql(contents: Contents) -> str:
+    """SQL that fails if the contents of the database differ."""
+    wrong = " OR ".join(f"({COUNTS[name]}) <> {number}" for name, number in contents.items())
+    message = f"the backup is incomplete: it should hold {describe(contents)}"
+    return f"DO $$ BEGIN IF {wrong} THEN RAISE EXCEPTION '{message}'; END IF; END $$;\n"
 
 
 def write_label(path: Path, contents: Contents) -> None:
@@ -80,7 +63,7 @@ def write_label(path: Path, contents: Contents) -> None:
     label = {
         "version": __version__,
         "at": timezone.now().isoformat(timespec="seconds"),
-        "holds": asdict(contents),
+        "holds": contents,
         "sha256": _hash(path, path.stat().st_size),
     }
     with path.open("ab") as file:
@@ -89,8 +72,8 @@ def write_label(path: Path, contents: Contents) -> None:
         os.fsync(file.fileno())
 
 
-def read_label(path: Path) -> Label | None:
-    """None for backups made before 1.3 and for archives made with pg_dump itself.
+def read_label(path: Path) -> dict[str, Any] | None:
+    """``version``, ``at`` and ``holds``. None for backups made before 1.3 and for archives made with pg_dump itself.
 
     Raises BackupError if the file has changed since it was written.
     """
@@ -99,15 +82,11 @@ def read_label(path: Path) -> Label | None:
         _, mark, line = file.read().rpartition(MARK)
     if not mark:
         return None
-    try:
-        label = json.loads(line)
-        is_intact = label["sha256"] == _hash(path, path.stat().st_size - len(mark + line))
-        made = Label(label["version"], label["at"], Contents(**label["holds"]))
-    except (ValueError, KeyError, TypeError):
-        is_intact = False
-    if not is_intact:
-        raise BackupError(f"{path} is damaged: it has changed since it was written. Restore another backup.")
-    return made
+    with suppress(ValueError, KeyError, TypeError):
+        label: dict[str, Any] = json.loads(line)
+        if label["sha256"] == _hash(path, path.stat().st_size - len(mark + line)):
+            return label
+    raise BackupError(f"{path} is damaged: it has changed since it was written. Restore another backup.")
 
 
 def _hash(path: Path, size: int) -> str:
@@ -129,21 +108,15 @@ MAX_LOCK_SECONDS = 20
 
 def backup(path: Path) -> Contents:
     """Writes the database to ``path``, with mode 0600 as it contains password hashes. Raises BackupError."""
-    check_direct()
+    check_bundled()
     check_installed()
-    command = [
-        find_program("pg_dump"),
-        "--format=custom",
-        *ARCHIVE,
-        f"--lock-wait-timeout={MAX_LOCK_SECONDS}s",
-    ]
-    to_database, password = make_connection_arguments()
+    options = ("--format=custom", *ARCHIVE, f"--lock-wait-timeout={MAX_LOCK_SECONDS}s", to_database())
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     draft.touch(mode=0o600)
     try:
         with (
             _snapshot() as (snapshot, contents),
-            running([*command, f"--snapshot={snapshot}", f"--file={draft}", *to_database], password),
+            running("pg_dump", *options, f"--snapshot={snapshot}", f"--file={draft}"),
         ):
             pass
         write_label(draft, contents)
@@ -176,7 +149,7 @@ def _snapshot() -> Iterator[tuple[str, Contents]]:
         cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         cursor.execute(f"SET LOCAL lock_timeout = '{MAX_LOCK_SECONDS}s'")
         try:
-            contents = Contents.of_database()
+            contents = count_contents()
         except OperationalError as error:
             if get_sqlstate(error) != LOCK_NOT_AVAILABLE:
                 raise

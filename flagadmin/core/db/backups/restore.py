@@ -10,56 +10,25 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 
 import flagadmin
-from flagadmin.core.db.backups.backup import ARCHIVE, Label, read_label
-from flagadmin.core.db.backups.programs import (
-    BackupError,
-    check_direct,
-    check_not_foreign,
-    find_program,
-    make_connection_arguments,
-    running,
-)
+from flagadmin.core.db.backups.backup import ARCHIVE, make_check_sql, read_label
+from flagadmin.core.db.backups.programs import BackupError, check_bundled, running, to_database
 from flagadmin.core.db.migrate import find_newer_migrations
-from flagadmin.core.db.statements import fetch_row, fetch_rows
+from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.db.transactions import AUDITED
 
 MAGIC = b"PGDMP"
 _APPLIED = re.compile(r"^\d+\t([\w.]+)\t(\w+)\t", re.MULTILINE)
-_SETTING = re.compile(rb"SET (\w+) = ")
-_FIRST_OBJECT = b"-- Name: "
 # SDKs may have seen revisions later than the backup's, from the lost database. A restore skips this many so that it
 # never reuses one: an SDK would believe that it has the latest flags. SDKs read revisions as 32-bit integers.
 LEFT_OUT_REVISIONS = 1_000_000
 
-# Runs before a restore: drops all objects except those of extensions.
-_CLEAR = """
-DO $$
-DECLARE it record;
-BEGIN
-    FOR it IN SELECT c.oid::regclass AS name, c.relkind FROM pg_class c
-               WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
-                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e') LOOP
-        EXECUTE format('DROP %s IF EXISTS %s CASCADE', CASE it.relkind
-            WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, it.name);
-    END LOOP;
-    FOR it IN SELECT c.oid::regclass AS name FROM pg_class c
-               WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'S'
-                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e') LOOP
-        EXECUTE format('DROP SEQUENCE IF EXISTS %s CASCADE', it.name);
-    END LOOP;
-    FOR it IN SELECT p.oid::regprocedure AS name FROM pg_proc p
-               WHERE p.pronamespace = 'public'::regnamespace AND p.prokind IN ('f', 'p')
-                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') LOOP
-        EXECUTE format('DROP ROUTINE IF EXISTS %s CASCADE', it.name);
-    END LOOP;
-END $$;
-"""
+_CLEAR = "DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION pg_database_owner;\n"
 # Runs after a restore: gives every project a new revision, so that SDKs and running servers discard their copies.
 # The events in the backup record how its flags reached their state. Backups have no statistics.
 _RENEW = """
@@ -73,27 +42,22 @@ ANALYZE;
 
 def restore(path: Path) -> None:
     """Replaces everything in the database with the backup in ``path``. Raises BackupError."""
-    label = check_archive(path)
-    check_direct()
-    check_not_foreign()
-    settings, last = {name for (name,) in fetch_rows("SELECT name FROM pg_settings")}, _read_last_revision()
-    psql = [
-        find_program("psql"),
+    label, last = check_archive(path), _read_last_revision()
+    psql = (
         "--quiet",
         "--no-psqlrc",
         "--single-transaction",
         "--set=ON_ERROR_STOP=1",
         "--file=-",
-    ]
-    pg_restore = _make_pg_restore_command(path)
-    to_database, password = make_connection_arguments()
-    with running([*psql, *to_database], password, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as target:
+        to_database(),
+    )
+    with running("psql", *psql, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as target:
         _write(target, _CLEAR)
-        with running(pg_restore, stdout=subprocess.PIPE) as source:
+        with running("pg_restore", *ARCHIVE, "--file=-", str(path), stdout=subprocess.PIPE) as source:
             assert source.stdout
             assert target.stdin
-            _copy_statements(source.stdout, target.stdin, settings)
-        _write(target, (label.contents.check_sql() if label else "") + _renew_sql(last))
+            shutil.copyfileobj(source.stdout, target.stdin, 1_000_000)
+        _write(target, (make_check_sql(label["holds"]) if label else "") + _renew_sql(last))
 
 
 def renew_revisions() -> None:
@@ -102,11 +66,12 @@ def renew_revisions() -> None:
         cursor.execute(_renew_sql(1))
 
 
-def check_archive(path: Path) -> Label | None:
+def check_archive(path: Path) -> dict[str, Any] | None:
     """Reads the label of the backup.
 
     Raises BackupError if it is not a backup of flagadmin, is damaged, or was made by a newer version.
     """
+    check_bundled()
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise BackupError(f"{path} is not a backup made by `flagadmin backup`.")
@@ -122,27 +87,10 @@ def check_archive(path: Path) -> Label | None:
 
 
 def _read_migrations(path: Path) -> str:
-    command = _make_pg_restore_command(path, "--data-only", "--table=django_migrations")
-    with running(command, stdout=subprocess.PIPE) as process:
+    options = ("--data-only", "--table=django_migrations", "--file=-", str(path))
+    with running("pg_restore", *options, stdout=subprocess.PIPE) as process:
         assert process.stdout
         return process.stdout.read().decode(errors="replace")
-
-
-def _make_pg_restore_command(path: Path, *options: str) -> list[str]:
-    return [find_program("pg_restore"), *ARCHIVE, *options, "--file=-", str(path)]
-
-
-def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -> None:
-    """Copies the statements except for initial settings that an older server does not know, such as
-    transaction_timeout.
-    """
-    for line in source:
-        setting = _SETTING.match(line)
-        if setting is None or setting[1].decode() in settings:
-            target.write(line)
-        if line.startswith(_FIRST_OBJECT):
-            break
-    shutil.copyfileobj(source, target, 1_000_000)
 
 
 def _read_last_revision() -> int:
@@ -181,9 +129,7 @@ def check_backup(path: Path) -> str:
 
 
 def _make_environment(folder: str) -> dict[str, str]:
-    """This process's environment and keys, with a separate database and data directory."""
-    other = {"DATABASE_URL", "DATABASE_REPLICA_URL"}
-    environment = {name: value for name, value in os.environ.items() if name not in other}
+    """This process's environment and keys, with a separate data directory."""
     key = settings.SECRET_KEY if isinstance(settings.SECRET_KEY, str) else settings.SECRET_KEY.decode()
     scratch = {"FLAGADMIN_DATA_DIR": folder, "FLAGADMIN_DATABASE_DURABLE": "0", "SECRET_KEY": key}
-    return environment | scratch
+    return os.environ | scratch

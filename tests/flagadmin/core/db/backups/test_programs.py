@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from flagadmin.core.db.backups import programs
 from flagadmin.core.db.backups.programs import BackupError, running
 
 
@@ -14,9 +15,12 @@ from flagadmin.core.db.backups.programs import BackupError, running
         ("WARNING:  there is no transaction in progress", "a part of it was restored"),
     ],
 )
-def test_what_a_failed_program_changed(tmp_path: Path, said: str, told: str) -> None:
+def test_what_a_failed_program_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str
+) -> None:
     psql = tmp_path / "psql"
     psql.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 3\n")
     psql.chmod(0o700)
-    with pytest.raises(BackupError, match=told), running([str(psql)]):
+    monkeypatch.setattr(programs, "find_tool", lambda name: tmp_path / name)
+    with pytest.raises(BackupError, match=told), running("psql"):
         pass
