@@ -204,6 +204,10 @@ NOT_RUN = {
         "deploy/README.md",
         "kubectl create namespace flagadmin",
     ): "needs a cluster; test_kubernetes.py checks the manifests",
+    (
+        "deploy/README.md",
+        "helm upgrade --install flagadmin deploy/helm --namespace flagadmin \\",
+    ): "needs a cluster; test_kubernetes.py renders the chart",
 }
 
 # Of these pages, the commands of flagadmin are parsed.

@@ -1,4 +1,4 @@
-"""Programs of other packages that tests run: nginx, Prometheus, promtool, PgBouncer, systemd-analyze, node, Patroni, etcd."""
+"""Programs of other packages that tests run: nginx, Prometheus, promtool, PgBouncer, systemd-analyze, node, Helm, Patroni, etcd."""
 
 import os
 import shutil

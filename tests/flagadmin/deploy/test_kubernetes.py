@@ -1,6 +1,7 @@
-"""deploy/kubernetes/: the manifests follow Kubernetes' schemas, and fit flagadmin."""
+"""deploy/kubernetes/ and deploy/helm/: both follow Kubernetes' schemas, fit flagadmin, and are the same."""
 
 import os
+import subprocess
 from typing import Any
 
 import kubernetes_validate
@@ -11,6 +12,7 @@ from django.urls import resolve
 from flagadmin import __version__
 from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT
 from tests.support.paths import ROOT
+from tests.support.programs import program
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 SCHEMAS = ["1.30", "1.37"]  # the versions that README.md beside the folder promises
@@ -89,3 +91,62 @@ def test_settings_exist() -> None:
     names = [*resources()["ConfigMap"]["data"]]
     assert names
     assert all(f"`{name}`" in described for name in names)
+
+
+# Helm -------------------------------------------------------------------------------------------------------
+
+CHART = ROOT / "deploy" / "helm"
+NEEDED = ("host=flags.example.org", "image.repository=registry.example.org/flagadmin")
+RELAY = ("relay.enabled=true", "relay.region=eu", "relay.secret=relay", "settings.FLAGADMIN_AUDIT_LOG=stdout")
+
+
+def helm(command: str, *values: str) -> subprocess.CompletedProcess[str]:
+    options = [f"--set={value}" for value in values]
+    name = ["flagadmin"] if command == "template" else []
+    line = [program("helm"), command, *name, str(CHART), "--namespace=flagadmin", *options]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def render(*values: str) -> dict[tuple[str, str], Any]:
+    done = helm("template", *NEEDED, *values)
+    assert done.returncode == 0, done.stderr
+    documents = filter(None, yaml.safe_load_all(done.stdout))
+    return {(each["kind"], each["metadata"]["name"]): each for each in documents}
+
+
+def test_the_chart_is_the_manifests() -> None:
+    rendered = render("ingress.tlsSecret=flags-example-org-tls")
+    pod = rendered["Deployment", "flagadmin"]["spec"]["template"]
+    del pod["metadata"]["annotations"]
+    [container] = pod["spec"]["containers"]
+    assert container["image"] == f"registry.example.org/flagadmin:{__version__}"
+    container["image"] = "flagadmin"
+    plain = [each for each in manifests() if each["kind"] != "Kustomization"]
+    assert rendered == {(each["kind"], each["metadata"]["name"]): each for each in plain}
+
+
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_kubernetes_accepts_a_relay_and_settings(version: str) -> None:
+    rendered = render(*RELAY, "image.pullSecrets[0].name=registry", "ingress.enabled=false")
+    assert rendered.keys() >= {("StatefulSet", "flagadmin-relay"), ("Service", "flagadmin-relay")}
+    assert ("Ingress", "flagadmin") not in rendered
+    assert rendered["ConfigMap", "flagadmin"]["data"]["FLAGADMIN_AUDIT_LOG"] == "stdout"
+    for document in rendered.values():
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_helm_finds_no_fault_in_it() -> None:
+    done = helm("lint", *NEEDED, *RELAY)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("given", "lacks"), [(NEEDED[:1], "image.repository"), (NEEDED[1:], "Set host")])
+def test_what_is_missing_is_named(given: tuple[str, ...], lacks: str) -> None:
+    done = helm("template", *given)
+    assert done.returncode
+    assert lacks in done.stderr
+
+
+def test_the_chart_has_this_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == __version__
