@@ -148,7 +148,8 @@ class BatchViewSet(ViewSet):
                 "segments",
                 str,
                 enum=["full"],
-                description="`full`: segments come with their `constraints`, for an import into a server like this.",
+                description="`full`: segments come with their `constraints`, and flags with their payload schemas, for "
+                "an import into a server like this.",
             ),
             OpenApiParameter(
                 "savedContexts",

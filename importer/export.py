@@ -15,8 +15,8 @@ from projects.export import export_flags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The selection to export. For an import into flagadmin, ``full_segments`` adds the constraints of segments, and
-    ``saved_contexts`` the member ``savedContexts``. Other importers refuse them.
+    """The selection to export. For an import into flagadmin, ``full_segments`` adds the constraints of segments and
+    the payload schemas of flags, and ``saved_contexts`` the member ``savedContexts``. Other importers refuse them.
     """
 
     environment: str

@@ -129,6 +129,11 @@ class ExportResult(serializers.Serializer[Any]):
     tagTypes = serializers.ListField(child=serializers.DictField())
     dependencies = serializers.ListField(child=serializers.DictField())
     links = serializers.ListField(child=serializers.DictField())
+    payloadSchemas = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="With `?segments=full`: `feature` and `schema`.",
+    )
     savedContexts = serializers.ListField(
         child=serializers.DictField(), required=False, help_text="With `?savedContexts=true`."
     )

@@ -70,7 +70,7 @@ def list_left_out(plan: Plan, proposed: Collection[str]) -> list[str]:
     return [
         flag.name
         for flag in plan.with_action(Action.CREATE, Action.CHANGE)
-        if flag.name not in proposed or flag.differs(*(flag.after or {}).keys() - _PROPOSED)
+        if flag.name not in proposed or flag.differs(*{*(flag.after or ()), "payloadSchema"} - _PROPOSED)
     ]
 
 

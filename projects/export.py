@@ -12,6 +12,7 @@ from django.db import connection
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
 from projects.definition_parts import FlagParts, read_flag_parts
+from projects.flags.payloads.stored import read_schemas
 
 _FLAGS = """
 SELECT f.id, f.name, f.description, f.type, f.project_id, f.stale, f.impression_data, f.archived_at IS NOT NULL
@@ -44,7 +45,8 @@ def export_flags(
     """Flags as configured in an environment, in the reference's export format plus strategies' ``sortOrder``.
 
     Segments are ``{id, name}``, because the reference rejects other members. ``full_segments`` adds their
-    ``constraints``, from which this server's import can create them, and the context fields in these.
+    ``constraints``, from which this server's import can create them, the context fields in these, and
+    ``payloadSchemas`` if there are any.
 
     ``tag`` (a tag value, of any type) takes precedence over ``names``, and ``names`` over ``project``.
     Archived flags are included if ``names`` lists them or ``archived`` is true. Only flags of ``readable``
@@ -102,7 +104,7 @@ def _make_document(flags: list[tuple[Any, ...]], environment: str, full_segments
     segments = [
         _make_segment(*row, full=full_segments) for row in fetch_rows(_SEGMENTS, [sorted(parts.segments)])
     ]
-    return {
+    document = {
         "features": [_make_feature(*row[1:]) for row in flags],
         "featureStrategies": strategies,
         "featureEnvironments": switches,
@@ -127,6 +129,9 @@ def _make_document(flags: list[tuple[Any, ...]], environment: str, full_segments
             for name, listed in _read_by_flag(_LINKS, names)
         ],
     }
+    if full_segments and (schemas := read_schemas(names.values())):
+        document["payloadSchemas"] = [{"feature": name, "schema": schemas[name]} for name in sorted(schemas)]
+    return document
 
 
 def _read_by_flag(statement: str, names: dict[int, str]) -> list[tuple[str, list[tuple[Any, ...]]]]:

@@ -17,6 +17,7 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from playground.models import SavedContext
 from playground.saved_contexts.actions import check_may_change, make_event
 from playground.saved_contexts.queries import make_saved_context_document
+from projects.flags.payloads import watch
 from projects.models.strategies import make_time_ordered_id
 from projects.strategies.fields import COLUMNS, to_row
 
@@ -34,11 +35,12 @@ def _get_after(flag: FlagPlan) -> Document:
 
 
 def write_details(flags: Sequence[Numbered], *, project: str, environment: str, now: datetime) -> None:
-    """Writes strategies, tags, links and parents of stored flags. Replaces only what has changed."""
+    """Writes strategies, tags, links, parents and payload schemas of stored flags. Replaces only what has changed."""
     write_strategies(flags, environment, now)
     write_tags(flags)
     write_links(flags, now)
     write_parents(flags, project)
+    write_payload_schemas(flags, project)
 
 
 # Flags -----------------------------------------------------------------------------------------------------
@@ -179,15 +181,11 @@ def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: st
 
 def _clear_changed(flags: Iterable[Numbered], part: str, table: str) -> list[tuple[int, list[Any]]]:
     """Deletes the rows of flags in which ``part`` changes. Returns the new values to insert, by flag id."""
-    changed = [
-        (flag_id, flag)
-        for flag_id, flag in flags
-        if (_get_after(flag)[part] if flag.before is None else flag.before[part] != _get_after(flag)[part])
-    ]
-    emptied = [flag_id for flag_id, flag in changed if flag.before and flag.before[part]]
+    changed = [(flag_id, flag) for flag_id, flag in flags if flag.differs(part)]
+    emptied = [flag_id for flag_id, flag in changed if flag.before and flag.before.get(part)]
     if emptied:
         execute(f"DELETE FROM {table} WHERE flag_id = ANY(%s)", [emptied])  # noqa: S608 - no user input
-    return [(flag_id, _get_after(flag)[part]) for flag_id, flag in changed if _get_after(flag)[part]]
+    return [(flag_id, after[part]) for flag_id, flag in changed if (after := _get_after(flag)).get(part)]
 
 
 def write_tags(flags: Iterable[Numbered]) -> None:
@@ -220,6 +218,24 @@ def write_parents(flags: Iterable[Numbered], project: str) -> None:
         for parent in parents
     )
     copy_rows("projects_dependency", ("flag_id", "parent_id", "enabled", "variants"), rows)
+
+
+def write_payload_schemas(flags: Sequence[Numbered], project: str) -> None:
+    """Also begins the check of the flags' payloads in all environments, at the end of the action."""
+    changed = [(flag_id, flag) for flag_id, flag in flags if flag.differs("payloadSchema")]
+    if not any("payloadSchema" in (document or ()) for _, f in changed for document in (f.before, f.after)):
+        return
+    execute(
+        "DELETE FROM projects_payloadschema WHERE flag_id = ANY(%s)", [[flag_id for flag_id, _ in changed]]
+    )
+    new = [
+        (flag_id, flag.name, after)
+        for flag_id, flag in changed
+        if "payloadSchema" in (after := _get_after(flag))
+    ]
+    rows = ((flag_id, _format_json(after["payloadSchema"])) for flag_id, _, after in new)
+    copy_rows("projects_payloadschema", ("flag_id", "schema"), rows)
+    watch.begin(project, [name for _, name, _ in new])
 
 
 def _read_flag_ids(names: Iterable[str], project: str) -> dict[str, int]:

@@ -85,6 +85,7 @@ def _list_flags(exported: Document) -> Iterator[Document]:
         entry["feature"]: [_make_parent(parent) for parent in entry["dependencies"]]
         for entry in exported["dependencies"]
     }
+    schemas = {entry["feature"]: entry["schema"] for entry in exported.get("payloadSchemas", ())}
     for feature in exported["features"]:
         name = feature["name"]
         described = {key: feature[key] for key in IN_FLAG if feature[key] not in (None, "", False)}
@@ -93,8 +94,10 @@ def _list_flags(exported: Document) -> Iterator[Document]:
             "links": links.get(name),
             "dependencies": parents.get(name),
         }
+        schema = {"payloadSchema": schemas[name]} if name in schemas else {}
         yield {"name": name, **described, **{key: value for key, value in lists.items() if value}} | {
-            "environments": {}
+            **schema,
+            "environments": {},
         }
 
 
@@ -257,6 +260,7 @@ class PartBuilder:
                 "featureTags",
                 "dependencies",
                 "links",
+                "payloadSchemas",
                 "segments",
                 "tagTypes",
             )
@@ -284,6 +288,8 @@ class PartBuilder:
             entry = {"featureName": name, "tagType": kind, "tagValue": value}
             self._put("featureTags", entry, f"{path}.tags[{number}]")
         self._put("links", {"feature": name, "links": flag.get("links", [])}, path)
+        schema = {"feature": name, "schema": flag.get("payloadSchema")}
+        self._put("payloadSchemas", schema, f"{path}.payloadSchema")
         if self.parents or name not in self.known:
             parents = {"feature": name, "dependencies": flag.get("dependencies", [])}
             self._put("dependencies", parents, f"{path}.dependencies")

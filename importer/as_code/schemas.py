@@ -17,6 +17,7 @@ from importer.body.schemas import (
     LegalValue,
     Link,
     Parent,
+    PayloadSchema,
     StrategyVariant,
     Texts,
     parse_bulk_json,
@@ -62,6 +63,7 @@ class FlagFile(TypedDict, total=False):
     tags: Annotated[Texts, Field(description="Each as type:value.")]
     links: Inner[Link]
     dependencies: Annotated[Inner[Parent], Field(description="Parents: the flag is on only if they are.")]
+    payloadSchema: Annotated[PayloadSchema, Field(description="The JSON Schema of its JSON payloads.")]
     environments: dict[str, EnvironmentEntry]
 
 

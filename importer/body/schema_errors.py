@@ -171,5 +171,5 @@ def find_flag_at(raw: Any, location: Location) -> str | None:
     except (AttributeError, KeyError, TypeError, IndexError):
         return None
     named = location[1] in ("features", "featureStrategies", "featureEnvironments", "featureTags")
-    about = named or location[1] in ("dependencies", "links")
+    about = named or location[1] in ("dependencies", "links", "payloadSchemas")
     return name[:100] if about and isinstance(name, str) else None

@@ -2,23 +2,37 @@
 
 The types follow the API specification ("Exported feature (import data)" and the sections after it), plus
 members that the reference also exports (``links``, ``color``, ``project`` of a context field) and two
-extensions: ``constraints`` of a segment, and ``savedContexts``. All errors of a body are reported at once.
+extensions: ``constraints`` of a segment, ``savedContexts`` and ``payloadSchemas``. All errors of a body are reported
+at once.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NotRequired, Required, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, with_config
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from flagadmin.core import errors
 from flagadmin.core.change_checks.comments import tidy_comment
 from flagadmin.core.http.json_bodies import BY_HAND, Bounds, check_values, list_double_names, parse_json
-from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, make_choice
+from importer.body.coercion import (
+    EXPECTED_TYPE,
+    Boolean,
+    Color,
+    Integer,
+    Moment,
+    Number,
+    Share,
+    Text,
+    Weight,
+    make_choice,
+)
 from importer.body.schema_errors import validate_by_parts
 from importer.bulk_work import bulk_work
 from playground.engine.operators import OPERATORS
+from projects.flags.payloads.rules import schema_problems
 from projects.strategies.variant_rules import PAYLOAD_TYPES, WEIGHT_TYPES
 
 T = TypeVar("T")
@@ -215,6 +229,23 @@ class Links(TypedDict):
     links: Inner[Link]
 
 
+def _check_payload_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Takes up to 1.6 s. Bodies are parsed before a project is locked."""
+    if problem := next(schema_problems(schema), None):
+        expected = f"a JSON Schema that is supported ({problem})"
+        raise PydanticCustomError(EXPECTED_TYPE, "{expected}", {"expected": expected})
+    return schema
+
+
+PayloadSchema = Annotated[dict[str, Any], AfterValidator(_check_payload_schema)]
+
+
+@strict
+class FeaturePayloadSchema(TypedDict):
+    feature: Text
+    schema: PayloadSchema | None
+
+
 @strict
 class Expectation(TypedDict):
     flag: Text
@@ -244,6 +275,7 @@ class Data(TypedDict):
     dependencies: NotRequired[list[Dependencies]]
     links: NotRequired[list[Links]]
     savedContexts: NotRequired[list[SavedContext]]
+    payloadSchemas: NotRequired[list[FeaturePayloadSchema]]
 
 
 @strict

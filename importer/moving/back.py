@@ -234,7 +234,9 @@ def _name_what_stays() -> Iterator[Line]:
     if tokens:
         detail = "are stored as hashes: those that came from there still work there, create the others"
         yield Line(Kind.CANNOT, f"secrets of {tokens:,} SDK tokens", detail)
-    named = "people, roles, change requests, release plans, settings of projects, saved contexts"
+    named = (
+        "people, roles, change requests, release plans, settings of projects, saved contexts, payload schemas"
+    )
     yield Line(Kind.CANNOT, named, "stay here")
 
 

@@ -192,7 +192,7 @@ def _drop_flags(project: SourceProject, names: Collection[str]) -> None:
         return
     project.listed = [flag for flag in project.listed if flag.name not in names]
     for data in project.flags.values():
-        for part in (*FLAG_KEYS, "featureEnvironments"):
+        for part in data.keys() & {*FLAG_KEYS, "featureEnvironments"}:
             data[part] = [entry for entry in data[part] if name_flag(part, entry) not in names]
         used = {key for strategy in data["featureStrategies"] for key in _read_segments(strategy)}
         data["segments"] = [segment for segment in data["segments"] if segment["id"] in used]

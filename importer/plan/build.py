@@ -38,7 +38,6 @@ from playground.saved_contexts.rules import (
 )
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
 from projects.flags.payloads.rules import PayloadCheck
-from projects.flags.payloads.stored import read_schemas
 from projects.models import Environment, Flag, FlagType
 
 NOTHING: Document = {"context": {}, "note": "", "expectations": []}
@@ -185,15 +184,17 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
 
 
 def _find_payload_issues(plan: Plan) -> Iterator[Issue]:
-    """JSON payloads that do not satisfy the payload schemas of existing flags. One query."""
-    changed = {flag.name: flag.after for flag in plan.with_action(Action.CHANGE) if flag.after}
-    for name, schema in read_schemas(changed).items() if changed else ():
+    """JSON payloads that do not satisfy the payload schemas of their flags, in this environment."""
+    for flag in plan.with_action(Action.CREATE, Action.CHANGE):
+        if flag.after is None or "payloadSchema" not in flag.after:
+            continue
         check = PayloadCheck()
-        lists = [("variants", changed[name]["variants"])]
-        lists += [("strategies.variants", strategy["variants"]) for strategy in changed[name]["strategies"]]
+        lists = [("variants", flag.after["variants"])]
+        lists += [("strategies.variants", strategy["variants"]) for strategy in flag.after["strategies"]]
         for path, variants in lists:
-            for problem in check.problems(schema, variants, f"{name}.{path}"):
-                yield Issue(IssueKind.VALUE, problem.path, problem.message, name)
+            place = f"{flag.name}.{plan.environment}.{path}"
+            for problem in check.problems(flag.after["payloadSchema"], variants, place):
+                yield Issue(IssueKind.VALUE, problem.path, problem.message, flag.name)
 
 
 def _find_body_issues(entries: Entries) -> Iterator[Issue]:

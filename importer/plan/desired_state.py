@@ -52,6 +52,10 @@ def build_desired_document(
         document["links"] = _build_links(entry, target, issues)
     if entry.parents is not None:
         document["parents"] = [make_dependency(parent) for _, parent in entry.parents]
+    kept = (stored or {}).get("payloadSchema")
+    document["payloadSchema"] = entry.payload_schema[1] if entry.payload_schema else kept
+    if document["payloadSchema"] is None:
+        del document["payloadSchema"]
     _sort_strategies(document["strategies"])
     document["enabled"] = document["enabled"] and not document["archived"]
     return document

@@ -36,6 +36,7 @@ class Entry:
     tags: list[tuple[str, str, str, bool]] = field(default_factory=list)
     links: WithPath | None = None
     parents: list[WithPath] | None = None
+    payload_schema: WithPath | None = None
     parts: frozenset[str] | None = None
 
 
@@ -79,6 +80,9 @@ def gather(body: Body) -> Entries:
     _read_tags(entries, data.get("featureTags", []))
     _read_parents(entries, data.get("dependencies", []))
     _read_links(entries, data.get("links", []))
+    for index, item in enumerate(data.get("payloadSchemas", ())):
+        path = f"data.payloadSchemas[{index}]"
+        _ensure_entry(entries, item["feature"], path).payload_schema = path, item["schema"]
     for entry in entries.flags.values():
         _read_older_environment_strategies(entries, entry, environments.get(entry.name))
         if entry.feature is not None:
@@ -315,6 +319,7 @@ FLAG_KEYS = {
     "featureTags": "featureName",
     "dependencies": "feature",
     "links": "feature",
+    "payloadSchemas": "feature",
 }
 """The key for the flag in the entries of each list, except environments, which have two."""
 

@@ -1,7 +1,8 @@
 """The classes that describe what an import would do, and the stored flags that it is compared with.
 
 A flag's document holds everything that an import can change, in one environment:
-``type description stale impressionData archived enabled variants strategies tags links parents``."""
+``type description stale impressionData archived enabled variants strategies tags links parents``, and ``payloadSchema``
+if there is one."""
 
 import hashlib
 from collections import Counter
@@ -46,7 +47,9 @@ class StoredFlag:
 
 
 _FLAGS = """
-SELECT id, name, project_id, archived_at IS NOT NULL, type, description, stale, impression_data
+SELECT id, name, project_id, archived_at IS NOT NULL,
+       (SELECT schema FROM projects_payloadschema WHERE flag_id = projects_flag.id),
+       type, description, stale, impression_data
   FROM projects_flag WHERE name = ANY(%(names)s)
 """
 _TAGS = """
@@ -69,12 +72,14 @@ def read_flags(names: Collection[str], *, project: str, environment: str) -> dic
         rows = cursor.fetchall()
         parts = read_flag_parts(cursor, [row[0] for row in rows], environment)
         stored = {}
-        for flag_id, name, owner, is_archived, *values in rows:
+        for flag_id, name, owner, is_archived, schema, *values in rows:
             enabled, variants = parts.read_state(flag_id)
             flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived, switched_on=enabled)
             if owner == project:
                 flag.document = _make_document(is_archived, enabled, variants, *values)
                 _add_parts(flag, flag.document, parts)
+                if schema is not None:
+                    flag.document["payloadSchema"] = orjson.loads(schema)
         _add_tags_and_links(cursor, {flag.id: flag.document for flag in stored.values() if flag.document})
     return stored
 
@@ -181,7 +186,9 @@ class FlagPlan:
     def differs(self, *members: str) -> bool:
         """Whether the import creates it, or changes one of these members of its document."""
         before, after = self.before, self.after
-        return after is not None and (before is None or any(before[key] != after[key] for key in members))
+        return after is not None and (
+            before is None or any(before.get(key) != after.get(key) for key in members)
+        )
 
     @property
     def becomes_archived(self) -> bool:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
+import orjson
+
 from flagadmin.core.document import Document
 from flagadmin.core.wording import clip, list_some
 from playground.engine.definitions import (
@@ -74,6 +76,10 @@ def _name_owner(owner: Mapping[str, Any] | None) -> str:
     return owner["name"] if owner else "none"
 
 
+def _format_json(value: Any) -> str:
+    return "none" if value is None else clip(orjson.dumps(value).decode())
+
+
 def _format_yes(value: bool) -> str:
     return "yes" if value else "no"
 
@@ -119,6 +125,7 @@ _PARTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("impressionData", "impression data", _format_yes),
     ("enabled", "switch", _switch),
     ("variants", "variants", format_variants),
+    ("payloadSchema", "payload schema", _format_json),
 )
 _LISTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("tags", "tag", _format_tag),

@@ -13,6 +13,7 @@ from groups.access import Caller, missing
 from projects.access import access_flag_for_update, access_project_for_update, lock_projects
 from projects.flags.archive.actions import archive_flags_of_projects, revive_flags
 from projects.flags.owner_rules import find_remaining_owner
+from projects.flags.payloads.actions import set_schema
 from projects.flags.tags.actions import apply_tags, check_tags
 from projects.history.definitions_at import make_seen_version, read_present_version
 from projects.history.diff import DEPENDENCIES, DETAILS, FlagPart
@@ -145,6 +146,8 @@ def _archive_and_revive(rows: Sequence[FlagRevert], caller: Caller) -> None:
 
 
 def _restore(row: FlagRevert, caller: Caller) -> None:
+    if row.flag is not None and row.schema is not None:
+        set_schema(row.flag.project_id, row.name, row.schema["schema"], caller=caller)
     if row.flag is None or not (row.parts or row.add_tags or row.remove_tags):
         return
     flag = access_flag_for_update(caller, row.flag.project_id, row.name, None)

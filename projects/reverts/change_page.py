@@ -143,6 +143,12 @@ def make_rows(plan: ChangePlan) -> Iterator[ShownRow]:
         leads = [{"archive": "Archived again.", "revive": "Revived."}.get(row.archival, "")]
         leads += [f"Tagged with {':'.join(tag)}." for tag in row.add_tags]
         leads += [f"Loses the tag {':'.join(tag)}." for tag in row.remove_tags]
+        if row.schema is not None:
+            leads.append(
+                "Loses its payload schema."
+                if row.schema["schema"] is None
+                else "Gets its previous payload schema."
+            )
         parts = [show_part(planned, segments) for planned in row.parts]
         url = flag_url(row.flag.project_id, row.name) if row.flag else ""
         yield ShownRow(row.name, url, " ".join(filter(None, leads)), parts)

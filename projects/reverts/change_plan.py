@@ -15,6 +15,7 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, NotFound, Problem
 from groups.access import Caller, Permission, missing
+from projects.flags.payloads.actions import schema_document
 from projects.history.changes import change_of
 from projects.history.definitions_at import find_versions_around, just_before
 from projects.history.diff import find_differing_parts
@@ -29,13 +30,14 @@ MAX_FLAGS = 100
 """A change of more flags is not reverted at once."""
 
 _TAGS = (E.FEATURE_TAGGED, E.FEATURE_UNTAGGED)
+_SCHEMA = E.FEATURE_PAYLOAD_SCHEMA_UPDATED
 _VERSIONS = (
     E.FEATURE_METADATA_UPDATED, E.FEATURE_STALE_ON, E.FEATURE_STALE_OFF, E.FEATURE_ARCHIVED, E.FEATURE_REVIVED,
     E.FEATURE_ENVIRONMENT_ENABLED, E.FEATURE_ENVIRONMENT_DISABLED, E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
     E.FEATURE_STRATEGY_ADD, E.FEATURE_STRATEGY_UPDATE, E.FEATURE_STRATEGY_REMOVE, E.FEATURE_STRATEGY_ORDER_CHANGED,
     E.FEATURE_DEPENDENCY_ADDED, E.FEATURE_DEPENDENCY_REMOVED, E.FEATURE_REVERTED,
 )  # fmt: skip
-OF_FLAGS = frozenset(kind.value for kind in (*_TAGS, *_VERSIONS))
+OF_FLAGS = frozenset(kind.value for kind in (*_TAGS, _SCHEMA, *_VERSIONS))
 OF_SUBJECTS = frozenset({E.SEGMENT_UPDATED.value, E.STRATEGY_DEPRECATED.value, E.STRATEGY_REACTIVATED.value})
 BESIDE = frozenset({E.EXPECTATION_OVERRIDDEN.value})  # describes a change, but is not one itself
 REVERTIBLE = OF_FLAGS | OF_SUBJECTS
@@ -43,7 +45,10 @@ REVERTIBLE = OF_FLAGS | OF_SUBJECTS
 
 @dataclass(slots=True)
 class FlagRevert:
-    """One flag. ``archival`` is "archive", "revive" or "". ``problems`` prevent it, ``missing`` are refusals."""
+    """One flag. ``archival`` is "archive", "revive" or "". ``problems`` prevent it, ``missing`` are refusals.
+
+    ``schema`` is the document of the payload schema to restore, None if it stays.
+    """
 
     name: str
     flag: Flag | None = None
@@ -51,12 +56,13 @@ class FlagRevert:
     parts: Sequence[PlannedPart] = ()
     add_tags: list[tuple[str, str]] = field(default_factory=list)
     remove_tags: list[tuple[str, str]] = field(default_factory=list)
+    schema: Document | None = None
     problems: list[Problem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     @property
     def changes_anything(self) -> bool:
-        return bool(self.archival or self.parts or self.add_tags or self.remove_tags)
+        return bool(self.archival or self.parts or self.add_tags or self.remove_tags or self.schema)
 
 
 @dataclass(slots=True)
@@ -161,7 +167,8 @@ def _plan_flag(
         row.problems.append(Problem(name, f"{name} {where}"))
         return row
     _plan_tags(row, events, caller)
-    versions = [event for event in events if event.type not in _TAGS]
+    _plan_schema(row, [event for event in events if event.type == _SCHEMA], caller)
+    versions = [event for event in events if event.type not in (*_TAGS, _SCHEMA)]
     if versions:
         _plan_versions(row, flag, versions, lock, caller)
     return row
@@ -174,6 +181,19 @@ def _plan_tags(row: FlagRevert, events: Sequence[AuditEvent], caller: Caller) ->
             tag = (document["type"], document["value"])
             (row.remove_tags if event.type == E.FEATURE_TAGGED else row.add_tags).append(tag)
     if row.add_tags or row.remove_tags:
+        _check_permission(row, caller, Permission.UPDATE_FEATURE)
+
+
+def _plan_schema(row: FlagRevert, events: Sequence[AuditEvent], caller: Caller) -> None:
+    if not events or row.flag is None:
+        return
+    now, before = schema_document(row.flag), events[-1].before
+    if now != events[0].after:
+        row.problems.append(
+            _make_changed_since_problem(row.name, f"the payload schema of {row.name}", events[0])
+        )
+    elif now != before:
+        row.schema = before
         _check_permission(row, caller, Permission.UPDATE_FEATURE)
 
 

@@ -51,6 +51,7 @@ class FlagRevertRecord(serializers.Serializer):
     parts = PartRecord(many=True)
     addedTags = Texts()
     removedTags = Texts()
+    payloadSchema = serializers.BooleanField(help_text="Whether its payload schema would change.")
 
 
 class ChangeRevert(serializers.Serializer):
@@ -186,6 +187,7 @@ def make_change_record(plan: ChangePlan) -> dict[str, Any]:
                 "parts": make_part_records(row.parts),
                 "addedTags": [":".join(tag) for tag in row.add_tags],
                 "removedTags": [":".join(tag) for tag in row.remove_tags],
+                "payloadSchema": row.schema is not None,
             }
             for row in plan.flags
         ],

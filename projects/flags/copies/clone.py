@@ -9,7 +9,7 @@ from projects.flags.actions import NewFlag, insert_flag, new_name_problems
 from projects.flags.limits import check_room
 from projects.flags.links.actions import add_first_links
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
-from projects.models import Dependency, Flag, FlagEnvironment, Strategy, StrategySegment
+from projects.models import Dependency, Flag, FlagEnvironment, PayloadSchema, Strategy, StrategySegment
 from projects.strategies.fields import assign, make_strategy_document
 
 
@@ -19,9 +19,9 @@ def clone_flag(
 ) -> Flag:
     """Creates a copy of a flag, off in every environment.
 
-    Metadata, the owner, strategies, variants, tags and parents are copied. With ``replace_group_id``, the
-    ``groupId`` of every copied strategy becomes the new flag's name. Raises NotFound, NoAccess, ValidationError,
-    NameExists, and InvalidOperation if the project is full.
+    Metadata, the owner, strategies, variants, the payload schema, tags and parents are copied. With
+    ``replace_group_id``, the ``groupId`` of every copied strategy becomes the new flag's name. Raises NotFound,
+    NoAccess, ValidationError, NameExists, and InvalidOperation if the project is full.
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE, flags=[new_name])
     source = access_flag(caller, project_id, name, archived=False)
@@ -39,6 +39,8 @@ def clone_flag(
     flag = insert_flag(project, new, caller=caller)
     _copy_variants(source, flag)
     _copy_strategies(source, flag, replace_group_id)
+    if schema := PayloadSchema.objects.filter(flag=source).first():
+        PayloadSchema.objects.create(flag=flag, schema=schema.schema)
     Dependency.objects.bulk_create(
         Dependency(flag=flag, parent_id=row.parent_id, enabled=row.enabled, variants=row.variants)
         for row in Dependency.objects.filter(flag=source).order_by("id")

@@ -8,7 +8,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import check_problems
 from groups.access import Caller, Permission
-from projects.access import access_flag_for_update
+from projects.access import access_flag, access_flag_for_update
 from projects.flags.payloads import watch
 from projects.flags.payloads.rules import schema_problems
 from projects.models import Flag, PayloadSchema
@@ -26,13 +26,15 @@ def set_schema(project_id: str, name: str, schema: Any, *, expected: Expected = 
     Raises NotFound, NoAccess, EditConflict, and ValidationError for an invalid schema, or if a stored payload does not
     satisfy it.
     """
+    if schema is not None:  # takes up to 1.6 s, in which others can change the project
+        access_flag(caller, project_id, name, permission=Permission.UPDATE_FEATURE)
+        check_problems(schema_problems(schema))
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     before = schema_document(flag)
     check_expected(expected, before)
     if schema is None:
         PayloadSchema.objects.filter(flag=flag).delete()
     else:
-        check_problems(schema_problems(schema))
         PayloadSchema.objects.update_or_create(flag=flag, defaults={"schema": schema})
         watch.begin(project_id, [name])
     event = Event.of_flag(

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
+from django.db.models import Q
+
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.errors import MAX_DETAILS, Problem, check_problems
 from projects.flags.payloads.rules import PayloadCheck
@@ -18,17 +20,19 @@ def read_schemas(names: Collection[str]) -> dict[str, Any]:
     return dict(rows.values_list("flag__name", "schema"))
 
 
-def stored_problems(project_id: str, names: Collection[str] | None) -> Iterator[Problem]:
+def stored_problems(
+    project_id: str, names: Collection[str], *, with_changed: bool = False
+) -> Iterator[Problem]:
     """Problems of the stored payloads of flags in a project against their schemas. At most six queries.
 
-    Of these flags or, with None, of those whose variants may have changed in the running transaction: most changes of a
-    whole project change none.
+    Of these flags and, ``with_changed``, of those whose variants may have changed in the running transaction: most
+    changes of a whole project change none.
     """
     schemas = PayloadSchema.objects.filter(flag__project=project_id)
-    if names is not None:
-        schemas = schemas.filter(flag__name__in=list(names))
-    else:
-        schemas = schemas.filter(flag__in=_find_changed(list(schemas.values_list("flag_id", flat=True))))
+    chosen = Q(flag__name__in=list(names))
+    if with_changed:
+        chosen |= Q(flag__in=_find_changed(list(schemas.values_list("flag_id", flat=True))))
+    schemas = schemas.filter(chosen)
     places: defaultdict[int, list[tuple[str, Any]]] = defaultdict(list)
     ids = list(schemas.values_list("flag_id", flat=True))
     for rows, words in (
@@ -53,6 +57,6 @@ def _find_changed(flags: Collection[int]) -> set[int]:
     }
 
 
-def check_stored(project_id: str, names: Collection[str] | None) -> None:
+def check_stored(project_id: str, names: Collection[str], *, with_changed: bool = False) -> None:
     """Raises ValidationError with the first problems of stored payloads."""
-    check_problems(islice(stored_problems(project_id, names), MAX_DETAILS))
+    check_problems(islice(stored_problems(project_id, names, with_changed=with_changed), MAX_DETAILS))

@@ -4,6 +4,7 @@
 API, forms, imports, flags as code, promotions, reverts, change requests and release plans.
 """
 
+from collections import defaultdict
 from collections.abc import Collection
 
 from flagadmin.core.db.transactions import make_at_end_of_action
@@ -12,15 +13,17 @@ from projects.flags.payloads.stored import check_stored
 
 class _AtEnd:
     def __init__(self) -> None:
-        self._flags: dict[str, set[str] | None] = {}
+        self._flags: defaultdict[str, set[str]] = defaultdict(set)
+        self._with_changed: set[str] = set()
 
     def add(self, project_id: str, flags: Collection[str] | None) -> None:
-        known = self._flags.get(project_id, set())
-        self._flags[project_id] = None if flags is None or known is None else {*known, *flags}
+        self._flags[project_id].update(flags or ())
+        if flags is None:
+            self._with_changed.add(project_id)
 
     def __call__(self) -> None:
         for project_id, flags in self._flags.items():
-            check_stored(project_id, flags)
+            check_stored(project_id, flags, with_changed=project_id in self._with_changed)
 
 
 def begin(project_id: str, flags: Collection[str] | None) -> None:

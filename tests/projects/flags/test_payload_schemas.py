@@ -7,11 +7,16 @@ import pytest
 from django.db import transaction
 
 from flagadmin.core.errors import ValidationError
+from groups.access import Caller
+from importer.apply.undo import undo_import
+from importer.models import ImportRun
+from projects.flags.copies.move import move_flag
 from projects.flags.payloads import rules
 from projects.flags.payloads.rules import DIALECT, PayloadCheck, schema_problems
 from projects.flags.payloads.stored import check_stored
 from projects.models import FlagEnvironment, PayloadSchema, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
+from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
 from tests.support.page_text import page_text
 from tests.support.records import events, refused
@@ -138,6 +143,114 @@ def test_imports_and_flags_as_code_are_refused(api: Any, cart: Any) -> None:
     assert not FlagEnvironment.objects.exclude(variants=[]).exists()
 
 
+def exported(api: Any, query: str = "?segments=full") -> Any:
+    url = f"/api/admin/features-batch/export{query}"
+    return api["admin"].post(url, {"environment": "production", "features": ["cart"]}).json()
+
+
+def imported(api: Any, data: Any, **changed: Any) -> Any:
+    body = {"project": "shop", "environment": "production", "data": data | changed}
+    return api["admin"].post("/api/admin/features-batch/import", body)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_exports_and_imports_carry_it(api: Any, cart: Any) -> None:
+    assert "payloadSchemas" not in exported(api, query="")
+    data = exported(api)
+    assert data["payloadSchemas"] == [{"feature": "cart", "schema": SCHEMA}]
+
+    api["member"].delete(URL)
+    assert imported(api, data).status_code == 200
+    assert PayloadSchema.objects.get().schema == SCHEMA
+    (event,) = events("feature-imported")
+    assert (event.before.get("payloadSchema"), event.after["payloadSchema"]) == (None, SCHEMA)
+
+    without = {key: value for key, value in data.items() if key != "payloadSchemas"}
+    assert imported(api, without).status_code == 200
+    assert imported(api, data, payloadSchemas=[{"feature": "cart", "schema": {}}]).status_code == 200
+    assert PayloadSchema.objects.get().schema == {}
+
+    add_strategy(cart, "development", variants=[variant({"price": "7"})])
+    record = refused(imported(api, data), 400, "ValidationError")
+    assert record["details"][0]["path"] == "cart.development.strategies.variants[blue].payload"
+    assert PayloadSchema.objects.get().schema == {}
+
+    assert imported(api, data, payloadSchemas=[{"feature": "cart", "schema": None}]).status_code == 200
+    assert not PayloadSchema.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_creates_and_undoes_it(api: Any, cart: Any) -> None:
+    data = exported(api)
+    cart.delete()
+    answer = imported(api, data, features=[{"name": "cart", "type": "release"}])
+    assert (answer.status_code, PayloadSchema.objects.get().schema) == (200, SCHEMA)
+    assert imported(api, data, payloadSchemas=[{"feature": "cart", "schema": {}}]).status_code == 200
+    run = ImportRun.objects.order_by("-finished_at").first()
+    undo_import(run.pk, caller=Caller.system())
+    assert PayloadSchema.objects.get().schema == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("schemas", "problem"),
+    [
+        ([{"feature": "cart", "schema": {"type": "objekt"}}], "data.payloadSchemas[0].schema: cart: must be a JSON Schema"),
+        ([{"feature": "cart", "schema": []}], "data.payloadSchemas[0].schema: cart: must be an object"),
+        ([{"feature": "cart"}], "data.payloadSchemas[0].schema: cart: is required"),
+        ([{"feature": "none", "schema": {}}], "none"),
+    ],
+)  # fmt: skip
+def test_imported_schemas_that_are_refused(api: Any, cart: Any, schemas: Any, problem: str) -> None:
+    record = refused(imported(api, exported(api), payloadSchemas=schemas), 400, "ValidationError")
+    assert problem in "; ".join(f"{each['path']}: {each['message']}" for each in record["details"])
+    assert PayloadSchema.objects.get().schema == SCHEMA
+
+
+@pytest.mark.django_db(transaction=True)
+def test_flags_as_code_carry_it(api: Any, cart: Any) -> None:
+    url = "/api/admin/flags-as-code"
+    [entry] = api["admin"].get(url, {"project": "shop"}).json()["flags"]
+    assert entry["flag"]["payloadSchema"] == SCHEMA
+
+    entry["flag"]["payloadSchema"] = {"type": "number"}
+    planned = api["admin"].post(f"{url}/plan", {"flags": [entry]}).json()
+    assert [each["part"] for each in planned["changes"][0]["changes"]] == ["payload schema"]
+    entry["flag"]["environments"] = {"production": {"enabled": False, "variants": [variant({"price": 7})]}}
+    record = refused(api["admin"].post(f"{url}/apply", {"flags": [entry]}), 400, "ValidationError")
+    assert record["details"][0]["path"] == "cart.production.variants[blue].payload"
+    entry["flag"]["payloadSchema"] = {"type": "objekt"}
+    record = refused(api["admin"].post(f"{url}/apply", {"flags": [entry]}), 400, "ValidationError")
+    assert record["details"][0]["path"] == "flags[0].flag.payloadSchema"
+
+    entry["flag"] = {"name": "cart"}
+    assert api["admin"].post(f"{url}/apply", {"flags": [entry]}).status_code == 200
+    assert not PayloadSchema.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_copies_moves_and_reverts(api: Any, browse: Any, cart: Any) -> None:
+    assert api["member"].post(f"{FLAG}/clone", {"name": "bag"}).status_code == 201
+    assert PayloadSchema.objects.get(flag__name="bag").schema == SCHEMA
+    make_project("other")
+    move_flag("shop", "bag", "other", caller=Caller.system())
+    assert PayloadSchema.objects.get(flag__name="bag").schema == SCHEMA
+
+    api["member"].put(URL, {"schema": {}})
+    event = events("feature-payload-schema-updated")[-1]
+    assert "Gets its previous payload schema." in page_text(
+        browse("member").get(f"/activity/{event.pk}/revert")
+    )
+    url = f"/api/admin/events/{event.pk}/revert"
+    refused(api["reader"].post(url), 403, "NoAccessError")
+    add = {"name": "default", "variants": [variant({"price": "7"})]}
+    api["member"].post(f"{FLAG}/environments/production/strategies", add)
+    assert "/price" in refused(api["member"].post(url), 400, "ValidationError")["message"]
+    Strategy.objects.all().delete()
+    assert api["member"].post(url).json()["features"][0]["payloadSchema"]
+    assert PayloadSchema.objects.get(flag=cart).schema == SCHEMA
+    assert "changed since" in refused(api["member"].post(url), 409, "ConflictError")["message"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_change_requests_are_refused_before_they_are_reviewed(api: Any, cart: Any) -> None:
     ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
@@ -157,11 +270,11 @@ def test_changes_of_a_project_check_only_the_flags_that_they_change(api: Any, ca
     add_strategy(cart, "production", variants=[variant({"price": "7"})])  # not as users can
 
     assert api["admin"].put("/api/admin/projects/shop", {"name": "Other"}).status_code == 200
-    check_stored("shop", None)
+    check_stored("shop", (), with_changed=True)
     with transaction.atomic():
         Strategy.objects.update(title="changed")
         with pytest.raises(ValidationError, match="/price"):
-            check_stored("shop", None)
+            check_stored("shop", (), with_changed=True)
 
 
 @pytest.mark.django_db(transaction=True)
