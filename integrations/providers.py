@@ -76,7 +76,7 @@ _SLACK_ONLY = (
     "user-access-request-rejected",
 )
 
-_OF_FLAGADMIN = ("api-token-expiring",)
+_OF_FLAGADMIN = ("api-token-expiring", "segment-list-not-fetched")
 
 WEBHOOK = (*_WITHOUT_VARIANTS, *_WEBHOOK_ONLY, *_REQUEST_EVENTS, *_OF_FLAGADMIN)
 TEAMS = (

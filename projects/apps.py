@@ -27,7 +27,7 @@ class ProjectsConfig(AppConfig):
         background_tasks.run_every(
             timedelta(hours=1), later("projects.tokens.expiry:announce_expiring_tokens")
         )
-        background_tasks.run_every(timedelta(minutes=1), later("projects.segments.source_task:fetch_due"))
+        background_tasks.run_throughout(later("projects.segments.source_task:run"))
         background_tasks.run_every(timedelta(hours=1), later("projects.revision:forget_changed_flags"))
         background_tasks.run_every(
             timedelta(minutes=1), later("projects.relays.reports:review_relays"), everywhere=True

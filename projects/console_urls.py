@@ -29,7 +29,7 @@ from projects.reverts.environment_page import SetBackPage
 from projects.reverts.version_page import RevertPage
 from projects.segments import pages as segments
 from projects.segments.list_pages import SegmentListPage
-from projects.segments.source_pages import ListSourcePage
+from projects.segments.source_pages import FetchListNow, ListSourcePage
 from projects.strategies import pages as strategies
 from projects.strategies import strategy_types_pages as strategy_types
 from projects.strategies import variants_page
@@ -108,6 +108,7 @@ urlpatterns = [
     drafting_path("segments/<str:segment_id>/", segments.EditSegment, name="segment"),
     drafting_path("segments/<str:segment_id>/list", SegmentListPage, name="segment-list"),
     path("segments/<str:segment_id>/list/source", ListSourcePage.as_view(), name="segment-list-source"),
+    path("segments/<str:segment_id>/list/source/fetch", FetchListNow.as_view(), name="segment-list-fetch"),
     path("segments/<str:segment_id>/delete", segments.DeleteSegment.as_view(), name="segment-delete"),
 
     path("context-fields/", context_fields.ContextFieldsPage.as_view(), name="context-fields"),

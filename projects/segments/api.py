@@ -105,6 +105,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         "replace_values": Permission.UPDATE_SEGMENT,
         "set_source": Permission.UPDATE_SEGMENT,
         "remove_source": Permission.UPDATE_SEGMENT,
+        "fetch_list": Permission.UPDATE_SEGMENT,
         "set_of_strategy": None,  # checked in the view: UPDATE_FEATURE_STRATEGY in the project of the body
     }
     permission_in_project = Permission.UPDATE_PROJECT_SEGMENT
@@ -255,6 +256,13 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         """No longer fetch the list of a segment. The list stays as it is."""
         source_actions.set_source(self.segment.pk, None, expected=self.expected, caller=self.caller)
         return Response(status=204)
+
+    @extend_schema(operation_id="fetchSegmentList", request=None, responses={202: ListSourceRecord})
+    @action(detail=True, methods=["post"], url_path="list/source/fetch")
+    def fetch_list(self, request: ApiRequest, segment_id: str) -> Response:
+        """Fetch the list of a segment from its URL now: within seconds, `checkedAt` of its source changes."""
+        source = source_actions.fetch_soon(self.segment.pk, caller=self.caller)
+        return Response(record_source(source), status=202)
 
     @extend_schema(operation_id="getStrategiesBySegmentId", responses={200: UsesOfSegment})
     @action(detail=True)

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
@@ -65,6 +66,16 @@ def set_source(
     )
     source.save()
     _record(segment, before, source_document(source), caller)
+
+
+@transactional
+def fetch_soon(segment_id: int, *, caller: Caller) -> ListSource:
+    """Makes the list due, so that it is fetched within seconds. Raises NotFound, also without a source; NoAccess."""
+    access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT)
+    source = get_or_404(ListSource.objects, "The list of this segment has no source.", pk=segment_id)
+    source.due_at = timezone.now()
+    source.save(update_fields=["due_at"])
+    return source
 
 
 def _record(segment: Segment, before: Document, after: Document, caller: Caller) -> None:

@@ -9,12 +9,12 @@ from django.urls import reverse
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.parameters import path_id
-from groups.console import Breadcrumbs, EditPage, Permission
+from groups.console import ActionPage, Breadcrumbs, EditPage, Permission
 from projects.history.queries import readable_events
 from projects.models import ListSource
 from projects.segments import actions
 from projects.segments.pages import SEGMENTS
-from projects.segments.source_actions import find_source, set_source, source_document
+from projects.segments.source_actions import fetch_soon, find_source, set_source, source_document
 from projects.segments.source_rules import MAX_MINUTES, MIN_MINUTES
 
 
@@ -85,3 +85,14 @@ class ListSourcePage(EditPage):
 
     def get_api_body(self) -> dict[str, Any]:
         return {"url": "https://crm.example.com/beta.txt", "format": "lines", "intervalMinutes": 60}
+
+
+class FetchListNow(ActionPage):
+    api_call = "POST /api/admin/segments/{segment_id}/list/source/fetch"
+
+    def act(self) -> str:
+        fetch_soon(path_id(self.kwargs["segment_id"], "Segment"), caller=self.caller)
+        return "The list is being fetched. Reload this page in a few seconds to see what came of it."
+
+    def get_success_url(self) -> str:
+        return reverse("segment-list", args=[self.kwargs["segment_id"]])

@@ -1,23 +1,29 @@
-"""Keeps lists of segments in step with their URLs. Runs in ``serve``, on one server at a time.
+"""Keeps lists of segments in step with their URLs. Runs in ``serve``, on one server at a time, in its own thread.
 
 A list changes by the same action as in the API, with the rights that the user who set the URL has now. So it needs
 change requests where the API does; such a list is not changed, and its page says so.
 """
 
+import logging
+import threading
 import time
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from cryptography.fernet import InvalidToken
+from django.db import connection
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from flagadmin import __version__
 from flagadmin.client.server import find_cause
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import Lock, hold_if_free, transactional
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound
 from flagadmin.core.http.outside import CONNECT_SECONDS, Refused, checked_session, read_bounded
@@ -26,25 +32,38 @@ from groups.access import Caller, Permission
 from projects.models import ListSource
 from projects.segments.actions import access_segment_for_update, update_list
 from projects.segments.lists import BODY_LIMIT, SHOWN, SentList, find_list, pluralize_values
-from projects.segments.source_rules import read_answer
+from projects.segments.source_rules import read_answer, show_url
 
+log = logging.getLogger("flagadmin.runtime")
 SECONDS = 20.0
 """For one list."""
-TURN = 45.0
-"""Seconds after which no other list is begun, because other tasks wait."""
+PAUSE = 5.0
 UNCHANGED = "Nothing to change."
 
 
-def fetch_due() -> None:
+def run(stop: threading.Event) -> None:
+    """Fetches lists until the event is set."""
+    while not stop.wait(PAUSE):
+        try:
+            if _find_due().exists() and not is_in_maintenance():
+                with hold_if_free(Lock.LISTS) as is_free:
+                    if is_free:
+                        fetch_due(stop)
+        except Exception:
+            log.exception("Lists of segments cannot be fetched.")
+        finally:
+            connection.close()
+
+
+def _find_due() -> QuerySet[ListSource]:
+    return ListSource.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
+
+
+def fetch_due(stop: threading.Event) -> None:
     """Fetches the lists that are due, the longest overdue first."""
-    if is_in_maintenance():
-        return
-    until = time.monotonic() + TURN
-    due = ListSource.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
-    for key in due.values_list("pk", flat=True):
-        if time.monotonic() > until:
-            return
-        if source := ListSource.objects.select_related("segment", "set_by").filter(pk=key).first():
+    for key in list(_find_due().values_list("pk", flat=True)):
+        source = ListSource.objects.select_related("segment", "set_by").filter(pk=key).first()
+        if source and not stop.is_set():
             fetch(source)
 
 
@@ -64,7 +83,17 @@ def fetch(source: ListSource) -> None:
         result, problem = "", f"{refusal.title}: change the list on its page, which offers what to do."
     except AppError as error:
         result, problem = "", "; ".join(map(str, error.details[:SHOWN])) or error.message
-    row.update(checked_at=now, result=result, problem=problem.replace("\0", ""))
+    _store(source, checked_at=now, result=result, problem=problem.replace("\0", ""))
+
+
+@transactional
+def _store(source: ListSource, **came: Any) -> None:
+    """Also records an event for the first fetch that failed after one that succeeded."""
+    row = ListSource.objects.filter(pk=source.pk, set_at=source.set_at)
+    if row.update(**came) and came["problem"] and not source.problem:
+        segment, told = source.segment, {"id": source.pk, "url": show_url(source), "problem": came["problem"]}
+        kind, project = EventType.SEGMENT_LIST_NOT_FETCHED, segment.project_id
+        record(Event(type=kind, project=project, subject=segment.name, after=told), actor=Caller.system())
 
 
 def _download(source: ListSource, etag: str) -> tuple[bytes, str] | None:

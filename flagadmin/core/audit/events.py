@@ -62,6 +62,7 @@ class EventType(StrEnum):
     SEGMENT_UPDATED = "segment-updated"
     SEGMENT_DELETED = "segment-deleted"
     SEGMENT_LIST_SOURCE_UPDATED = "segment-list-source-updated"
+    SEGMENT_LIST_NOT_FETCHED = "segment-list-not-fetched"
     CONTEXT_FIELD_CREATED = "context-field-created"
     CONTEXT_FIELD_UPDATED = "context-field-updated"
     CONTEXT_FIELD_DELETED = "context-field-deleted"

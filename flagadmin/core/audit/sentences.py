@@ -47,6 +47,7 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_LINK_REMOVED: "removed a link from flag {feature}",
     E.FEATURE_PAYLOAD_SCHEMA_UPDATED: "changed the payload schema of flag {feature}",
     E.SEGMENT_LIST_SOURCE_UPDATED: "changed the source of the list of segment {subject}",
+    E.SEGMENT_LIST_NOT_FETCHED: "could not keep the list of segment {subject} in step",
     E.FEATURE_FAVORITED: "added flag {feature} to favorites",
     E.FEATURE_UNFAVORITED: "removed flag {feature} from favorites",
     E.PROJECT_FAVORITED: "added project {project} to favorites",

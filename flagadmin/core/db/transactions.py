@@ -157,6 +157,7 @@ class Lock(IntEnum):
     MAINTENANCE = 7_325_001
     MIGRATION = 7_325_002
     USER_RUNS = 7_325_004
+    LISTS = 7_325_005
 
 
 @contextmanager

@@ -39,7 +39,7 @@ HARMLESS = {
     "details that no evaluation reads": """
         projects.environments.actions.create_environment projects.environments.actions.sort_environments
         projects.environments.actions.update_environment projects.flags.actions.edit_flag
-        projects.flags.payloads.actions.set_schema projects.segments.source_actions.set_source
+        projects.flags.payloads.actions.set_schema projects.segments.source_actions.set_source projects.segments.source_actions.fetch_soon
         projects.flags.actions.set_stale projects.flags.types.actions.set_lifetime
         projects.flags.lifecycle.actions.complete_flag projects.flags.lifecycle.actions.uncomplete_flag
         projects.flags.links.actions.add_link projects.flags.links.actions.remove_link projects.flags.links.actions.update_link
@@ -107,7 +107,8 @@ HARMLESS = {
         releases.templates.actions.archive_template releases.templates.actions.create_template
         releases.templates.actions.delete_template releases.templates.actions.update_template""",
     "imports and lists from a URL, each of which is checked as above": """
-        projects.segments.source_task._replace importer.apply.execute.import_part importer.as_code.actions._write""",
+        projects.segments.source_task._replace projects.segments.source_task._store
+        importer.apply.execute.import_part importer.as_code.actions._write""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context

@@ -1,5 +1,7 @@
 """Lists of segments that follow a URL: what is fetched and recorded, what is not applied, and whose rights count."""
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +10,6 @@ from django.utils import timezone
 from groups.models import User
 from projects.models import ListSource, ProjectEnvironment, Segment
 from projects.segments import source_task
-from projects.segments.source_task import fetch_due
 from releases.models import ChangeRequest
 from tests.support.flags import add_strategy, make_flag, switch_on
 from tests.support.page_text import page_text
@@ -25,6 +26,10 @@ STORED = ["1", "2", "3", "4"]
 def vip(api: Any) -> int:
     constraint = {"contextName": "userId", "operator": "IN", "values": STORED}
     return int(api["editor"].post(URL, {"name": "vip", "constraints": [constraint]}).json()["id"])
+
+
+def fetch_due() -> None:
+    source_task.fetch_due(threading.Event())
 
 
 def answering(receiver: Receiver, body: str, status: int = 200, **headers: str) -> None:
@@ -222,3 +227,45 @@ def test_who_may_set_and_remove_it(api: Any, browse: Any, vip: int) -> None:
 
     assert source(api, vip)["url"] is None
     assert (ListSource.objects.count(), values(vip)) == (0, STORED)
+
+
+def test_fetch_now_and_the_first_failure_is_an_event(
+    api: Any, browse: Any, vip: int, receiver: Receiver
+) -> None:
+    now = f"{URL}/{vip}/list/source/fetch"
+    refused(api["editor"].post(now), 404, "NotFoundError")
+    answering(receiver, "1\n2\n3\n")
+    follow(api, vip, f"{receiver.url}/ids?key=SECRET")
+    fetch_due()
+    refused(api["viewer"].post(now), 403, "NoAccessError")
+    for status in (404, 500):
+        answering(receiver, "", status)
+        assert api["editor"].post(now).status_code == 202
+        fetch_due()
+    (event,) = events("segment-list-not-fetched")
+    assert (event.after["id"], event.subject) == (vip, "vip")
+    assert event.after["problem"] == "The server answered with status 404."
+    assert "SECRET" not in str(event.after)
+
+    answering(receiver, "1\n2\n")
+    assert "Fetch now" in browse("editor").get(f"/segments/{vip}/list").text
+    assert browse("editor").post(f"/segments/{vip}/list/source/fetch").status_code == 302
+    fetch_due()
+    assert values(vip) == ["1", "2"]
+
+
+def test_a_turn_ends_with_the_server_and_outlives_errors(monkeypatch: Any, vip: int, api: Any) -> None:
+    follow(api, vip, "https://crm.example.com/ids")
+    stop, turns = threading.Event(), []
+
+    def fail(event: threading.Event) -> None:
+        turns.append(event)
+        if len(turns) == 2:
+            stop.set()
+        raise RuntimeError
+
+    monkeypatch.setattr(source_task, "fetch_due", fail)
+    monkeypatch.setattr(source_task, "PAUSE", 0)
+    monkeypatch.setattr(source_task, "connection", SimpleNamespace(close=lambda: None))  # the test's
+    source_task.run(stop)
+    assert turns == [stop, stop]
