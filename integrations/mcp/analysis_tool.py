@@ -1,10 +1,13 @@
-"""The tool that reads what came of flags."""
+"""Tools that analyze what came of flags, and read the analyses."""
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
-from integrations.mcp.tool import Answer, Call, ListArguments, Tool, find_flag
+from groups.permissions import Permission
+from integrations.mcp.tool import Answer, Call, ListArguments, Tool, WriteArguments, done, find_flag, perform
+from playground.outcomes.analyses.actions import create_analysis
+from playground.outcomes.analyses.design import KINDS, Design, read_measures
 from playground.outcomes.analyses.queries import access_analysis, list_analyses, make_analysis_document
 
 DESIGN = ("id", "name", "environment", "state", "from", "to", "measures", "control", "method", "problem")
@@ -55,6 +58,57 @@ def read_analyses(call: Call, arguments: ReadAnalyses) -> Answer:
     }
 
 
+class AnalyzeFlag(WriteArguments):
+    flag: str = Field(description="Its name.")
+    environment: str
+    name: str = Field(description="The question, such as Does one click sell more?")
+    since: AwareDatetime = Field(alias="from", description="Such as 2026-11-01T00:00:00Z.")
+    to: AwareDatetime = Field(description="Exclusive.")
+    query: str = Field("", description="A query that the operator has set up: its rows are the table.")
+    table: str = Field(
+        "",
+        description="Without a query: CSV with a header, or JSON lines, with time, the fields that the flag depends "
+        "on, and the measures. A row for each user who came.",
+    )
+    proportion: list[str] = Field([], description="Columns: the share of users with anything but 0.")
+    mean: list[str] = Field([], description="Columns: the mean of the users' sums.")
+    ratio: list[str] = Field(
+        [], description="revenue/visits: the sum of one column divided by that of another."
+    )
+    control: str = Field("", description="The side with which others are compared, if not off.")
+
+
+def analyze_flag(call: Call, arguments: AnalyzeFlag) -> Answer:
+    flag = find_flag(call.caller, arguments.flag)
+    call.caller.check(
+        Permission.UPDATE_FEATURE, project=flag.project_id
+    )  # a viewer's token writes with no tool
+    design = Design(
+        since=arguments.since,
+        until=arguments.to,
+        measures=read_measures({kind: getattr(arguments, kind) for kind in KINDS}),
+        control=arguments.control,
+    )
+    analysis = perform(
+        call,
+        arguments,
+        lambda: create_analysis(
+            arguments.table.encode(),
+            design,
+            project=flag.project_id,
+            flag=flag.name,
+            environment=arguments.environment,
+            name=arguments.name,
+            caller=call.caller,
+            query=arguments.query,
+        ),
+    )
+    made = _choose(make_analysis_document(analysis), DESIGN)
+    return done(
+        arguments, flag=flag.name, analysis=made, next="read_analyses has the result once its state is done."
+    )
+
+
 def _choose(document: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: document[name] for name in names}
 
@@ -67,5 +121,12 @@ TOOLS = [
         "each measure with its interval. If a check failed, the result must not be used.",
         ReadAnalyses,
         read_analyses,
+    ),
+    Tool(
+        "analyze_flag",
+        "Measure what came of a flag",
+        "Starts an analysis of a flag from a table of what its users did. It changes nothing that users get.",
+        AnalyzeFlag,
+        analyze_flag,
     ),
 ]

@@ -27,7 +27,7 @@ from playground.engine.snapshot import Snapshot
 from playground.outcomes import incident
 from playground.outcomes.answer import DEFAULT_LAG, SmallAnswer
 from playground.outcomes.history import Sight, read_now
-from playground.outcomes.runs import CHANGES_AT_ONCE
+from playground.outcomes.runs import CHANGES_AT_ONCE, create_assignments
 from playground.request import PlaygroundRequest, read_request
 from playground.saved_contexts.checks import check_request, summarize
 from playground.saved_contexts.expectations import (
@@ -36,6 +36,8 @@ from playground.saved_contexts.expectations import (
     describe_shares,
     read_stored_flags,
 )
+from playground.user_runs.runs import access_run
+from playground.user_runs.serializers import make_result_document
 from projects.access import check_environment, check_project
 from projects.models import Flag
 
@@ -114,14 +116,23 @@ class WhoHadFlag(Arguments):
     flag: str = Field(description="Its name.")
     environment: str
     rows: list[dict[str, Any]] = Field(
-        min_length=1,
+        default_factory=list,
         max_length=200,
         description='What happened, each with its time and fields of the user: {"time": "2026-11-20T12:00:00Z", '
         '"userId": "42"}.',
     )
+    query: str = Field(
+        "",
+        description="In place of rows, a query that the operator has set up. Answers with a run, to ask for later.",
+    )
+    run: str = Field("", description="The id of such a run: answers with the counts once it is done.")
 
 
 def who_had_flag(call: Call, arguments: WhoHadFlag) -> Answer:
+    if sum(map(bool, (arguments.rows, arguments.query, arguments.run))) != 1:
+        raise ValidationError.at("rows", "give either rows, query or run")
+    if not arguments.rows:
+        return _find_run(call, arguments)
     answer = SmallAnswer(
         call.caller, arguments.environment, [arguments.flag], lag=DEFAULT_LAG, spreadsheet=False
     )
@@ -135,6 +146,26 @@ def who_had_flag(call: Call, arguments: WhoHadFlag) -> Answer:
         "environment": arguments.environment,
         "counts": counts["results"],
         "rows": rows,
+    }
+
+
+def _find_run(call: Call, arguments: WhoHadFlag) -> Answer:
+    if arguments.run:
+        run = access_run(call.caller, arguments.run)
+    else:
+        run = create_assignments(
+            b"",
+            caller=call.caller,
+            environment=arguments.environment,
+            flags=[arguments.flag],
+            lag=DEFAULT_LAG,
+            query=arguments.query,
+        )
+    document = make_result_document(run)
+    return {
+        name: document[name]
+        for name in ("id", "state", "flag", "environment", "problem", "assigned")
+        if name in document
     }
 
 

@@ -35,6 +35,15 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "affected": ["7"],
     },
     "read_analyses": {"flag": "cart"},
+    "analyze_flag": {
+        "flag": "cart",
+        "environment": "production",
+        "name": "Does it sell?",
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+        "table": "userId,time,orders\n7,2026-01-01T12:00:00Z,1\n",
+        "mean": ["orders"],
+    },
     "who_changes": {"flag": "cart", "environment": "production", "draft": {"enabled": False}},
     "list_changes": {"project": "shop"},
     "find_stale_flags": {},
@@ -52,4 +61,4 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "list_change_requests": {"project": "shop"},
     "step_release_plan": {"flag": "cart", "environment": "development", "action": "pause"},
 }
-WRITING = ("create_flag", "propose_change", "turn_off_flag", "step_release_plan")
+WRITING = ("analyze_flag", "create_flag", "propose_change", "turn_off_flag", "step_release_plan")

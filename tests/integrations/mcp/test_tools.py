@@ -8,7 +8,7 @@ import pytest
 from flagadmin.core.audit.models import AuditEvent
 from integrations.mcp.api import TOOLS
 from integrations.mcp.tool import MAX_BYTES, render_answer, shorten_answer
-from playground.models import SavedContext
+from playground.models import Analysis, SavedContext
 from projects.connect.snippets import read_snippets, render_text
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment
 from releases.models import ChangeRequest
@@ -45,7 +45,7 @@ def test_the_official_client_lists_and_calls_every_tool(api, cart, guarded, mode
     tools, answers = talk(api["owner"], talking, mode=mode)
     assert [tool.name for tool in tools] == list(TOOLS)
     assert set(TOOLS) == set(EXAMPLES)
-    assert len(tools) <= 17
+    assert len(tools) <= 18
     assert all(len(answer.encode()) <= MAX_BYTES and json.loads(answer) for answer in answers.values())
     for tool in tools:
         assert tool.annotations.read_only_hint == (tool.name not in WRITING)
@@ -214,6 +214,28 @@ def test_what_came_of_a_flag(api, cart):
     ]
     assert result["comparisons"][0]["lift"] == analysis.result["comparisons"][0]["lift"]
     assert "overTime" not in result["comparisons"][0]
+
+
+def test_an_analysis_is_started_and_read(api, cart):
+    made = call(api["owner"], "analyze_flag", **EXAMPLES["analyze_flag"], dry_run=False)["analysis"]
+    listed = call(api["viewer"], "read_analyses", flag="cart")["analyses"]
+    assert [each["id"] for each in listed] == [made["id"]] == [str(Analysis.objects.get().pk)]
+    assert (made["state"], made["measures"]) == ("waiting", [{"kind": "mean", "name": "orders"}])
+    for wrong, path in (({"table": ""}, "row 1"), ({"mean": []}, "mean"), ({"query": "orders"}, "query")):
+        error = call(api["owner"], "analyze_flag", error=True, **EXAMPLES["analyze_flag"] | wrong)
+        assert path in str(error), error
+
+
+def test_who_had_a_flag_for_the_rows_of_a_query(api, cart, settings, tmp_path):
+    (tmp_path / "queries.yaml").write_text("orders: {sql: SELECT 1, project: shop}\n")
+    settings.QUERIES, settings.QUERIES_DATABASE_URL = str(tmp_path / "queries.yaml"), "postgresql://nowhere"
+    asked = {"flag": "cart", "environment": "production"}
+    run = call(api["owner"], "who_had_flag", **asked, query="orders")
+    assert run["state"] == "waiting"
+    assert call(api["owner"], "who_had_flag", **asked, run=run["id"]) == run
+    assert "not found" in call(api["viewer"], "who_had_flag", error=True, **asked, run=run["id"])["message"]
+    assert "no query" in str(call(api["viewer"], "who_had_flag", error=True, **asked, query="orders"))
+    assert "either rows" in str(call(api["owner"], "who_had_flag", error=True, **asked))
 
 
 def test_expectations_that_are_not_met_say_why(api, cart, shop):
