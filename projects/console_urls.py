@@ -1,7 +1,6 @@
 """URL patterns of the console pages for projects, flags and related subjects."""
 
 from django.urls import path
-from django.views.generic import RedirectView
 
 from flagadmin.core.http import routers  # noqa: F401 - <text:name>
 from groups.people.console import PEOPLE, SERVICE
@@ -83,7 +82,7 @@ urlpatterns = [
     path(f"{PROJECT}features/stale", bulk_pages.Stale.as_view(), name="flags-stale"),
     path(f"{PROJECT}features/tags", bulk_pages.TagsPage.as_view(), name="flags-tags"),
     path(FLAG, flags.FlagPage.as_view(), name="flag"),
-    path(f"{FLAG}insights/", RedirectView.as_view(pattern_name="flag")),  # the address of earlier versions
+    path(f"{FLAG}insights/", flags.InsightsPage.as_view(), name="flag-insights"),
     path(f"{FLAG}edit", form_pages.EditFlagPage.as_view(), name="flag-edit"),
     drafting_path(f"{FLAG}switch", toggle_pages.ToggleFlag, name="flag-toggle"),
     path(f"{FLAG}favorite", action_pages.Favorite.as_view(), name="flag-favorite"),

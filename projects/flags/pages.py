@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, JsonResponse
 
 from flagadmin.core.http.parameters import read_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage, Permission
 from projects.access import access_flag
-from projects.console import check_permissions, flag_url, get_project_breadcrumbs
+from projects.console import OnFlagPage, check_permissions, flag_url, get_project_breadcrumbs
 from projects.flags.dependencies.actions import list_possible_parents
 from projects.flags.flag_document import read_flag_document
 from projects.flags.flag_places import make_environment_cards, make_splits
@@ -147,3 +147,13 @@ def find_children(flag: Flag) -> Any:
     """The active flags that depend on it, in any project."""
     rows = Dependency.objects.filter(parent=flag, flag__archived_at=None)
     return rows.select_related("flag").order_by("flag__name")
+
+
+class InsightsPage(OnFlagPage):
+    """An address of earlier versions, which leads to the page of the flag."""
+
+    http_method_names = ["get", "head"]
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        access_flag(self.caller, *self.place)
+        return HttpResponseRedirect(flag_url(*self.place))
