@@ -114,7 +114,7 @@ lock: install
 	cd requirements && $(CURDIR)/.venv/bin/uv pip compile --quiet --no-header --universal \
 		--python-version 3.11 --generate-hashes ../pyproject.toml --output-file run.txt
 	cd requirements && $(CURDIR)/.venv/bin/uv pip compile --quiet --no-header --universal \
-		--python-version 3.11 --generate-hashes --constraints run.txt --extra tracing --extra experiments ../pyproject.toml dev.in --output-file dev.txt
+		--python-version 3.11 --generate-hashes --constraints run.txt --extra tracing --extra experiments --extra saml ../pyproject.toml dev.in --output-file dev.txt
 
 docs: install
 	$(PYTHON) -m sphinx -q -W -n -c docs/site . build/docs

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from flagadmin import __version__
 from flagadmin.core import env as environment
 from flagadmin.core.db import data_dir as datadir
-from groups.login.sign_on.settings import password_login, read_oidc_settings
+from groups.login.sign_on.settings import password_login, read_sign_on_settings
 
 PACKAGE = Path(__file__).resolve().parent
 IN_CHECKOUT = (PACKAGE.parent / "manage.py").exists()  # otherwise installed as a package
@@ -326,8 +326,8 @@ MFA_ADAPTER = "groups.second_factor.adapter.MFAAdapter"
 REQUIRE_SECOND_FACTOR = environment.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all")
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 SOCIALACCOUNT_ADAPTER = "groups.login.sign_on.adapter.SocialAccountAdapter"
-OIDC = read_oidc_settings()
-PASSWORD_LOGIN = password_login(OIDC)
+SIGN_ON = read_sign_on_settings()
+PASSWORD_LOGIN = password_login(SIGN_ON)
 # Days for which a new account counts as the same person as its creator.
 NEW_ACCOUNT_DAYS = min(environment.integer("FLAGADMIN_NEW_ACCOUNT_DAYS", 7), 36_500)
 # Counted from login, regardless of use: roles from the provider's claim change at the next login.

@@ -52,6 +52,7 @@ urlpatterns = [
     path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),
     path("login/sso/logout/", logout.BackChannelLogout.as_view(), name="sign-on-logout"),
     path("login/sso/callback/", sign_on.CallbackPage.as_view(), name="sign-on-callback"),
+    path("login/sso/metadata/", sign_on.MetadataPage.as_view(), name="sign-on-metadata"),
     path("logout/", login.LogoutPage.as_view(), name="logout"),
     path("admin/login/", login.redirect_admin_login, name="admin-login"),
 

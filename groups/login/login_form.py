@@ -61,7 +61,7 @@ def render_login(
         "unclaimed": not has_people(),
         "passkeys": settings.PASSWORD_LOGIN and has_passkeys(request),
         "entered": request.POST.get("entered", ""),
-        "oidc": settings.OIDC,
+        "oidc": settings.SIGN_ON,
         "password_login": settings.PASSWORD_LOGIN,
         "mail_on": is_mail_on(),
         **more,

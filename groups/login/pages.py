@@ -159,7 +159,7 @@ class LogoutPage(View):
         logout(request)
         if not provider_url:
             return HttpResponseRedirect(reverse("login"))
-        context = {"title": "You are logged out here", "provider_url": provider_url, "oidc": settings.OIDC}
+        context = {"title": "You are logged out here", "provider_url": provider_url, "oidc": settings.SIGN_ON}
         response = render(request, "login/logged_out.html", context)
         response["Refresh"] = f"0; url={provider_url}"
         return response

@@ -16,6 +16,6 @@ def describe_login(user: User, *, password: str = "the password") -> str:
 
 def can_sign_on(user: User) -> bool:
     """Whether the account is linked with the identity provider, or will be at the first login there."""
-    if settings.OIDC is None or user.is_service:
+    if settings.SIGN_ON is None or user.is_service:
         return False
-    return find_identity(user) is not None or (settings.OIDC.link_by_email and bool(user.email))
+    return find_identity(user) is not None or (settings.SIGN_ON.link_by_email and bool(user.email))

@@ -101,7 +101,7 @@ LINKED_BY_EMAIL = "Their first login through the identity provider is linked by 
 
 
 def links_by_email() -> bool:
-    return bool(settings.OIDC and settings.OIDC.link_by_email)
+    return bool(settings.SIGN_ON and settings.SIGN_ON.link_by_email)
 
 
 def describe_first_login() -> str:
@@ -110,7 +110,8 @@ def describe_first_login() -> str:
         return (
             "The first login through the identity provider with this email address is linked to this account."
         )
-    return "It has no login yet: linking by email address is off (FLAGADMIN_OIDC_LINK_BY_EMAIL)."
+    setting = f"{settings.SIGN_ON.prefix}LINK_BY_EMAIL" if settings.SIGN_ON else ""
+    return f"It has no login yet: linking by email address is off ({setting})."
 
 
 def describe_link(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:

@@ -143,7 +143,7 @@ class Statistics(serializers.Serializer):
     maxEnvironmentStrategies = serializers.IntegerField()
     maxConstraints = serializers.IntegerField()
     maxConstraintValues = serializers.IntegerField()
-    SAMLenabled = serializers.BooleanField(help_text="Always false.")
+    SAMLenabled = serializers.BooleanField()
     OIDCenabled = serializers.BooleanField()
     SCIMenabled = serializers.BooleanField()
     passwordAuthEnabled = serializers.BooleanField()

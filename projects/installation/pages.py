@@ -111,7 +111,7 @@ def make_statistics_context(caller: Caller) -> dict[str, Any]:
     return {
         "version": counts["versionOSS"],
         "instance_id": counts["instanceId"],
-        "is_sign_on_enabled": counts["OIDCenabled"],
+        "is_sign_on_enabled": counts["OIDCenabled"] or counts["SAMLenabled"],
         "is_password_enabled": counts["passwordAuthEnabled"],
         "counts": {
             subject: [(label, counts[name]) for label, name in rows] for subject, rows in COUNTS.items()

@@ -14,6 +14,7 @@ from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.http.responses import iso
 from flagadmin.core.installation.models import ROW, Installation
 from groups.access import Caller, Permission
+from groups.login.sign_on.settings import OidcSettings, SamlSettings
 from groups.models import ApiToken, Group, Role, User
 from groups.scim.queries import load_settings
 from projects.models import (
@@ -53,8 +54,8 @@ def read_statistics(caller: Caller) -> dict[str, Any]:
         **_count_people(now),
         **_count_subjects(),
         **_count_largest(),
-        "SAMLenabled": False,
-        "OIDCenabled": settings.OIDC is not None,
+        "SAMLenabled": isinstance(settings.SIGN_ON, SamlSettings),
+        "OIDCenabled": isinstance(settings.SIGN_ON, OidcSettings),
         "SCIMenabled": load_settings().is_enabled,
         "passwordAuthEnabled": settings.PASSWORD_LOGIN,
         "clientApps": _count_applications(now),

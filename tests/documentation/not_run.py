@@ -122,6 +122,10 @@ ELSEWHERE = {
         "docs/sign-on.md",
         "FLAGADMIN_OIDC_ISSUER=https://login.example.org/realms/work",
     ): "tests/groups/login/sign_on/test_settings.py",
+    (
+        "docs/saml.md",
+        "FLAGADMIN_PUBLIC_URL=https://YOUR-HOST",
+    ): "tests/groups/login/sign_on/saml/test_settings.py",
     ("docs/operations/run.md", "python3 -m venv /opt/flagadmin"): "tests/flagadmin/deploy/test_package.py",
     (
         "docs/operations/run.md",

@@ -1,7 +1,9 @@
 """docs/reference/settings.md lists the environment variables that the code reads, with their defaults."""
 
 import re
+from dataclasses import fields
 
+from groups.login.sign_on.settings import OidcSettings, SamlSettings
 from tests.support.paths import ROOT, sources
 
 READ = re.compile(r'environment\.\w+\(\s*f?"([A-Z0-9_{}]+)"(?:,\s*([\d_]+)(?=\s*[,)]))?')
@@ -14,11 +16,20 @@ OF_THE_DESKTOP = {"XDG_DATA_HOME"}
 
 def read_variables() -> dict[str, str]:
     """The variables that the code reads, with their default if it is a number."""
-    return {
-        name.replace("{PREFIX}", "FLAGADMIN_OIDC_"): default.replace("_", "")
+    return dict.fromkeys(sign_on_variables(), "") | {
+        name.replace("{OIDC}", "FLAGADMIN_OIDC_"): default.replace("_", "")
         for path in sources()
         for name, default in READ.findall(path.read_text())
     }
+
+
+def sign_on_variables() -> set[str]:
+    """Those with the names of fields. SAML's metadata have the others."""
+    kinds = (OidcSettings, SamlSettings)
+    named = {
+        f"{k.prefix}{f.name.upper().replace('CLAIM', k.claim.upper())}" for k in kinds for f in fields(k)
+    }
+    return named - {f"{SamlSettings.prefix}{name}" for name in ("ISSUER", "URL", "CERTIFICATES")}
 
 
 def documented() -> dict[str, str]:
@@ -41,7 +52,7 @@ def test_every_documented_variable_is_read() -> None:
     code = "".join(path.read_text() for path in sources())
     read = read_variables()
     missing = [name for name in documented() if name not in read and name not in code]
-    assert [name for name in missing if f"{{PREFIX}}{name.removeprefix('FLAGADMIN_OIDC_')}" not in code] == []
+    assert [name for name in missing if f"{{SAML}}{name.removeprefix('FLAGADMIN_SAML_')}" not in code] == []
 
 
 UNITS = {"MB": 1_000_000, "GB": 1_000_000_000}

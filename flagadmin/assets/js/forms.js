@@ -3,7 +3,10 @@
 // data-tidy: a form whose empty fields stay out of the address.
 // data-first-error: where the focus goes when a form comes back with problems.
 // data-enable-after="9": a button that works again after so many seconds, and what describes it goes.
+// data-submit-now: a form that sends itself; its button is for browsers without scripts.
 import { find } from "./dom.js";
+
+find("[data-submit-now]")?.requestSubmit();
 
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("[data-add]");

@@ -29,8 +29,8 @@ from flagadmin.core.errors import (
 )
 from groups.access import Caller
 from groups.groups.actions import change_members
-from groups.login.sign_on.identity import Identity, require_oidc
-from groups.login.sign_on.settings import OidcSettings
+from groups.login.sign_on.identity import Identity, require_provider
+from groups.login.sign_on.settings import SignOnSettings
 from groups.models import Group, GroupMembership, User
 from groups.people.actions import NewAccount, create_account, update_account
 from groups.people.custody import end_custody
@@ -45,11 +45,11 @@ def sign_on(identity: Identity) -> User:
 
     Raises NoAccess, ValidationError (names that no account can have), ServiceUnavailable (wrong settings).
     """
-    oidc = require_oidc()
-    check_domain(identity, oidc)
+    provider = require_provider(SignOnSettings)
+    check_domain(identity, provider)
     link = find_link(identity)
     if link is None:
-        link = add_link(_find_by_email(identity, oidc) or _create_account(identity, oidc), identity)
+        link = add_link(_find_by_email(identity, provider) or _create_account(identity, provider), identity)
     else:
         refresh_label(link, identity)
     user = link.user
@@ -57,22 +57,22 @@ def sign_on(identity: Identity) -> User:
         raise NoAccess(f"The account {user} is disabled. Ask an administrator.")
     end_custody(user, "the identity provider")
     if identity.groups is not None:
-        synchronize(user, link, identity.groups, oidc)
+        synchronize(user, link, identity.groups, provider)
         user.refresh_from_db()
     return user
 
 
-def _find_by_email(identity: Identity, oidc: OidcSettings) -> User | None:
+def _find_by_email(identity: Identity, provider: SignOnSettings) -> User | None:
     """The account with this email address, if it may be linked: the owner of the address gets the account."""
-    if not (oidc.link_by_email and identity.email and identity.email_is_verified):
+    if not (provider.link_by_email and identity.email and identity.email_is_verified):
         return None
     user = User.objects.people().filter(email__iexact=identity.email).first()
     return None if user is None or find_linked_identities(user).exists() else user
 
 
-def _create_account(identity: Identity, oidc: OidcSettings) -> User:
-    if not oidc.create_accounts:
-        fault = f"{identity.email_fault} " if oidc.link_by_email and identity.email_fault else ""
+def _create_account(identity: Identity, provider: SignOnSettings) -> User:
+    if not provider.create_accounts:
+        fault = f"{identity.email_fault} " if provider.link_by_email and identity.email_fault else ""
         raise NoAccess(
             f"There is no account here for {identity.label}. {fault}{_describe_linking('Ask an administrator for one')}"
         )
@@ -80,7 +80,7 @@ def _create_account(identity: Identity, oidc: OidcSettings) -> User:
         username=identity.username or identity.subject,
         name=identity.name,
         email=identity.email if identity.email_is_verified else None,
-        root_role=oidc.root_role or None,
+        root_role=provider.root_role or None,
     )
     try:
         return create_account(new, caller=Caller.system())
@@ -94,12 +94,12 @@ def _describe_linking(otherwise: str) -> str:
     return f"{otherwise}, or log in to yours with its password and link this login on your account page."
 
 
-def check_domain(identity: Identity, oidc: OidcSettings) -> None:
+def check_domain(identity: Identity, provider: SignOnSettings) -> None:
     """Raises NoAccess if the identity's email domain may not log in."""
-    if not oidc.email_domains:
+    if not provider.email_domains:
         return
-    if not identity.email_is_verified or identity.email_domain not in oidc.email_domains:
-        domains = ", ".join(sorted(oidc.email_domains))
+    if not identity.email_is_verified or identity.email_domain not in provider.email_domains:
+        domains = ", ".join(sorted(provider.email_domains))
         raise NoAccess(
             f"You need a verified email address of {domains} to log in here. {identity.email_fault}".rstrip()
         )
@@ -107,12 +107,12 @@ def check_domain(identity: Identity, oidc: OidcSettings) -> None:
 
 def find_linked_identities(user: User) -> QuerySet[SocialAccount]:
     """The identities of the configured provider that log in to the account: one or none."""
-    return SocialAccount.objects.filter(user=user, provider=require_oidc().issuer)
+    return SocialAccount.objects.filter(user=user, provider=require_provider(SignOnSettings).issuer)
 
 
 def find_identity(user: User) -> dict[str, str] | None:
     """The linked identity in the form of audit events; None without a provider or link."""
-    if settings.OIDC is None or user.is_service:
+    if settings.SIGN_ON is None or user.is_service:
         return None
     link = find_linked_identities(user).first()
     return None if link is None else make_identity_document(link)
@@ -142,7 +142,7 @@ def refresh_label(link: SocialAccount, identity: Identity) -> None:
 @transactional
 def link_identity(user: User, identity: Identity) -> None:
     """Links the identity with the logged-in user. Raises NoAccess, NameExists."""
-    check_domain(identity, require_oidc())
+    check_domain(identity, require_provider(SignOnSettings))
     link = find_link(identity)
     if link is not None and link.user_id != user.pk:
         raise NameExists(f"{identity.label} already logs in to another account.")
@@ -154,10 +154,10 @@ def link_identity(user: User, identity: Identity) -> None:
 
 def describe_own_link(request: HttpRequest, user: User) -> dict[str, str] | None:
     """The variables of ``login/own_link.html``, None without a provider."""
-    if settings.OIDC is None:
+    if settings.SIGN_ON is None:
         return None
     link = find_linked_identities(user).first()
-    variables = {"issuer": settings.OIDC.issuer}
+    variables = {"issuer": settings.SIGN_ON.issuer}
     if link is None:
         return variables | {"check": make_link_check(request)}
     return variables | {
@@ -233,11 +233,11 @@ log = logging.getLogger("flagadmin.login")
 ROLE_GIVEN = "root_role"  # key in the link's data: the id of the root role assigned by the claim
 
 
-def synchronize(user: User, link: SocialAccount, values: frozenset[str], oidc: OidcSettings) -> None:
+def synchronize(user: User, link: SocialAccount, values: frozenset[str], provider: SignOnSettings) -> None:
     """``values`` are the groups claim's. Raises ServiceUnavailable for an unknown root role in the settings."""
     _synchronize_groups(user, values)
-    if oidc.root_roles:
-        _synchronize_root_role(user, link, values, oidc)
+    if provider.root_roles:
+        _synchronize_root_role(user, link, values, provider)
 
 
 def find_group_ids(values: frozenset[str]) -> set[int]:
@@ -253,7 +253,7 @@ def find_group_ids(values: frozenset[str]) -> set[int]:
 def take_back(user: User, link: SocialAccount) -> None:
     """Ends the memberships and the root role assigned by the claim."""
     _synchronize_groups(user, frozenset())
-    _synchronize_root_role(user, link, frozenset(), require_oidc())
+    _synchronize_root_role(user, link, frozenset(), require_provider(SignOnSettings))
 
 
 def _synchronize_groups(user: User, values: frozenset[str]) -> None:
@@ -272,13 +272,13 @@ def _synchronize_groups(user: User, values: frozenset[str]) -> None:
 
 
 def _synchronize_root_role(
-    user: User, link: SocialAccount, values: frozenset[str], oidc: OidcSettings
+    user: User, link: SocialAccount, values: frozenset[str], provider: SignOnSettings
 ) -> None:
     problems: list[Problem] = []
-    mapped = next((role for value, role in oidc.root_roles if value in values), None)
+    mapped = next((role for value, role in provider.root_roles if value in values), None)
     claimed_id, default_id = (
         find_root_role_id(mapped, problems),
-        find_root_role_id(oidc.root_role or None, problems),
+        find_root_role_id(provider.root_role or None, problems),
     )
     if problems:
         raise ServiceUnavailable(f"The settings of single sign-on are wrong: {problems[0].message}")

@@ -7,6 +7,7 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponseRedirect
@@ -14,9 +15,10 @@ from django.urls import reverse
 
 from flagadmin.core.errors import BadGateway, NoAccess, ValidationError
 from groups.login.sign_on.accounts import link_identity, sign_on
-from groups.login.sign_on.identity import Identity, is_storable, require_oidc
+from groups.login.sign_on.identity import Identity, is_storable, require_provider
 from groups.login.sign_on.logout import keep_hint
-from groups.login.sign_on.provider import IdentityLogin, Provider, make_provider
+from groups.login.sign_on.provider import EXPIRED, IdentityLogin, Provider, make_provider
+from groups.login.sign_on.settings import SamlSettings, SignOnSettings
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION
 
@@ -25,13 +27,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flagadmin.login")
 
-EXPIRED = "This login started in another browser or more than ten minutes ago. Start again."
-
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
     """Named in ``settings.SOCIALACCOUNT_ADAPTER``. Its errors are AppErrors, which the pages show."""
 
-    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Provider:
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+        if isinstance(settings.SIGN_ON, SamlSettings):
+            from groups.login.sign_on.saml import SamlProvider
+
+            return SamlProvider(request)
         return make_provider(request)
 
     def list_apps(self, request: HttpRequest, *args: Any, **kwargs: Any) -> list[SocialApp]:
@@ -49,7 +53,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
     def pre_social_login(self, request: HttpRequest, sociallogin: IdentityLogin) -> None:
         """The identity is proven: finds, creates or links its account. allauth then starts the session."""
-        identity = Identity.of(sociallogin.claims, require_oidc())
+        identity = Identity.of(sociallogin.claims, require_provider(SignOnSettings))
         request.proven_identity = identity  # type: ignore[attr-defined]
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             raise ImmediateHttpResponse(self._link(request, sociallogin, identity))

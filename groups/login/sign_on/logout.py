@@ -22,8 +22,9 @@ from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from groups.login.links import make_absolute_url
 from groups.login.passwords import log_out_everywhere
-from groups.login.sign_on.identity import is_storable, require_oidc
+from groups.login.sign_on.identity import is_storable, require_provider
 from groups.login.sign_on.pages import translating_failures
+from groups.login.sign_on.settings import OidcSettings
 from groups.sessions.actions import end_session
 from groups.sessions.store import ID_TOKEN, PROVIDER_SESSION
 
@@ -34,7 +35,7 @@ MAX_HINT_LENGTH = 6_000  # characters of an ID token: it becomes part of a URL
 
 def keep_hint(request: HttpRequest, id_token: str) -> None:
     """Stores the provider's login in the session, if people are to be logged out there."""
-    if require_oidc().logout:
+    if isinstance(settings.SIGN_ON, OidcSettings) and settings.SIGN_ON.logout:
         request.session[ID_TOKEN] = id_token if len(id_token) <= MAX_HINT_LENGTH else ""
 
 
@@ -44,8 +45,8 @@ def find_provider_logout(request: HttpRequest) -> str:
     "" if this session did not begin there, this is off, or the provider has no such URL or cannot be reached: then only
     the session here ends.
     """
-    oidc, id_token = settings.OIDC, request.session.get(ID_TOKEN)
-    if oidc is None or not oidc.logout or id_token is None:
+    oidc, id_token = settings.SIGN_ON, request.session.get(ID_TOKEN)
+    if not isinstance(oidc, OidcSettings) or not oidc.logout or id_token is None:
         return ""
     endpoint = _read_endpoint(request)
     if not endpoint:
@@ -65,7 +66,7 @@ def _read_endpoint(request: HttpRequest) -> str:
 
     from groups.login.sign_on.provider import Endpoints
 
-    issuer = require_oidc().issuer
+    issuer = require_provider(OidcSettings).issuer
     try:
         endpoint = Endpoints(request, issuer).openid_config.get("end_session_endpoint")
     except (RequestException, OAuth2Error) as error:
@@ -95,7 +96,7 @@ class BackChannelLogout(View):
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> JsonResponse:
-        require_oidc()
+        require_provider(OidcSettings)
         from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
         with translating_failures():
@@ -118,7 +119,7 @@ def verify_logout_token(token: str, *, issuer: str, keys: dict[str, Any]) -> dic
         token,
         keys=keys,
         issuer=issuer,
-        client_id=require_oidc().client_id,
+        client_id=require_provider(OidcSettings).client_id,
         require=["iss", "aud", "iat", "jti", "events"],
     )
     events = claims["events"]
@@ -146,7 +147,7 @@ def end_sessions(*, subject: str | None, session_id: str | None) -> int:
             end_session(session.user, session.pk, caller=Caller.system())
         return len(ended)
     links = SocialAccount.objects.select_related("user").filter(
-        provider=require_oidc().issuer, uid=subject or ""
+        provider=require_provider(OidcSettings).issuer, uid=subject or ""
     )
     users = [link.user for link in links]
     for user in users:
@@ -158,11 +159,11 @@ def read_issuer_and_keys(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     """The provider's own issuer name and its JWK set. Raises requests.RequestException, OAuth2Error."""
     from groups.login.sign_on.provider import Endpoints
 
-    entry = _keys.get(require_oidc().issuer)
+    entry = _keys.get(require_provider(OidcSettings).issuer)
     if entry is None or time.monotonic() - entry[0] > KEYS_SECONDS:
-        endpoints = Endpoints(request, require_oidc().issuer)
+        endpoints = Endpoints(request, require_provider(OidcSettings).issuer)
         entry = time.monotonic(), endpoints.openid_config["issuer"], endpoints.fetch_keys()
-        _keys[require_oidc().issuer] = entry
+        _keys[require_provider(OidcSettings).issuer] = entry
     return entry[1], entry[2]
 
 

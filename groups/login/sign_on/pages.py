@@ -17,15 +17,18 @@ from django.utils.crypto import constant_time_compare
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.generic import TemplateView
 
-from flagadmin.core.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
+from flagadmin.core.errors import AppError, BadGateway, NoAccess, ServiceUnavailable, ValidationError
 from flagadmin.core.http.request_metrics import get_client_address
 from groups.console import ActionPage, ConfirmPage, ConsolePage
 from groups.login.actions import record_refusal
 from groups.login.flow import make_safe_next
 from groups.login.login_form import LoginForm, render_login
 from groups.login.sign_on.accounts import find_identity, make_link_check, unlink_identity, unlink_identity_of
-from groups.login.sign_on.identity import Identity, require_oidc
+from groups.login.sign_on.identity import Identity, require_provider
+from groups.login.sign_on.settings import OidcSettings, SamlSettings, SignOnSettings
 from groups.login.throttle import log_failure
 from groups.models import User
 from groups.people.console import OneAccount
@@ -34,6 +37,7 @@ from groups.second_factor.confirmation import is_confirmed
 
 log = logging.getLogger("flagadmin.login")
 
+NOT_VALID = "The identity provider's answer was not valid. The server log says why."
 UNFINISHED_SECONDS = 600  # allauth keeps the state of a login equally long
 
 
@@ -42,7 +46,7 @@ class SignOnPage(View):
 
     @method_decorator(never_cache)
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        require_oidc()
+        require_provider(SignOnSettings)
         try:
             with translating_failures():
                 return super().dispatch(request, *args, **kwargs)
@@ -83,7 +87,7 @@ class LinkPage(ConsolePage):
     """/account/sign-on/link/?check=…: begins to link the account. The account page has the link with its check."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        require_oidc()
+        require_provider(SignOnSettings)
         if not constant_time_compare(request.GET.get("check", ""), make_link_check(request)):
             raise NoAccess("Start on your account page.")
         if not is_confirmed(
@@ -98,25 +102,49 @@ class UnlinkPage(ActionPage):
     success_url = reverse_lazy("account")
 
     def act(self) -> str:
-        require_oidc()
+        require_provider(SignOnSettings)
         unlink_identity(get_own_user(self.caller))
         return "Unlinked. Log in with your password from now on."
 
 
+@method_decorator(csrf_exempt, name="dispatch")  # the signature of an answer proves where it is from
 class CallbackPage(SignOnPage):
     def get(self, request: HttpRequest) -> HttpResponseBase:
         from groups.login.sign_on.provider import CallbackView, Endpoints
 
-        response: HttpResponseBase = CallbackView.adapter_view(Endpoints(request, require_oidc().issuer))(
-            request
-        )
+        endpoints = Endpoints(request, require_provider(OidcSettings).issuer)
+        response: HttpResponseBase = CallbackView.adapter_view(endpoints)(request)
         return response
+
+    def post(self, request: HttpRequest) -> HttpResponseBase:
+        """SAML's answers."""
+        require_provider(SamlSettings)
+        from groups.login.sign_on.saml import AnswerError, take_answer
+
+        try:
+            return take_answer(request)
+        except AnswerError as error:
+            log.warning("The identity provider's answer was not valid: %s", error)
+            raise ValidationError(NOT_VALID) from error
+
+
+class MetadataPage(TemplateView):
+    template_name = "login/saml_metadata.xml"
+    content_type = "application/samlmetadata+xml"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        require_provider(SamlSettings)
+        from groups.login.sign_on.saml import describe_ourselves
+
+        return describe_ourselves(self.request)
 
 
 def send_to_provider(request: HttpRequest, *, process: str, next_url: str) -> HttpResponse:
-    from groups.login.sign_on.provider import make_provider
+    from allauth.socialaccount.adapter import get_adapter
 
-    return make_provider(request).redirect_to(request, process=process, next_url=next_url)
+    provider = get_adapter().get_provider(request, "")
+    response: HttpResponse = provider.redirect_to(request, process=process, next_url=next_url)
+    return response
 
 
 @contextmanager
@@ -132,7 +160,7 @@ def translating_failures() -> Iterator[None]:
         raise ServiceUnavailable("The identity provider cannot be reached. Try again in a moment.") from error
     except OAuth2Error as error:
         log.warning("The identity provider's answer was not valid: %s", error)
-        raise BadGateway("The identity provider's answer was not valid. The server log says why.") from error
+        raise BadGateway(NOT_VALID) from error
 
 
 class UnlinkIdentityOf(OneAccount, ConfirmPage):
@@ -164,6 +192,6 @@ def _list_removed(user: User) -> list[str]:
 
 def _describe_kept(user: User) -> str:
     sentence = "Their sessions and tokens keep working."
-    if settings.OIDC and settings.OIDC.link_by_email and user.email:
+    if settings.SIGN_ON and settings.SIGN_ON.link_by_email and user.email:
         sentence += f" The next login at the identity provider as {user.email} links the account again."
     return sentence

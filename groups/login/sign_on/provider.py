@@ -17,6 +17,7 @@ import orjson
 import requests
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin, SocialToken
+from allauth.socialaccount.providers.base import Provider as AnyProvider
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
@@ -28,7 +29,8 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.http.outside import bound, read_bounded
 from groups.login.links import make_absolute_url
-from groups.login.sign_on.identity import is_storable, require_oidc
+from groups.login.sign_on.identity import is_storable, require_provider
+from groups.login.sign_on.settings import OidcSettings
 from groups.models import User
 
 LEEWAY = 60  # seconds of tolerance between clocks
@@ -41,6 +43,9 @@ NEEDED = (
 MAX_SUBJECT_LENGTH = 191  # characters; the limit of allauth's column
 # No HS256: a shared key proves less, and mixing both kinds risks key confusion.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+EXPIRED = "This login started in another browser or more than ten minutes ago. Start again."
 
 
 class Endpoints(OpenIDConnectOAuth2Adapter):
@@ -59,8 +64,8 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
         config: dict[str, Any] = super().openid_config
         if not isinstance(config, dict) or any(not isinstance(config.get(name), str) for name in NEEDED):
             raise OAuth2Error(f"The provider's configuration must contain {', '.join(NEEDED)}.")
-        if config["issuer"].rstrip("/") != require_oidc().issuer:
-            raise OAuth2Error(f"The provider calls itself {config['issuer']}, not {require_oidc().issuer}.")
+        if config["issuer"].rstrip("/") != (issuer := require_provider(OidcSettings).issuer):
+            raise OAuth2Error(f"The provider calls itself {config['issuer']}, not {issuer}.")
         return config
 
     @property
@@ -68,7 +73,7 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
         """Whether id and secret go into the Authorization header, which is the standard's default."""
         methods = self.openid_config.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         posts = isinstance(methods, list) and "client_secret_post" in methods
-        return bool(require_oidc().client_secret) and not posts
+        return bool(require_provider(OidcSettings).client_secret) and not posts
 
     def get_access_token_data(self, request: HttpRequest, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if request.GET.get("iss", self.openid_config["issuer"]) != self.openid_config["issuer"]:
@@ -133,7 +138,7 @@ class IdentityLogin(SocialLogin):
     _did_authenticate_by_email = None
     id_token = ""
 
-    def __init__(self, provider: Provider, claims: dict[str, Any]) -> None:
+    def __init__(self, provider: AnyProvider, claims: dict[str, Any]) -> None:
         account = SocialAccount(provider=provider.sub_id, uid=claims["sub"])
         super().__init__(user=User(), account=account, provider=provider)
         self.claims = claims
@@ -154,8 +159,8 @@ class CallbackView(OAuth2CallbackView):
 
 
 def make_provider(request: HttpRequest | None) -> Provider:
-    """The configured provider. It is identified by its issuer, so that another provider's subjects are other people."""
-    oidc = require_oidc()
+    """The configured one. It is identified by its issuer, so that another provider's subjects are other people."""
+    oidc = require_provider(OidcSettings)
     app = SocialApp(
         provider="openid_connect",
         provider_id=oidc.issuer,

@@ -27,6 +27,7 @@ OPEN = {
     "/login/sso/",
     "/login/sso/callback/",
     "/login/sso/logout/",
+    "/login/sso/metadata/",
     "/logout/",
     "/theme/",
 }

@@ -17,7 +17,7 @@ OFF = "Password login is off here."
 
 @pytest.fixture(autouse=True)
 def off(settings):
-    settings.OIDC = OidcSettings(
+    settings.SIGN_ON = OidcSettings(
         issuer="https://login.example.org", client_id="flagadmin", button="Log in with Example"
     )
     settings.PASSWORD_LOGIN = False
@@ -168,7 +168,7 @@ def test_nobody_sets_a_password_on_the_pages(visitor, anna):
     [(True, "with this email address is linked to this account"), (False, "It has no login yet")],
 )
 def test_a_new_user_gets_no_link_on_the_pages(visitor, settings, by_email, message):
-    settings.OIDC = OidcSettings(issuer="https://login.example.org", client_id="x", link_by_email=by_email)
+    settings.SIGN_ON = OidcSettings(issuer="https://login.example.org", client_id="x", link_by_email=by_email)
     assert "one-time login link" not in visitor.get("/access/people/new/").text
     page = visitor.post("/access/people/new/", {"username": "bertha", "email": "b@example.org"}, follow=True)
     assert message in page.text

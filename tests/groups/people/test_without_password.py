@@ -13,7 +13,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture(autouse=True)
 def provider(settings):
-    settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin", button="Log in")
+    settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin", button="Log in")
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_an_admin_is_not_told_of_a_password_to_reset(browse, linked):
 @pytest.mark.parametrize("link_by_email", [True, False])
 def test_new_people_are_not_told_of_a_password_where_there_is_none(browse, settings, link_by_email):
     settings.PASSWORD_LOGIN = False
-    settings.OIDC = OidcSettings(
+    settings.SIGN_ON = OidcSettings(
         issuer=ISSUER, client_id="flagadmin", button="Log in", link_by_email=link_by_email
     )
     admin = browse("admin")

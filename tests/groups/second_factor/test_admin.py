@@ -107,7 +107,7 @@ def test_the_command_says_who_is_left_with_the_identity_provider(
 ):
     User.objects.filter(pk=anna.pk).update(email=email)
     settings.PASSWORD_LOGIN = False
-    settings.OIDC = OidcSettings(
+    settings.SIGN_ON = OidcSettings(
         issuer="https://idp.example.com",
         client_id="flagadmin",
         client_secret="-",

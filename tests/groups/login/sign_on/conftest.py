@@ -20,7 +20,7 @@ def provider() -> Iterator[IdentityProvider]:
 @pytest.fixture
 def oidc(provider: IdentityProvider, settings: Any, db: None) -> Callable[..., None]:
     """Turns logins through the provider on. Called again, it changes their settings."""
-    settings.OIDC = OidcSettings(
+    settings.SIGN_ON = OidcSettings(
         issuer=provider.issuer,
         client_id="flagadmin",
         client_secret="s3cret",
@@ -29,7 +29,7 @@ def oidc(provider: IdentityProvider, settings: Any, db: None) -> Callable[..., N
     )
 
     def change(**changes: Any) -> None:
-        settings.OIDC = replace(settings.OIDC, **changes)
+        settings.SIGN_ON = replace(settings.SIGN_ON, **changes)
 
     return change
 

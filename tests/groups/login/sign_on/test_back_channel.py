@@ -27,7 +27,7 @@ LOGGED_OUT = {logout.EVENT: {}}
 @pytest.fixture
 def account(people: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> User:
     """The viewer, linked with the subject "anna"."""
-    settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin", client_secret="s3cret")
+    settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin", client_secret="s3cret")
     keys = {"keys": [public(KEY)]}
     monkeypatch.setattr(logout, "read_issuer_and_keys", lambda request: (ISSUER, keys))
     SocialAccount.objects.create(user=people["viewer"], provider=ISSUER, uid="anna")
@@ -134,7 +134,7 @@ def test_keys_are_kept_for_a_while(settings: Any, monkeypatch: pytest.MonkeyPatc
         fetched.append(endpoints)
         return {"keys": []}
 
-    settings.OIDC = OidcSettings(issuer="https://keys.example.org", client_id="flagadmin")
+    settings.SIGN_ON = OidcSettings(issuer="https://keys.example.org", client_id="flagadmin")
     monkeypatch.setattr(
         "groups.login.sign_on.provider.Endpoints.openid_config", {"issuer": "https://keys.example.org/"}
     )
@@ -147,7 +147,7 @@ def test_keys_are_kept_for_a_while(settings: Any, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def real_provider(live_server: Any, settings: Any) -> Iterator[Any]:
     with identity_provider(live_server.url) as running:
-        settings.OIDC = OidcSettings(issuer=running.issuer, client_id="flagadmin", client_secret="s3cret")
+        settings.SIGN_ON = OidcSettings(issuer=running.issuer, client_id="flagadmin", client_secret="s3cret")
         yield running
 
 

@@ -69,7 +69,7 @@ def test_the_missing_claim_is_named(claims: dict[str, Any], told: str) -> None:
 
 def test_linking_by_email_names_it_too(db: None, settings: Any) -> None:
     make_user("Kim", email="kim@x.org")
-    identity, settings.OIDC = read(UPN, link_by_email=True)
+    identity, settings.SIGN_ON = read(UPN, link_by_email=True)
     with pytest.raises(NoAccess) as refused:
         sign_on(identity)
     assert "sends no email address (claim email)" in refused.value.message

@@ -36,7 +36,7 @@ def liars() -> Iterator[Liar]:
 
 @pytest.fixture
 def liar(liars: Liar, db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Liar]:
-    settings.OIDC = OidcSettings(
+    settings.SIGN_ON = OidcSettings(
         issuer=liars.issuer,
         client_id=CLIENT,
         client_secret=CLIENT_SECRET,

@@ -18,7 +18,7 @@ ISSUER, END = "https://login.example.org", "https://login.example.org/end"
 @pytest.fixture
 def browser(settings, db, monkeypatch):
     """Of somebody who came through the provider."""
-    settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin", logout=True)
+    settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin", logout=True)
     monkeypatch.setattr(logout, "_read_endpoint", lambda request: END)
     browser = Client()
     browser.force_login(make_user("anna"))
@@ -48,9 +48,9 @@ def test_the_session_here_ends_and_the_page_leads_to_the_provider(browser):
 @pytest.mark.parametrize("why", ["off", "no provider", "a password", "no end_session_endpoint"])
 def test_otherwise_only_the_session_here_ends(browser, settings, monkeypatch, why):
     if why == "off":
-        settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin")
+        settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin")
     elif why == "no provider":
-        settings.OIDC = None
+        settings.SIGN_ON = None
     elif why == "a password":
         session = browser.session
         del session[ID_TOKEN]

@@ -36,7 +36,7 @@ def log_in(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
 
     ``meanwhile`` happens on another connection, once the groups have been looked up.
     """
-    settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin", groups_claim="groups")
+    settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin", groups_claim="groups")
     make_user("root", root_role=BuiltIn.ADMIN)
     anna = make_user("anna")
     SocialAccount.objects.create(user=anna, provider=ISSUER, uid="anna")
@@ -49,7 +49,7 @@ def log_in(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
             return found_ids
 
         monkeypatch.setattr(accounts, "find_group_ids", find_then_wait)
-        user = sign_on(Identity.of({"sub": "anna", "groups": list(values)}, settings.OIDC))
+        user = sign_on(Identity.of({"sub": "anna", "groups": list(values)}, settings.SIGN_ON))
         assert user == anna
         return sorted(User.objects.get(pk=user.pk).groups.values_list("name", flat=True))
 

@@ -5,7 +5,7 @@ import os
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from groups.login.sign_on.settings import OidcSettings, password_login, read_oidc_settings
+from groups.login.sign_on.settings import OidcSettings, password_login, read_sign_on_settings
 
 BASE = {"ISSUER": "https://login.example.org/realms/work/", "CLIENT_ID": "flagadmin"}
 
@@ -23,15 +23,15 @@ def given(monkeypatch):
 
 
 def test_off_by_default(given):
-    assert read_oidc_settings() is None
+    assert read_sign_on_settings() is None
     assert password_login(None)
     given(ISSUER="", BUTTON=" ")
-    assert read_oidc_settings() is None
+    assert read_sign_on_settings() is None
 
 
 def test_issuer_and_client_id_are_enough(given):
     given(**BASE)
-    assert read_oidc_settings() == OidcSettings(
+    assert read_sign_on_settings() == OidcSettings(
         issuer="https://login.example.org/realms/work", client_id="flagadmin"
     )
 
@@ -50,7 +50,7 @@ def test_all_settings_are_read(given):
         GROUPS_CLAIM="groups",
         ROOT_ROLES="ops=Admin, cn=dev=Editor",
     )
-    assert read_oidc_settings() == OidcSettings(
+    assert read_sign_on_settings() == OidcSettings(
         issuer="https://login.example.org/realms/work",
         client_id="flagadmin",
         client_secret="s3cret",
@@ -84,19 +84,19 @@ def test_all_settings_are_read(given):
 def test_an_incomplete_provider_is_refused(given, variables, message):
     given(**variables)
     with pytest.raises(ImproperlyConfigured) as refusal:
-        read_oidc_settings()
+        read_sign_on_settings()
     assert message in str(refusal.value)
 
 
 @pytest.mark.parametrize("issuer", ["http://127.0.0.1:8080", "http://localhost/x", "http://[::1]:1"])
 def test_http_is_allowed_on_this_machine(given, issuer):
     given(**BASE | {"ISSUER": issuer})
-    assert read_oidc_settings().issuer == issuer
+    assert read_sign_on_settings().issuer == issuer
 
 
 def test_the_address_of_the_configuration_names_the_issuer(given):
     given(**BASE | {"ISSUER": "https://a.example/x/.well-known/openid-configuration"})
-    assert read_oidc_settings().issuer == "https://a.example/x"
+    assert read_sign_on_settings().issuer == "https://a.example/x"
 
 
 def test_passwords_are_only_turned_off_with_a_provider(given, monkeypatch):
@@ -104,4 +104,4 @@ def test_passwords_are_only_turned_off_with_a_provider(given, monkeypatch):
     with pytest.raises(ImproperlyConfigured, match="nobody could log in"):
         password_login(None)
     given(**BASE)
-    assert not password_login(read_oidc_settings())
+    assert not password_login(read_sign_on_settings())

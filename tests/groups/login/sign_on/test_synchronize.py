@@ -22,7 +22,7 @@ ISSUER = "https://login.example.org"
 @pytest.fixture
 def oidc(settings):
     def set_up(**more: Any) -> None:
-        settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin", groups_claim="groups", **more)
+        settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin", groups_claim="groups", **more)
 
     set_up()
     return set_up
@@ -41,7 +41,7 @@ def log_in(oidc, anna, settings):
     """Logs in with these values of the groups claim. Returns the names of anna's groups then."""
 
     def with_groups(*values: str) -> list[str]:
-        sign_on(Identity.of({"sub": "anna", "groups": list(values)}, settings.OIDC))
+        sign_on(Identity.of({"sub": "anna", "groups": list(values)}, settings.SIGN_ON))
         anna.refresh_from_db()
         return sorted(anna.groups.values_list("name", flat=True))
 
@@ -150,7 +150,7 @@ def test_an_unknown_role_in_the_settings_is_reported(log_in, oidc):
 
 @pytest.mark.parametrize("email", ["x" * 243 + "@example.org.evil.example", 5, None, "a\0@example.org"])
 def test_an_address_that_cannot_be_stored_is_ignored(oidc, settings, email):
-    identity = Identity.of({"sub": "x", "email": email, "email_verified": True}, settings.OIDC)
+    identity = Identity.of({"sub": "x", "email": email, "email_verified": True}, settings.SIGN_ON)
     assert (identity.email, identity.email_domain, identity.username) == ("", "", "")
 
 
@@ -166,7 +166,7 @@ def test_an_address_that_cannot_be_stored_is_ignored(oidc, settings, email):
     ],
 )
 def test_the_claim_may_be_a_list_or_a_string(oidc, settings, claims, expected):
-    assert Identity.of({"sub": "x", **claims}, settings.OIDC).groups == expected
+    assert Identity.of({"sub": "x", **claims}, settings.SIGN_ON).groups == expected
 
 
 @pytest.mark.parametrize(
@@ -187,11 +187,11 @@ def test_a_dotted_claim_is_read_from_another(claims):
 )
 def test_a_claim_without_all_groups_is_refused(oidc, settings, claims):
     with pytest.raises(NoAccess, match="groups"):
-        Identity.of({"sub": "x", **claims}, settings.OIDC)
+        Identity.of({"sub": "x", **claims}, settings.SIGN_ON)
 
 
 def test_without_the_setting_no_group_is_touched(oidc, anna, settings):
     make_group("dev")
-    settings.OIDC = OidcSettings(issuer=ISSUER, client_id="x")
-    sign_on(Identity.of({"sub": "anna", "groups": ["dev"]}, settings.OIDC))
+    settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="x")
+    sign_on(Identity.of({"sub": "anna", "groups": ["dev"]}, settings.SIGN_ON))
     assert not anna.groups.exists()
