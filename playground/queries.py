@@ -8,6 +8,7 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.errors import Problem, check_problems
 from flagadmin.core.server.memory import collector_paused
 from flagadmin.core.wording import choices
@@ -20,7 +21,7 @@ from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_each, render_features
 from projects.access import describe_unknown_project, environment_problems
-from projects.models import ContextField, Flag, Project
+from projects.models import ContextField, Flag
 from projects.revision import read_revisions, read_revisions_and_environments
 
 
@@ -135,8 +136,15 @@ def list_known_fields(projects: Iterable[str]) -> set[str]:
     return {*TOP_LEVEL, *fields.values_list("name", flat=True)}
 
 
+_USED_ENVIRONMENTS = """
+SELECT id, archived_at,
+       ARRAY(SELECT environment_id::text FROM projects_projectenvironment WHERE project_id = p.id)
+  FROM projects_project p WHERE id = ANY(%s) ORDER BY id
+"""
+
+
 def explain_empty(projects: Sequence[str] | None, snapshots: Mapping[str, ResponseSnapshot]) -> Iterator[str]:
-    """Explains why a named project contributes no enabled flag to the answer. A query for each such project."""
+    """Explains why a named project contributes no enabled flag to the answer. One query if there is such a project."""
     empty = {
         name: [project for project in projects or () if project not in snapshot.snapshot.projects_in_use]
         for name, snapshot in snapshots.items()
@@ -144,9 +152,7 @@ def explain_empty(projects: Sequence[str] | None, snapshots: Mapping[str, Respon
     named = set().union(*empty.values())
     if not named:
         return
-    rows = Project.objects.filter(pk__in=named).order_by("pk")
-    used = {row.pk: (row.archived_at, set(row.environments.values_list("pk", flat=True))) for row in rows}
-    for project, (archived_at, environments) in used.items():
+    for project, archived_at, environments in fetch_rows(_USED_ENVIRONMENTS, [list(named)], prepared=True):
         if archived_at is not None:
             yield f"Project {project} is archived."
         for environment, without in empty.items():

@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 
 from flagadmin.core import change_checks
 from flagadmin.core.change_options import get_change_options
+from flagadmin.core.db.statements import Compiled
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError
 from flagadmin.core.wording import choices
@@ -24,6 +25,10 @@ REFUSES = Q(refuse_broken_expectations=True) | Q(needs_requests=True)
 """For `with_checks`: projects whose checks can refuse a change."""
 
 
+_PROJECT = Compiled(lambda id: Project.objects.filter(id=id))  # noqa: A006
+_FLAG = Compiled(lambda project, name: Flag.objects.filter(project_id=project, name=name))
+
+
 def list_projects_with(caller: Caller, permission: Permission) -> list[str]:
     """The projects where the caller has the permission by a role there; root roles count in the default project."""
     return sorted(
@@ -33,7 +38,7 @@ def list_projects_with(caller: Caller, permission: Permission) -> list[str]:
 
 def access_project(caller: Caller, project_id: str, permission: Permission | None = None) -> Project:
     """A project that the caller may read and, with ``permission``, may change. Raises NotFound, NoAccess."""
-    project = Project.objects.readable_by(caller).filter(id=project_id).first()
+    project = _PROJECT.read_first(id=project_id) if caller.can_read(project_id) else None
     if project is None:
         raise project_not_found(project_id)
     if permission is not None:
@@ -168,8 +173,7 @@ def access_flag(
     Views call this with ``permission`` (and ``environment``) before they read the body, so that permission
     errors come first. Raises NotFound, NoAccess.
     """
-    flags = Flag.objects.filter(project_id=project_id, name=name)
-    flag = flags.first() if caller.can_read(project_id) else None
+    flag = _FLAG.read_first(project=project_id, name=name) if caller.can_read(project_id) else None
     if flag is None:
         access_project(caller, project_id)
     flag = _check_state(flag, project_id, name, archived)

@@ -18,6 +18,7 @@ from typing import Any
 import pgtrigger
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
+from flagadmin.core.db.statements import FEW, fetch_rows
 from flagadmin.core.db.transactions import AUDITED
 
 OF_FLAG = "SELECT f.project_id, f.name FROM {rows} r JOIN projects_flag f ON f.id = r.flag_id"
@@ -139,12 +140,10 @@ def read_revisions_and_environments(projects: Iterable[str] | None) -> tuple[dic
 
 
 def _read(projects: Iterable[str] | None, more: str = "") -> list[tuple[str, Any]]:
-    with connection.cursor() as cursor:
-        if projects is None:
-            cursor.execute(_REVISIONS + more)
-        else:
-            cursor.execute(_REVISIONS + _THESE + more, [list(projects)])
-        return cursor.fetchall()
+    if projects is None:
+        return fetch_rows(_REVISIONS + more, prepared=True)
+    listed = list(projects)
+    return fetch_rows(_REVISIONS + _THESE + more, [listed], prepared=len(listed) <= FEW)
 
 
 # The flags of each revision, and their children, which contain the names of their parents.

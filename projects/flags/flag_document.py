@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.utils import timezone
 
-from flagadmin.core.db.statements import fetch_row, fetch_rows
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.responses import iso
@@ -64,10 +64,10 @@ def read_flag_document(flag: Flag, *, caller: Caller) -> Document:
     user_id = caller.user.pk if caller.user else None
     where = {"flag": flag.pk, "user": user_id, "stages": ORDER}
     environments = _read_environments(flag)
-    row = fetch_row(_RELATED, where)
-    if row is None:
+    rows = fetch_rows(_RELATED, where, prepared=True)
+    if not rows:
         raise NotFound(f"Flag {flag.name} not found in project {flag.project_id}.")
-    dependencies, children, links, is_favorite, creator_id, username, name, *stage = row
+    dependencies, children, links, is_favorite, creator_id, username, name, *stage = rows[0]
     creator = User(id=creator_id, username=username, name=name) if creator_id else None
     document = {
         "environments": environments,
@@ -113,9 +113,9 @@ def _read_environments(flag: Flag) -> list[Document]:
         "since": timezone.now() - timedelta(hours=1),
     }
     strategies: dict[str, list[StrategyDefinition]] = defaultdict(list)
-    for environment, strategy_id, segments, *values in fetch_rows(_STRATEGIES, where):
+    for environment, strategy_id, segments, *values in fetch_rows(_STRATEGIES, where, prepared=True):
         strategies[environment].append(from_row(values, id=strategy_id, segments=segments))
-    rows = fetch_rows(_ENVIRONMENTS, where)
+    rows = fetch_rows(_ENVIRONMENTS, where, prepared=True)
     return [
         {
             "name": name,

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.db.statements import FEW, fetch_rows
 from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.responses import iso
@@ -111,7 +111,7 @@ SELECT g.project_id, m.user_id, greatest(g.created_at, m.joined_at)
 def count_members(ids: Sequence[str]) -> dict[str, int]:
     """Members by project, each counted once. Projects without members have no entry. One query."""
     statement = f"SELECT project_id, count(DISTINCT user_id) FROM ({_HOLDERS}) AS holders GROUP BY 1"  # noqa: S608 - constants
-    return dict(fetch_rows(statement, {"projects": list(ids)}))
+    return dict(fetch_rows(statement, {"projects": list(ids)}, prepared=len(ids) <= FEW))
 
 
 def count_new_members(project: Project, since: datetime) -> int:

@@ -10,7 +10,7 @@ from django.db.models import Avg, Count, F, Q
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.db.statements import FEW, fetch_rows
 from flagadmin.core.document import Document
 from flagadmin.core.http.responses import iso
 from projects.members.queries import count_new_members
@@ -38,7 +38,9 @@ def read_latest_activity(ids: Sequence[str]) -> dict[str, Document]:
     """
     documents = {
         pk: _make_latest(*values)
-        for pk, *values in fetch_rows(_LATEST, {"projects": list(ids), "used": list(_USED)})
+        for pk, *values in fetch_rows(
+            _LATEST, {"projects": list(ids), "used": list(_USED)}, prepared=len(ids) <= FEW
+        )
     }
     return {pk: documents.get(pk) or _make_latest(None, None, None, False) for pk in ids}
 

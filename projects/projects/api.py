@@ -1,11 +1,13 @@
 """/api/admin/projects: list, create, change, archive and delete projects; favorite projects and flags."""
 
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.db.statements import Compiled
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.openapi import refusal
@@ -34,6 +36,8 @@ from projects.projects.serializers import (
     ProjectStatus,
 )
 from projects.viewsets import InProjectViewSet, OnFlagViewSet
+
+_LISTED = {archived: Compiled(partial(Project.objects.archived, archived)) for archived in (False, True)}
 
 
 class ProjectViewSet(ETagMixin, InProjectViewSet):
@@ -68,7 +72,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List the projects that the caller can read, sorted by id."""
         archived = _switch(request, "archived")
-        projects = list(Project.objects.readable_by(self.caller).archived(archived))
+        projects = [each for each in _LISTED[archived].read() if self.caller.can_read(each.pk)]
         return Response({"version": 1, "projects": list_project_summaries(projects, caller=self.caller)})
 
     @extend_schema(

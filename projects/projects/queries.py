@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.lookups import find_best_matches
-from flagadmin.core.db.statements import fetch_rows
+from flagadmin.core.db.statements import FEW, fetch_rows
 from flagadmin.core.document import Document
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
@@ -45,6 +45,8 @@ SELECT o.project_id, g.name, coalesce(nullif(u.name, ''), u.username), u.email
   LEFT JOIN groups_group g ON g.id = o.group_id
  WHERE o.project_id = ANY(%(projects)s) AND o.role_id = %(role)s ORDER BY o.id
 """
+
+_FAVORITES = "SELECT project_id FROM projects_favouriteproject WHERE user_id = %s"
 
 
 def make_settings_document(project: Project) -> Document:
@@ -137,7 +139,9 @@ def count_flags(ids: Sequence[str]) -> dict[str, dict[str, int]]:
     """
     rows = {
         project: dict(zip(FLAG_COUNTS, counts, strict=True))
-        for project, *counts in fetch_rows(_FLAG_COUNTS, {"projects": list(ids), "now": timezone.now()})
+        for project, *counts in fetch_rows(
+            _FLAG_COUNTS, {"projects": list(ids), "now": timezone.now()}, prepared=len(ids) <= FEW
+        )
     }
     return {project: rows.get(project) or dict.fromkeys(FLAG_COUNTS, 0) for project in ids}
 
@@ -159,7 +163,7 @@ def read_owners(ids: Sequence[str]) -> dict[str, list[Document]]:
     """The users and groups that own each project, in the order in which they became owners. One query."""
     owners: dict[str, list[Document]] = defaultdict(list)
     for project, group, name, email in fetch_rows(
-        _OWNERS, {"projects": list(ids), "role": BuiltIn.OWNER.value}
+        _OWNERS, {"projects": list(ids), "role": BuiltIn.OWNER.value}, prepared=len(ids) <= FEW
     ):
         if group is None:
             owner = {"ownerType": "user", "name": name, "email": email}
@@ -172,7 +176,7 @@ def read_owners(ids: Sequence[str]) -> dict[str, list[Document]]:
 def _read_favorites(caller: Caller) -> set[str]:
     if caller.user is None:
         return set()
-    return set(FavoriteProject.objects.filter(user=caller.user).values_list("project_id", flat=True))
+    return {pk for (pk,) in fetch_rows(_FAVORITES, [caller.user.pk], prepared=True)}
 
 
 # Environments ---------------------------------------------------------------------------------------------
@@ -206,7 +210,7 @@ def make_environment_document(environment: Environment) -> Document:
 def list_environment_summaries(*, projects: Sequence[str] | None) -> list[Document]:
     """All environments with their counts in these projects (None: in all projects). One query."""
     where = {"projects": None if projects is None else list(projects)}
-    rows = fetch_rows(_ENVIRONMENTS, where)
+    rows = fetch_rows(_ENVIRONMENTS, where, prepared=projects is None or len(projects) <= FEW)
     return [
         make_environment_document(Environment(name=name, type=kind, sort_order=sort_order, enabled=enabled))
         | {"projectCount": project_count, "apiTokenCount": token_count, "enabledToggleCount": enabled_count}

@@ -5,6 +5,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.db.statements import Compiled
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists
@@ -40,6 +41,9 @@ class TagTypeVerdict(serializers.Serializer):
     tagType = TagTypeBody()
 
 
+_TAG_TYPES = Compiled(TagType.objects.all)
+
+
 class TagTypeViewSet(ETagMixin, ViewSet):
     tags = ("Tags",)
     lookup_url_kwarg = "name"
@@ -62,7 +66,7 @@ class TagTypeViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getTagTypes", responses={200: TagTypeList})
     def list(self, request: ApiRequest) -> Response:
         """List the tag types."""
-        tag_types = [tag_type.document() for tag_type in TagType.objects.all()]
+        tag_types = [tag_type.document() for tag_type in _TAG_TYPES.read()]
         return Response({"version": 1, "tagTypes": tag_types})
 
     @extend_schema(operation_id="createTagType", request=TagTypeBody, responses={201: TagTypeBody})

@@ -1,8 +1,9 @@
-"""What requests that do little cost: CPU time of the server's processes, beside version 1.0 in the same run.
+"""What requests that do little cost: CPU of the server's and PostgreSQL's processes, beside version 1.0 in the same run.
 
-``python -m tests.benchmarks.bench_fixed_cost [REQUESTS]`` (default: 300 of each kind to each version, in turns). Both
-versions run one worker, have the same few objects, and are asked by a service account with the root role Admin. What
-the processes need without requests is measured at the end; it is part of the figures, more of it on a busy machine.
+``python -m tests.benchmarks.bench_fixed_cost [REQUESTS [now]]`` (default: 300 of each kind to each version, in turns; with
+``now``, only to this version). Figures are the least of all turns, in rounds of the calibration loop. Both versions run one
+worker, have the same few objects, and are asked by a service account with the root role Admin. What the processes need
+without requests is measured at the end; it is part of the figures, more of it on a busy machine.
 """
 
 import json
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.support.cpu import Calibration
 from tests.support.live_server import PATIENCE, Client, reserved_port
 from tests.support.load import ADMIN
 from tests.support.paths import ROOT
@@ -48,7 +50,7 @@ SETUP: tuple[tuple[str, str, Any], ...] = (
     ("POST", f"{FLAG}/environments/development/on", None),
 )
 EVALUATED = {"environment": "development", "projects": ["empty"], "context": {"userId": "1"}}
-# The sum of the first six is what has a limit: 0.64 of what they are in 1.0.
+# The sum of the first six is what has a limit.
 LIMITED = 6
 READS: tuple[tuple[str, str, str, Any], ...] = (
     ("playground of an empty project", "POST", "/api/admin/playground", EVALUATED),
@@ -70,8 +72,10 @@ Ask = Callable[[], None]
 class Version:
     """A running server, with the same objects as the other one."""
 
-    def __init__(self, port: int, group: int) -> None:
-        self.port, self._group = port, group
+    def __init__(self, port: int, group: int, database: int) -> None:
+        """``group`` is the process group of the server, ``database`` the id of PostgreSQL's first process."""
+        self.port, self._group, self._database = port, group, database
+        self._spent: dict[tuple[int, bool], int] = {}
         with closing(Client(port, ADMIN)) as client:
             for method, path, body in SETUP:
                 request(client, method, path, body)
@@ -86,9 +90,9 @@ class Version:
         self._numbers = count(1)
         self._browser = Browser(port)
 
-    def idle(self) -> float:
-        """Milliseconds of CPU a second without requests."""
-        return self.cpu(lambda: time.sleep(IDLE_SECONDS), 1) / IDLE_SECONDS
+    def idle(self) -> list[float]:
+        """CPU a second without requests, of the server and of PostgreSQL."""
+        return [each / IDLE_SECONDS for each in self.cpu(lambda: time.sleep(IDLE_SECONDS), 1)]
 
     def kinds(self) -> dict[str, Ask]:
         reads = {
@@ -106,25 +110,28 @@ class Version:
         state = "on" if next(self._numbers) % 2 else "off"
         request(self._client, "POST", f"{FLAG}/environments/production/{state}")
 
-    def cpu(self, ask: Ask, times: int) -> float:
-        """Milliseconds of CPU of the server's processes for so many requests."""
+    def cpu(self, ask: Ask, times: int) -> list[float]:
+        """Seconds of CPU a call, of the server's processes and of PostgreSQL's."""
         before = self._nanoseconds()
         for _ in range(times):
             ask()
-        return (self._nanoseconds() - before) / 1e6
+        return [(now - then) / 1e9 / times for now, then in zip(self._nanoseconds(), before, strict=True)]
 
-    def _nanoseconds(self) -> int:
-        """Of all threads: `/proc/PID/stat` counts in steps of 10 ms."""
-        total = 0
+    def _nanoseconds(self) -> list[int]:
+        """Of all threads, those of ended processes included: `/proc/PID/stat` counts in steps of 10 ms."""
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                if int((process / "stat").read_text().rpartition(")")[2].split()[2]) == self._group:
-                    total += sum(
+                parent, group = map(int, (process / "stat").read_text().rpartition(")")[2].split()[1:3])
+                if group == self._group or parent == self._database:
+                    self._spent[int(process.name), group != self._group] = sum(
                         int(task.read_text().split()[0]) for task in process.glob("task/*/schedstat")
                     )
             except OSError:
                 continue  # it has ended
-        return total
+        return [
+            sum(spent for (_, of_database), spent in self._spent.items() if of_database == whose)
+            for whose in (False, True)
+        ]
 
 
 class Browser:
@@ -175,41 +182,45 @@ def version(code: Path) -> Iterator[Version]:
         }
         with serve(Path(data), port, workers=1, code=code, **variables) as process:
             wait_until_it_answers(port, process)
-            yield Version(port, process.pid)
+            postmaster = (database.folder / "postmaster.pid").read_text().split()[0]
+            yield Version(port, process.pid, int(postmaster))
 
 
-def main(requests: int) -> None:
+def main(requests: int = 300, *only: str) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         subprocess.run(["tar", "-xf", CODE, "-C", folder], check=True)
-        versions = [stack.enter_context(version(code)) for code in (folder, ROOT)]
+        versions = [stack.enter_context(version(code)) for code in ([] if only else [folder]) + [ROOT]]
         kinds = [each.kinds() for each in versions]
-        sums = [0.0, 0.0]
-        print(f"{'ms of CPU a request':34}{'1.0':>8}{'now':>8}")
+        sums = [0.0 for _ in versions]
+        loop = Calibration().seconds_of_a_round()
+        print(
+            f"rounds of {loop * 1000:.2f} ms a request: server + PostgreSQL, of {'1.0 and ' if not only else ''}now"
+        )
         for position, name in enumerate(kinds[0]):
-            spent = measure(versions, [each[name] for each in kinds], requests)
-            print(line(name, spent), flush=True)
+            spent = measure(versions, [each[name] for each in kinds], requests, loop)
+            print(f"{name:34}{''.join(map(show, spent))}", flush=True)
             if position < LIMITED:
-                sums = [total + each for total, each in zip(sums, spent, strict=True)]
-        print(line(f"sum of the first {LIMITED}", sums))
-        print(line("without requests, a second", [each.idle() for each in versions]))
+                sums = [total + sum(each) for total, each in zip(sums, spent, strict=True)]
+        print(f"{f'sum of the first {LIMITED}':34}{''.join(f'{each:24.2f}' for each in sums)}")
+        idle = [[each / loop for each in one.idle()] for one in versions]
+        print(f"{'without requests, a second':34}{''.join(map(show, idle))}")
 
 
-def measure(versions: list[Version], asks: list[Ask], requests: int) -> list[float]:
-    """Milliseconds a request, of each version."""
-    spent = [0.0 for _ in versions]
+def measure(versions: list[Version], asks: list[Ask], requests: int, loop: float) -> list[list[float]]:
+    """Rounds a request, of each version: of the server and of PostgreSQL in the cheapest turn."""
+    turns: list[list[list[float]]] = [[] for _ in versions]
     for each, ask in zip(versions, asks, strict=True):
         each.cpu(ask, 20)
     for _ in range(TURNS):
-        for index, (each, ask) in enumerate(zip(versions, asks, strict=True)):
-            spent[index] += each.cpu(ask, requests // TURNS)
-    return [each / (requests // TURNS * TURNS) for each in spent]
+        for its_turns, each, ask in zip(turns, versions, asks, strict=True):
+            its_turns.append([cpu / loop for cpu in each.cpu(ask, max(1, requests // TURNS))])
+    return [min(its_turns, key=sum) for its_turns in turns]
 
 
-def line(name: str, spent: list[float]) -> str:
-    before, now = spent
-    return f"{name:34}{before:8.2f}{now:8.2f}  {now / before:.2f} of 1.0"
+def show(spent: list[float]) -> str:
+    return f"{sum(spent):9.3f} ={spent[0]:6.3f} +{spent[1]:6.3f}"
 
 
 if __name__ == "__main__":
-    main(*[int(argument) for argument in sys.argv[1:2]] or [300])
+    main(*map(int, sys.argv[1:2]), *sys.argv[2:])

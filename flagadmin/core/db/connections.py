@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 from django.db import connections
+from django.db.backends.postgresql.base import ServerBindingCursor
 from psycopg.rows import TupleRow
 
 
@@ -17,6 +18,7 @@ class PooledConnections:
     """
 
     pool: Any
+    connection: Any
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         while True:
@@ -25,6 +27,23 @@ class PooledConnections:
                 return connection
             connection.close()
             self.pool.putconn(connection)  # replaces it in the pool
+
+    def _configure_connection(self, connection: psycopg.Connection) -> Any:
+        if not is_pooler(connection):
+            connection.prepare_threshold = 1  # executions before it
+        super()._configure_connection(connection)  # type: ignore[misc]
+        return True  # it has executed something: without a pool, Django ends the transaction
+
+    def open_preparing(self) -> Any:
+        """A cursor whose statements PostgreSQL plans once. The types of parameters must follow from the statement."""
+        self.ensure_connection()  # type: ignore[attr-defined]
+        return self._prepare_cursor(ServerBindingCursor(self.connection))  # type: ignore[attr-defined,call-arg]
+
+
+def is_pooler(connection: psycopg.Connection) -> bool:
+    """Whether a connection leads to a pooler, which gives its clients process ids of its own, and changing sessions."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row is None or row[0] != connection.info.backend_pid
 
 
 def _is_connected(connection: psycopg.Connection) -> bool:

@@ -32,7 +32,7 @@ class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
 
     def _configure_connection(self, connection: Any) -> Any:
         connection.add_notice_handler(keep_canceled_wait)
-        return super()._configure_connection(connection)  # type: ignore[misc]
+        return super()._configure_connection(connection)
 
     def _commit(self) -> None:
         if standby.is_missing and self.connection is not None and self._would_wait():

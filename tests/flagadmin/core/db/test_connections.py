@@ -9,6 +9,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg_pool import ConnectionPool
 
 from flagadmin import settings as own_settings
+from flagadmin.core.db import connections
+from flagadmin.core.db.statements import fetch_rows
 from flagadmin.management.commands.serve import Command
 from tests.support.live_server import reserved_port, wait_until
 
@@ -39,6 +41,31 @@ def test_a_connection_of_the_pool_that_the_server_has_closed_is_replaced() -> No
     finally:
         pooled.close()
         pooled.close_pool()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("pooler", [False, True])
+def test_a_kept_plan_outlives_a_migration_and_is_not_made_behind_a_pooler(
+    monkeypatch: pytest.MonkeyPatch, pooler: bool
+) -> None:
+    monkeypatch.setattr(connections, "is_pooler", lambda connection: pooler)
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+
+    def ask() -> list[tuple[Any, ...]]:
+        return fetch_rows("SELECT number FROM plans WHERE number = %s", [1], prepared=True)
+
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as other:
+        other.execute("CREATE TABLE plans AS SELECT 1 AS number")
+        try:
+            assert [ask() for _ in range(3)] == [[(1,)]] * 3
+            assert fetch_rows("SELECT count(*) FROM pg_prepared_statements") == [(int(not pooler),)]
+            other.execute("ALTER TABLE plans ALTER number TYPE bigint")
+            assert ask() == [(1,)]
+        finally:
+            other.execute("DROP TABLE plans")
+            connection.close()
+            connection.close_pool()  # type: ignore[attr-defined]
 
 
 def _backend(database: BaseDatabaseWrapper) -> int:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.urls import resolve
 
-from flagadmin import rsgi
+from flagadmin import rsgi, wsgi
 from flagadmin.core.server import loop_routes, slow_clients
 from flagadmin.core.server.loop_routes import Learn, Ready, StreamRequest
 from tests.support import event_loop
@@ -151,3 +152,15 @@ def test_a_task_that_fails_is_started_again_and_ends_with_the_worker(
 )
 def test_only_what_may_wait_for_a_commit_is_bounded(method: str, path: str, writes: bool) -> None:
     assert loop_routes.is_writing(method, path) is writes
+
+
+def test_views_of_recent_short_paths_are_remembered() -> None:
+    flag = "/api/admin/projects/{}/features/{}"
+    first, other, again = (resolve(flag.format(*names)) for names in ("ab", "ba", "ab"))
+    assert first is again
+    assert (first.kwargs, other.kwargs) == (
+        {"project_id": "a", "name": "b"},
+        {"project_id": "b", "name": "a"},
+    )
+    long = flag.format("a", "b" * wsgi.MAX_LENGTH)
+    assert resolve(long) is not resolve(long)
