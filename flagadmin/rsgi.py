@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 from django.db import connections
+from django.urls import reverse
 
 from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
@@ -33,6 +34,10 @@ from flagadmin.core.server.slow_clients import is_large, send_large, watch_reade
 from flagadmin.core.server.slow_requests import answering, end_slow_requests
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
+
+READS_ROUTES_AFTER = (
+    5.0  # seconds; the first page with a link would otherwise wait for it, a fifth of its time
+)
 
 
 class _Canonical:
@@ -62,6 +67,7 @@ class Application:
         self.loop = loop
         tasks = watch_readers, end_slow_requests, *loop_routes.tasks
         self.tasks = [loop.create_task(loop_routes.repeat(task)) for task in tasks]
+        loop.call_later(READS_ROUTES_AFTER, self.threads.submit, reverse, "start")
         stop_granian = _prepare_stop_by_signal()
 
         def stop() -> None:  # called by another thread

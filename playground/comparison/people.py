@@ -62,7 +62,7 @@ def measure_share_on(environment: str, read: Definitions, names: Sequence[str]) 
     found = {name: people for name in names if (people := _by_content.get(keys[name])) is not None}
     missing = [name for name in dict.fromkeys(names) if name not in found]
     if missing:
-        [snapshot] = compile_definitions(environment, read)
+        [snapshot] = compile_definitions(environment, _without_variants(read))
         users = generate_users((read,), now=now, users=choose_number_of_users(len(missing)))
         who = WhoChanges(snapshot, snapshot, users, missing, budget=UNLIMITED, always=missing)
         for flag in who.flags:
@@ -73,6 +73,18 @@ def measure_share_on(environment: str, read: Definitions, names: Sequence[str]) 
                 100 * flag.on_before, 100 * float(unknown) / who.users, who.users, timed
             )
     return found
+
+
+def _without_variants(read: Definitions) -> Definitions:
+    """The same flags are on for the same people: only of parents, flags may require a variant. Takes half the time."""
+    parents = find_parents(read.flags)
+    flags: list[FlagDefinition] = [
+        flag
+        if flag["name"] in parents
+        else {**flag, "variants": [], "strategies": [{**each, "variants": []} for each in flag["strategies"]]}
+        for flag in read.flags
+    ]
+    return Definitions(flags, read.segments)
 
 
 def depends_on_time(read: Definitions) -> bool:

@@ -213,3 +213,15 @@ def test_strategies_elsewhere_do_not_count(shop: Project) -> None:
     assert cell_of(flag).text == "100 %"
     assert cell_of(flag, "production").text == "10 %"
     assert Strategy.objects.count() == 1
+
+
+@pytest.mark.parametrize(("required", "low", "high"), [([], 78, 82), (["blue"], 38, 42), (["red"], 0, 0)])
+def test_variants_change_a_share_where_a_parent_must_have_one(
+    shop: Project, required: list[str], low: int, high: int
+) -> None:
+    half = {"weight": 500, "weightType": "variable", "stickiness": "userId"}
+    variants = {"variants": [{"name": name} | half for name in ("blue", "green")]}
+    parent = make_flag("parent", enabled=True, strategies=[rollout("100") | variants])
+    child = make_flag("child", enabled=True, strategies=[rollout("80") | variants])
+    depend(child, parent, variants=required)
+    assert low <= (cell_of(child).share or 0) <= high
