@@ -167,9 +167,9 @@ class ActiveFlags(Generic[T]):
         )
 
     @cached_property
-    def _possible(self) -> list[int]:
-        """The positions of the flags that may be on, without those evaluated separately."""
-        return list(compress(count(), self._prepared))
+    def _possible(self) -> list[tuple[int, _Strategies[T]]]:
+        """The flags that may be on, by position, without those evaluated separately."""
+        return [(position, strategies) for position, strategies in enumerate(self._prepared) if strategies]
 
     def _prepare(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
         own = _choose(flag.variants, pieces.own, pieces.plain)
@@ -200,10 +200,13 @@ class ActiveFlags(Generic[T]):
         pieces: list[T | None]
         if before is not None and len(before.pieces) == len(prepared):
             pieces = before.pieces.copy()
-            positions = list(compress(count(), map(is_not, prepared, before.prepared)))
+            changed = list(compress(enumerate(prepared), map(is_not, prepared, before.prepared)))
+            possible = [(position, strategies) for position, strategies in changed if strategies]
+            for position, _ in changed:
+                pieces[position] = None
         else:
-            pieces, positions = [None] * len(prepared), self._possible
-        self._add_active(pieces, positions, values, random)
+            possible, pieces = self._possible, [None] * len(prepared)
+        _add_active(possible, self._shared.held(values), values, random, pieces)
         if self._apart is not None:
             apart = Evaluation(self._apart, context, random)
             for position, its_pieces in self._pieces_apart.items():
@@ -211,25 +214,28 @@ class ActiveFlags(Generic[T]):
                 pieces[position] = its_pieces.of(outcome) if outcome.on else None
         return Found(pieces, prepared)
 
-    def _add_active(
-        self, pieces: list[T | None], positions: list[int], values: Values, random: Random
-    ) -> None:
-        held = self._shared.held(values)
-        for position, strategies in zip(positions, map(self._prepared.__getitem__, positions), strict=True):
-            pieces[position] = None
-            for needed, own, threshold, column, key, draws, piece, choice in strategies or ():
-                if held & needed != needed or (own and not _hold(own, values)):
-                    continue
-                if threshold < ALWAYS or not draws:
-                    identifier = values[column]
-                    if identifier is not None:
-                        # `hash_place` without a call
-                        if murmur3(key + identifier, ROLLOUT_SEED) % 100 >= threshold:
-                            continue
-                    elif not draws or int(random() * 100) + 1 > threshold:
+
+def _add_active(
+    flags: list[tuple[int, _Strategies[T]]],
+    held: int,
+    values: Values,
+    random: Random,
+    pieces: list[T | None],
+) -> None:
+    for position, strategies in flags:
+        for needed, own, threshold, column, key, draws, piece, choice in strategies:
+            if held & needed != needed or (own and not _hold(own, values)):
+                continue
+            if threshold < ALWAYS or not draws:
+                identifier = values[column]
+                if identifier is not None:
+                    # `hash_place` without a call
+                    if murmur3(key + identifier, ROLLOUT_SEED) % 100 >= threshold:
                         continue
-                pieces[position] = choice.pick(values, random) if choice is not None else piece
-                break
+                elif not draws or int(random() * 100) + 1 > threshold:
+                    continue
+            pieces[position] = choice.pick(values, random) if choice is not None else piece
+            break
 
 
 def _choose(

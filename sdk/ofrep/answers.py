@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
+from operator import itemgetter
 from random import random, randrange
 from typing import Any
 from urllib.parse import urlencode
@@ -101,9 +102,9 @@ WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
 }
 
 
-Template = tuple[bytes, tuple[Any, ...]]
-"""The answer of a flag, to be formatted with the values of its slots: the position of a strategy stands for its bucket,
-b"v" and a field for the phrase of its value, b"s" and a stickiness for that of what is hashed.
+Template = tuple[bytes, Callable[[list[Any]], Any] | None]
+"""The answer of a flag, and what selects the values that it is formatted with, if it has any, from those of a resolver:
+the buckets of all strategies and phrases.
 """
 
 _Signature = tuple[object, ...]
@@ -124,6 +125,25 @@ class Templates:
             None if flag.parents or flag.variants is not None else {} for flag in snapshot.flags
         ]
         """None for flags whose answers depend on more than their strategies."""
+        self.phrases: list[tuple[bytes, str]] = []
+        """b"v" and a field for its value, b"s" and a stickiness for what is hashed. Only grows; may have some twice."""
+
+    def cut_at_marks(self, text: bytes) -> Template:
+        first, *others = text.split(b"%d" % MARK)
+        parts, slots = [first.replace(b"%", b"%%")], list[int]()
+        for other in others:
+            if other[:1].isdigit():  # a bucket, perhaps a negative one
+                slots.append(int(other[:DIGITS]))
+                parts[-1] = parts[-1].removesuffix(b"-")
+                end, form = DIGITS, b"%d"
+            else:
+                end, form = other.index(b".") + 1, b"%b"
+                phrase = other[:1], bytes.fromhex(other[1 : end - 1].decode()).decode()
+                if phrase not in self.phrases:
+                    self.phrases.append(phrase)
+                slots.append(self.places[-1][1] + self.phrases.index(phrase))
+            parts.append(form + other[end:].replace(b"%", b"%%"))
+        return (b"".join(parts), itemgetter(*slots)) if slots else (text, None)
 
 
 class _Marks(dict[str, Any]):
@@ -135,33 +155,6 @@ class _Marks(dict[str, Any]):
 
     def __missing__(self, name: str) -> str | None:
         return None if self._phrases[name] is None else f"{MARK}{self._kind}{name.encode().hex()}."
-
-
-def _cut_at_marks(text: bytes) -> Template:
-    first, *others = text.replace(b"%", b"%%").split(b"%d" % MARK)
-    parts, slots = [first], list[Any]()
-    for other in others:
-        if other[:1].isdigit():  # a bucket, perhaps a negative one
-            slots.append(int(other[:DIGITS]))
-            parts[-1] = parts[-1].removesuffix(b"-")
-            parts.append(b"%d" + other[DIGITS:])
-        else:
-            name, _, rest = other[1:].partition(b".")
-            slots.append((other[:1], bytes.fromhex(name.decode()).decode()))
-            parts.append(b"%b" + rest)
-    return b"".join(parts), tuple(slots)
-
-
-class _Phrases(dict[Any, bytes]):
-    """The phrases of an evaluation, as parts of JSON strings."""
-
-    def __init__(self, reasons: Reasons) -> None:
-        super().__init__()
-        self._of: dict[bytes, Mapping[str, str | None]] = {b"v": reasons.values, b"s": reasons.subjects}
-
-    def __missing__(self, slot: tuple[bytes, str]) -> bytes:
-        text = self[slot] = orjson.dumps(self._of[slot[0]][slot[1]])[1:-1]
-        return text
 
 
 class Resolver:
@@ -180,11 +173,18 @@ class Resolver:
             templates = prepared.written[name, browser] = Templates(snapshot, fragments)
         self._templates: Templates = templates
         self._reasons = Reasons(evaluation)
-        self._phrases = _Phrases(self._reasons)
         self._has_key = evaluation.context.lookup("userId") is not None
         self._drawn = find_drawn_flags(evaluation)
         self._draws_variants = any(evaluation.values[column] is None for column in snapshot.choosing)
         self._signatures = evaluation.result.sign(snapshot.batch)
+        self._values: list[Any] = [*evaluation.result.buckets]
+        self._add_phrases()
+
+    def _add_phrases(self) -> None:
+        """Adds those that templates have begun to use, as parts of JSON strings."""
+        of: dict[bytes, Mapping[str, str | None]] = {b"v": self._reasons.values, b"s": self._reasons.subjects}
+        new = self._templates.phrases[len(self._values) - len(self._signatures) :]
+        self._values += [orjson.dumps(of[kind][name])[1:-1] for kind, name in new]
 
     def flag(self, position: int) -> bytes:
         """OFREP's evaluationSuccess of the flag at a position. Raises TargetingKeyMissing, and ValidationError for an
@@ -204,9 +204,12 @@ class Resolver:
             if template is None:
                 return self._write(position, self._evaluation.outcomes[position], self._reasons)
             known[signature] = template
-        text, slots = template
-        buckets, phrases = result.buckets, self._phrases
-        return text % tuple([buckets[slot] if type(slot) is int else phrases[slot] for slot in slots])
+        text, select = template
+        if select is None:
+            return text
+        if len(self._values) < len(self._signatures) + len(templates.phrases):
+            self._add_phrases()
+        return text % select(self._values)
 
     def _learn(self, position: int) -> Template | None:
         """Writes the answer with marks in place of everything that another context may change."""
@@ -225,7 +228,7 @@ class Resolver:
             position, FlagOutcome(*outcome)._replace(strategies=marked), Reasons(self._evaluation, *marks)
         )
         self._prepared.nbytes += TEMPLATE + len(text)
-        return _cut_at_marks(text)
+        return self._templates.cut_at_marks(text)
 
     def _write(self, position: int, plain: PlainOutcome, reasons: Reasons) -> bytes:
         """`variant` is always present, because providers read it unconditionally: by default it is "enabled" or
