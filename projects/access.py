@@ -144,7 +144,6 @@ def group_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
     return names
 
 
-@transactional
 def change_in_each_project(
     names: Mapping[str, Sequence[str]],
     change: Callable[[str, Sequence[str]], list[Flag]],
@@ -153,8 +152,21 @@ def change_in_each_project(
 ) -> list[Flag]:
     """Calls an action with each project and the names of its flags: all or nothing. Returns the flags it returned.
 
-    Locks the projects first, in their order.
+    Locks several projects first, in their order.
     """
+    if len(names) == 1:
+        [(project_id, listed)] = names.items()
+        return change(project_id, listed)
+    return _change_in_several(names, change, caller=caller)
+
+
+@transactional
+def _change_in_several(
+    names: Mapping[str, Sequence[str]],
+    change: Callable[[str, Sequence[str]], list[Flag]],
+    *,
+    caller: Caller,
+) -> list[Flag]:
     lock_projects(caller, names, flags=names)
     return [flag for project_id in sorted(names) for flag in change(project_id, names[project_id])]
 

@@ -15,28 +15,18 @@ from flagadmin.core.change_checks import Refusal, Watch
 from flagadmin.core.change_options import (
     find_applied_environment,
     get_change_options,
-    get_comment,
     is_applied_to,
 )
-from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import AppError
 from flagadmin.core.installation.state import check_writable
 from flagadmin.core.wording import choices
-from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
-from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment
-from projects.projects.required_comments import requires_comment
 from projects.revision import read_revisions
-from projects.states import permissions
-from releases.changes import KINDS
 from releases.derive import ProposedChange, derive_changes, find_differing, find_users
 from releases.gate_refusal import Gated, NeedsChangeRequest, NeedsSkip, find_skipping, make_skip_event
 from releases.models import ReleasePlan, Safeguard
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 from releases.tag_watch import Deciding, TagWatch, find_deciding
-from releases.targets import Predicted
 
 BROUGHT = "The flag brings a release plan or safeguards, which change it automatically: remove them first."
 
@@ -95,6 +85,17 @@ class GateWatch(Watch):
         flags = [*read.flags, *(flag for flag in more.flags if flag["name"] not in known)]
         return Definitions(flags, more.segments | read.segments)
 
+    def foresee(self, environment: str, states: Mapping[str, Mapping[str, Any]]) -> Refusal | None:
+        if environment not in self.before or find_skipping(self.project_id, environment):
+            return None
+        before = self.before[environment].select(states)
+        edited: list[Any] = [{**flag, **states[flag["name"]]} for flag in before.flags]
+        after = Definitions(edited, before.segments)
+        refusal = _refuse(self.project_id, environment, before, after, set(), applied=self.applied)
+        if refusal is not None:
+            check_writable()
+        return refusal
+
     def __call__(self) -> Refusal | None:
         retagged = self.tags.find_retagged()
         recorded: set[tuple[str, str]] = set()
@@ -136,41 +137,6 @@ def _compare(
 ) -> NeedsChangeRequest | None:
     after = read_definitions([project_id], environment, flags=names)
     return _refuse(project_id, environment, before, after, recorded, applied=applied)
-
-
-def check_known(
-    caller: Caller,
-    action: str,
-    payload: Any,
-    project_id: str,
-    name: str,
-    environment: str,
-    expected: Expected = None,
-) -> None:
-    """Raises NeedsChangeRequest before anything is written. A change that fails otherwise reports that itself."""
-    place = {"project": project_id, "environment": environment}
-    links = ProjectEnvironment.objects.needing_requests().filter(**place).select_related("project")
-    is_attempted = is_applied_to(project_id, environment) or find_skipping(project_id, environment)
-    if is_attempted or get_change_options().is_postponed or (link := links.first()) is None:
-        return
-    if not get_comment() and requires_comment([project_id], [environment]):
-        return
-    with consistent_reads():
-        state = Predicted(link, read_definitions([project_id], environment, flags=[name]))
-        try:
-            if expected is not None:
-                check_expected(expected, KINDS[action].read(state.target(name), payload))
-            made = list(KINDS[action].list_changes(state, name, payload))
-            state.change(name, *made)
-        except AppError:
-            return
-    [before], [after] = state.start.flags, state.definitions().flags
-    has_room = len(after["strategies"]) <= max(len(before["strategies"]), Limits.from_settings().strategies)
-    if has_room and all(caller.can(permission, **place) for permission in permissions(made)):
-        refusal = _refuse(project_id, environment, state.start, state.definitions(), set())
-        if refusal is not None:
-            check_writable()
-            raise refusal
 
 
 def _refuse(

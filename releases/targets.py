@@ -15,14 +15,14 @@ from django.utils.functional import cached_property
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
-from flagadmin.core.unreadable_values import check_values
 from groups.access import EVERYTHING, Caller
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from projects.access import access_flag
 from projects.definitions import Definitions, read_definitions
-from projects.models import ProjectEnvironment, Segment
-from projects.states import Change, apply_there, next_sort_order
-from projects.strategies.rules import StrategyDefaults, StrategyPlanner
+from projects.models import Flag, ProjectEnvironment, Segment
+from projects.states import Change, apply_there
+from projects.strategies.planned import PlannedFlag
+from projects.strategies.rules import StrategyPlanner
 from releases.models import Safeguard
 from releases.plans.queries import FlagPath, PlanSnapshot, find_by_key, read_snapshots
 
@@ -206,16 +206,7 @@ class Predicted(Flags):
     def change(self, name: str, *made: Change) -> None:
         self.flags[name] = apply_there(self.flag(name), made)
 
-    def plan(
-        self, name: str, values: Mapping[str, Any], stored: StrategyDefinition | None = None
-    ) -> StrategyDefinition:
-        """A strategy in stored form: the last one, if it is new and has no sort order."""
-        defaults = StrategyDefaults(name, self.project_environment.project.default_stickiness)
-        document, problems = self._planner.plan(values, defaults, stored=stored)
-        check_values(problems)
-        if document["sortOrder"] is None:
-            document["sortOrder"] = (
-                stored["sortOrder"] if stored else next_sort_order(self.flag(name)["strategies"])
-            )
-        document["id"] = stored["id"] if stored else ""
-        return document
+    def plan_flag(self, name: str) -> PlannedFlag:
+        """Plans changes of the flag, for `change`."""
+        flag = Flag(name=name, project_id=self.project)
+        return PlannedFlag(flag, self.project_environment, self.flag(name), self._planner)

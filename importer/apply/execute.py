@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from itertools import chain
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db.models import Value
 from django.db.models.functions import Concat
@@ -199,13 +199,11 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: Progress = igno
     references_created = _create_references(plan, caller)
     new = rows.create_flags(created, project=project, caller=caller, now=now) if created else []
     check_arrivals([flag.name for flag in created], project, None)
-    if new:
-        rows.create_flag_environments(new, target.environments, environment)
     progress("flags", len(created), total)
     rows.update_flags(changed, now)
-    rows.set_flag_environments(changed, environment)
     written = [*new, *changed]
-    rows.write_details(written, project=project, environment=environment, now=now)
+    places: Any = {"environment": environment, "environments": target.environments}
+    rows.write_details(written, project=project, now=now, **places)
     progress("strategies", total, total)
     rows.write_stages(new, [flag_id for flag_id, flag in written if flag.becomes_archived], now)
     progress("history", total, total)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -19,7 +20,8 @@ from playground.saved_contexts.actions import check_may_change, make_event
 from playground.saved_contexts.queries import make_saved_context_document
 from projects.flags.payloads import watch
 from projects.models.strategies import make_time_ordered_id
-from projects.strategies.fields import COLUMNS, to_row
+from projects.states import NOTHING
+from projects.strategies.write import StateChange, write_states
 
 Numbered = tuple[int, FlagPlan]
 """The id of a flag and its plan."""
@@ -34,9 +36,19 @@ def _get_after(flag: FlagPlan) -> Document:
     return flag.after
 
 
-def write_details(flags: Sequence[Numbered], *, project: str, environment: str, now: datetime) -> None:
-    """Writes strategies, tags, links, parents and payload schemas of stored flags. Replaces only what has changed."""
-    write_strategies(flags, environment, now)
+def write_details(
+    flags: Sequence[Numbered],
+    *,
+    project: str,
+    environment: str,
+    now: datetime,
+    environments: Sequence[str] = (),
+) -> None:
+    """Writes states, tags, links, parents and payload schemas of stored flags. Replaces only what has changed.
+
+    New flags are off in the other ``environments``.
+    """
+    write_states(chain.from_iterable(_list_states(*each, environment, environments) for each in flags))
     write_tags(flags)
     write_links(flags, now)
     write_parents(flags, project)
@@ -76,24 +88,6 @@ def create_flags(flags: Sequence[FlagPlan], *, project: str, caller: Caller, now
     return numbered
 
 
-def create_flag_environments(
-    numbered: Sequence[Numbered], environments: Sequence[str], environment: str
-) -> None:
-    """Inserts a row for every environment of the project. Only the target environment may be enabled."""
-    copy_rows(
-        "projects_flagenvironment",
-        ("flag_id", "environment_id", "enabled", "variants"),
-        (
-            (flag_id, name, after["enabled"], _format_json(after["variants"]))
-            if name == environment
-            else (flag_id, name, False, "[]")
-            for flag_id, flag in numbered
-            for after in (_get_after(flag),)
-            for name in environments
-        ),
-    )
-
-
 _UPDATE_FLAGS = """
 UPDATE projects_flag f
    SET type = n.type, description = n.description, stale = n.stale, impression_data = n.impression_data,
@@ -101,12 +95,6 @@ UPDATE projects_flag f
   FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::boolean[], %s::boolean[], %s::boolean[])
        AS n(id, type, description, stale, impression_data, archived)
  WHERE f.id = n.id
-"""
-_SET_FLAG_ENVIRONMENTS = """
-INSERT INTO projects_flagenvironment (flag_id, environment_id, enabled, variants)
-SELECT n.flag_id, %s, n.enabled, n.variants::jsonb
-  FROM unnest(%s::bigint[], %s::boolean[], %s::text[]) AS n(flag_id, enabled, variants)
-ON CONFLICT (flag_id, environment_id) DO UPDATE SET enabled = excluded.enabled, variants = excluded.variants
 """
 METADATA = ("type", "description", "stale", "impressionData", "archived")
 
@@ -118,62 +106,29 @@ def update_flags(flags: Iterable[Numbered], now: datetime) -> None:
         execute(_UPDATE_FLAGS, [now, [flag_id for flag_id, _ in changed], *columns])
 
 
-def set_flag_environments(flags: Iterable[Numbered], environment: str) -> None:
-    changed = [(flag_id, _get_after(flag)) for flag_id, flag in flags if flag.differs("enabled", "variants")]
-    if changed:
-        columns = (
-            [flag_id for flag_id, _ in changed],
-            [after["enabled"] for _, after in changed],
-            [_format_json(after["variants"]) for _, after in changed],
-        )
-        execute(_SET_FLAG_ENVIRONMENTS, [environment, *columns])
+# States ----------------------------------------------------------------------------------------------------
 
 
-# Strategies ------------------------------------------------------------------------------------------------
+def _list_states(
+    flag_id: int, flag: FlagPlan, environment: str, environments: Iterable[str]
+) -> Iterator[StateChange]:
+    old, new = _place_strategies(flag)
+    before: Any = flag.before and {**flag.before, "strategies": old}
+    yield StateChange(flag_id, environment, before, {**_get_after(flag), "strategies": new})
+    if before is None:
+        yield from (StateChange(flag_id, name, None, NOTHING) for name in environments if name != environment)
 
 
-def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime) -> None:
-    """Writes changed strategies; replacements keep the ids. New ids ascend in order, to break ties."""
-    removed: list[str] = []
-    added: list[tuple[str, int, Document]] = []
-    for flag_id, flag in flags:
-        old_ids, new_strategies = _find_strategy_changes(flag)
-        removed += old_ids
-        fresh = iter(sorted(str(make_time_ordered_id()) for _ in new_strategies))
-        added += [(strategy["id"] or next(fresh), flag_id, strategy) for strategy in new_strategies]
-    if removed:
-        execute("DELETE FROM projects_strategysegment WHERE strategy_id = ANY(%s::uuid[])", [removed])
-        execute("DELETE FROM projects_strategy WHERE id = ANY(%s::uuid[])", [removed])
-    if added:
-        _copy_strategies(added, environment, now)
-
-
-def _find_strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
-    """The ids of strategies to remove, and the documents to add, with one of these ids or ""."""
+def _place_strategies(flag: FlagPlan) -> tuple[list[Any], list[Any]]:
+    """The strategies before and after; replacements keep the ids. New ids ascend in order, to break ties."""
     if not flag.differs("strategies"):
         return [], []
     before, after = flag.pair_strategies()
-    orders = [strategy["sortOrder"] for strategy in after]
+    kept, orders = {each["id"] for each in before}, [each["sortOrder"] for each in after]
     if len(set(orders)) < len(orders):  # ids decide the order of these
-        return [each["id"] for each in before], [{**each, "id": ""} for each in after]
-    old = {each["id"]: each for each in before}
-    added = [each for each in after if old.get(each["id"]) != each]
-    stay = {each["id"] for each in after} - {each["id"] for each in added}
-    return list(old.keys() - stay), [each if each["id"] in old else {**each, "id": ""} for each in added]
-
-
-def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: str, now: datetime) -> None:
-    copy_rows(
-        "projects_strategy",
-        ("id", "flag_id", "environment_id", "created_at", *COLUMNS),
-        (
-            (identifier, flag_id, environment, now, *to_row(strategy))
-            for identifier, flag_id, strategy in added
-        ),
-    )
-    links = [(identifier, segment) for identifier, _, s in added for segment in s["segments"]]
-    if links:
-        copy_rows("projects_strategysegment", ("strategy_id", "segment_id"), links)
+        kept = set()
+    fresh = iter(sorted(str(make_time_ordered_id()) for _ in after))
+    return before, [each if each["id"] in kept else {**each, "id": next(fresh)} for each in after]
 
 
 # Tags, links, parents, lifecycle ---------------------------------------------------------------------------

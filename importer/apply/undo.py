@@ -277,7 +277,6 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[E
     archived = [flag_id for flag_id, plan in numbered if plan.becomes_archived]
     revived = [flag_id for flag_id, plan in numbered if plan.is_revived]
     rows.update_flags(numbered, now)
-    rows.set_flag_environments(numbered, run.environment)
     rows.write_details(numbered, project=run.project, environment=run.environment, now=now)
     rows.end_archived_stage(revived)
     rows.write_stages([], archived, now)

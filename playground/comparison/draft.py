@@ -24,7 +24,7 @@ from projects.drafts import Draft
 from projects.flags.archive.delete import check_no_children
 from projects.flags.dependencies.actions import parents_problems
 from projects.flags.dependencies.rules import make_dependency
-from projects.flags.environments.actions import plan_added_strategy, read_variants
+from projects.flags.environments.actions import read_variants
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.queries import read_strategy_documents
 from projects.flags.serializers import ParentRecord, VariantBody
@@ -32,10 +32,10 @@ from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.serializers import StrictSerializer
 from projects.states import has_enabled
-from projects.strategies.check import check_number_of_strategies
 from projects.strategies.constraint_rules import constraints_problems, make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.known_names import read_legal_values
+from projects.strategies.planned import check_number_of_strategies, make_added_strategy
 from projects.strategies.rules import StrategyDefaults, StrategyPlanner, merge_strategy
 from projects.strategies.serializers import StrategyChanges
 from projects.strategies.variant_rules import make_variants, variants_problems
@@ -181,7 +181,7 @@ class DraftReader:
     ) -> StrategyDefinition:
         """The strategy added by turning the flag on if none of these is enabled."""
         path = f"{self.path}.enabled"
-        document, problems = self._plan(flag, plan_added_strategy(flag, project_environment), path)
+        document, problems = self._plan(flag, make_added_strategy(flag, project_environment), path)
         if not has_enabled(strategies):
             self.problems += (replace(each, path=path) for each in problems)  # not part of the body
             self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(strategies)))

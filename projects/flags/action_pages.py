@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.core.change_checks import check_known
 from flagadmin.core.errors import ValidationError, check_problems
 from groups.console import Breadcrumbs, Permission
 from playground.engine.definitions import StrategyDefinition
@@ -26,7 +25,8 @@ from projects.projects.actions import set_flag_favorite
 from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.offers import UndoableAction
-from projects.strategies.actions import order_problems, order_strategies
+from projects.strategies.actions import order_strategies
+from projects.strategies.planned import order_problems
 from projects.strategies.sentences import summarize_strategy
 
 
@@ -232,10 +232,8 @@ class Order(AsksFirst):
         return {identifier: index for index, identifier in enumerate(order)}
 
     def act(self) -> str:
-        environment, order = self.read_field("environment"), self.order()
-        places = [{"id": key, "sortOrder": place} for key, place in order.items()]
-        check_known(self.caller, "reorderStrategy", places, *self.place, environment)
-        order_strategies(*self.place, environment, [*order.items()], caller=self.caller)
+        environment = self.read_field("environment")
+        order_strategies(*self.place, environment, [*self.order().items()], caller=self.caller)
         return f"Reordered the strategies in {environment}."
 
     def strategies(self, flag: Flag) -> list[StrategyDefinition]:

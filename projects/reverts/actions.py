@@ -17,16 +17,15 @@ from projects.flags.payloads.actions import set_schema
 from projects.flags.tags.actions import apply_tags, check_tags
 from projects.history.definitions_at import make_seen_version, read_present_version
 from projects.history.diff import DEPENDENCIES, DETAILS, FlagPart
-from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
+from projects.models import Dependency, Flag, ProjectEnvironment
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
 from projects.reverts.environment_plan import EnvironmentPlan, plan_environment
 from projects.reverts.parts import PlannedPart, format_moment, list_reasons, restore_parts
 from projects.reverts.version_plan import EVERYTHING, Choice, plan_revert
 from projects.segments.actions import update_segment
 from projects.states import FlagState
-from projects.strategies.actions import set_segments
-from projects.strategies.fields import assign
 from projects.strategies.strategy_types import deprecate_strategy_type, reactivate_strategy_type
+from projects.strategies.write import StateChange, write_states
 
 
 @transactional
@@ -233,7 +232,7 @@ def _write(flag: Flag, part: FlagPart) -> None:
     elif part.kind == DEPENDENCIES:
         _write_parents(flag, part)
     else:
-        _write_environment(flag, part)
+        write_states([StateChange(flag.pk, part.environment, part.before, part.after)])
 
 
 def _write_parents(flag: Flag, part: FlagPart) -> None:
@@ -251,27 +250,3 @@ def _write_parents(flag: Flag, part: FlagPart) -> None:
         )
         for dependency in dependencies
     )
-
-
-def _write_environment(flag: Flag, part: FlagPart) -> None:
-    before, after, environment = part.before, part.after, part.environment
-    if any(before[key] != after[key] for key in ("enabled", "variants")):
-        FlagEnvironment.objects.update_or_create(
-            flag=flag,
-            environment_id=environment,
-            defaults={"enabled": after["enabled"], "variants": after["variants"]},
-        )
-    rows = Strategy.objects.filter(flag=flag, environment_id=environment)
-    rows.exclude(pk__in=[each["id"] for each in after["strategies"]]).delete()
-    stored = {str(row.pk): row for row in rows}
-    known = {each["id"]: each for each in before["strategies"]}
-    for document in after["strategies"]:
-        if known.get(document["id"]) == document:
-            continue
-        is_new = document["id"] not in stored
-        strategy = stored.get(document["id"]) or Strategy(
-            pk=document["id"], flag=flag, environment_id=environment
-        )
-        assign(strategy, document)
-        strategy.save(force_insert=is_new)
-        set_segments(strategy, document["segments"])

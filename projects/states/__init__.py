@@ -25,6 +25,7 @@ from projects.states.document import (
     with_strategies,
 )
 from projects.states.language import (
+    PERMISSIONS,
     apply,
     apply_there,
     change_parents,

@@ -8,7 +8,6 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.change_checks import check_known
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import PatchOperation, make_patch_example, patch_object, validate_body
 from flagadmin.core.unreadable_values import check_values
@@ -63,12 +62,6 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     def get_current_document(self) -> dict[str, Any]:
         return drop_sort_order(self.document)
 
-    def ask_gate(self, action: str, **values: Any) -> None:
-        """Checks whether this may be done to the strategy without a change request. Raises the refusal."""
-        payload, flag = {**values, "id": str(self.strategy.pk)}, self.strategy.flag
-        place = flag.project_id, flag.name, self.strategy.environment_id
-        check_known(self.caller, action, payload, *place, expected=self.expected)
-
     @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})
     def list(self, request: ApiRequest, **where: Any) -> Response:
         """List the strategies in the order in which they are evaluated."""
@@ -84,7 +77,6 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     def create(self, request: ApiRequest, **where: Any) -> Response:
         """Add a strategy. It is the last one unless sortOrder says otherwise."""
         values = self.validated(StrategyBody)
-        check_known(self.caller, "addStrategy", values, **where)
         return Response(actions.add_strategy(**where, values=values, caller=self.caller))
 
     @extend_schema(
@@ -94,7 +86,6 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     def set_sort_order(self, request: ApiRequest, **where: Any) -> Response:
         """Set the order of strategies. Those that are not named keep their places."""
         places = self.validated(StrategyPlace, many=True)
-        check_known(self.caller, "reorderStrategy", places, **where)
         orders = [(place["id"], place["sortOrder"]) for place in places]
         actions.order_strategies(**where, orders=orders, caller=self.caller)
         return Response()
@@ -114,7 +105,6 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
         """
         values = self.validated(StrategyChanges)
         expected = self.expected
-        self.ask_gate("updateStrategy", **values)
         return Response(
             actions.update_strategy(**where, values=values, expected=expected, caller=self.caller)
         )
@@ -137,7 +127,6 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     @extend_schema(operation_id="deleteFeatureStrategy", responses={200: None})
     def destroy(self, request: ApiRequest, **where: Any) -> Response:
         """Remove the strategy. Removing the last enabled one turns the flag off in the environment."""
-        self.ask_gate("deleteStrategy")
         actions.remove_strategy(**where, expected=self.expected, caller=self.caller)
         return Response()
 

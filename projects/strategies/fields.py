@@ -96,8 +96,3 @@ def make_strategy_document(strategy: Any, **others: Any) -> StrategyDefinition:
 def drop_sort_order(document: Mapping[str, Any]) -> dict[str, Any]:
     """A strategy without its position, also the form compared with ``expected``."""
     return {key: value for key, value in document.items() if key != "sortOrder"}
-
-
-def assign(strategy: Any, document: Mapping[str, Any]) -> None:
-    for field in FIELDS:
-        setattr(strategy, field.column, document[field.member])

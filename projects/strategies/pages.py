@@ -10,7 +10,6 @@ from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_checks import check_known
 from flagadmin.core.change_checks.override import STEPS, WHEN
 from flagadmin.core.errors import InvalidOperation
 from groups.console import read_next_page
@@ -34,7 +33,7 @@ from projects.strategies.actions import (
     update_for_some,
     update_strategy,
 )
-from projects.strategies.check import check_number_of_strategies, check_strategy
+from projects.strategies.check import check_strategy
 from projects.strategies.constraint_forms import clean_constraints
 from projects.strategies.editor import (
     SharedStrategyEditor,
@@ -44,6 +43,7 @@ from projects.strategies.editor import (
 )
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.handle import find_percentage
+from projects.strategies.planned import check_number_of_strategies
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary
 
@@ -157,11 +157,8 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 
     def save(self, document: StrategyDefinition) -> str:
         update = update_for_some if self.keeps_rest else update_strategy
-        strategy, expected = str(self.strategy.pk), self.version.expected
-        if not self.keeps_rest:
-            payload = {**document, "id": strategy}
-            check_known(self.caller, "updateStrategy", payload, *self.key, expected=expected)
-        update(*self.key, strategy, document, expected=expected, caller=self.caller)
+        expected = self.version.expected
+        update(*self.key, str(self.strategy.pk), document, expected=expected, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
@@ -210,9 +207,7 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
 
     def remove(self) -> str:
         was_on = self.switched_on()
-        strategy_id = str(self.strategy.pk)
-        check_known(self.caller, "deleteStrategy", {"id": strategy_id}, *self.key)
-        remove_strategy(*self.key, strategy_id, caller=self.caller)
+        remove_strategy(*self.key, str(self.strategy.pk), caller=self.caller)
         text = f"Deleted a strategy of {self.flag.name} in {self.environment}."
         if was_on and not self.switched_on():
             text += f" It was the last active strategy, so {self.flag.name} is now off there."
@@ -352,7 +347,6 @@ class NewStrategyPage(StrategyPage):
         return super().get(request, *args, **kwargs)
 
     def save(self, document: StrategyDefinition) -> str:
-        check_known(self.caller, "addStrategy", document, *self.key)
         add_strategy(*self.key, document, caller=self.caller)
         return f"Added a strategy to {self.flag.name} in {self.environment}."
 

@@ -7,7 +7,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_checks import check_known
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.unreadable_values import check_values, list_refused_problems
@@ -97,9 +96,7 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
 
     def submit(self) -> str:
         key = (self.flag.project_id, self.flag.name, self.environment)
-        expected, payload = self.version.expected, {"variants": self.variants}
-        check_known(self.caller, "patchVariant", payload, *key, expected=expected)
-        set_variants(*key, self.variants, expected=expected, caller=self.caller)
+        set_variants(*key, self.variants, expected=self.version.expected, caller=self.caller)
         done = f"Changed the variants of {self.flag.name} in {self.environment}."
         tell_done(self.request, done, caller=self.caller)
         return flag_url(*self.place)

@@ -4,7 +4,7 @@ Their names and payloads are the reference server's. Each is a class, in a modul
 `segments.py` here, `changes.py` of plans and of safeguards.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -49,13 +49,12 @@ class Kind:
     """Whether it only affects later behavior."""
     place = "payload"
     """The part of a change to which the paths of `apply`'s problems are relative."""
-    applies_together = False
-    """Whether `apply_all` makes several changes of one environment at once."""
+    is_together = False
+    """Whether `releases.changes.flags.apply_together` makes it together with others."""
+    action = ""
+    """Its name."""
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> Any:
-        raise NotImplementedError
-
-    def apply_all(self, changes: Sequence[tuple[Target, Payload]], caller: Caller) -> Any:
         raise NotImplementedError
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
@@ -135,6 +134,7 @@ def register(action: str) -> Callable[[KindClass], KindClass]:
 
     def add(kind: KindClass) -> KindClass:
         _kinds[action] = kind()
+        kind.action = action
         return kind
 
     return add

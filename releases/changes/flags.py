@@ -1,13 +1,12 @@
 """Changes of a flag: switching it, its strategies, variants and parents, and archiving it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, ListOf
-from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Scope
 from projects.flags.actions import update_flag
@@ -18,31 +17,15 @@ from projects.flags.dependencies.actions import (
     remove_dependency,
 )
 from projects.flags.dependencies.rules import make_dependency
-from projects.flags.environments.actions import (
-    disable_flag,
-    disable_flags,
-    enable_flag,
-    enable_flags,
-    plan_added_strategy,
-    set_variants,
-)
 from projects.flags.serializers import StrategyPlace, VariantBody
-from projects.models import Flag, Segment
-from projects.states import Change, Part, change_parents, change_strategy, has_enabled
-from projects.strategies.actions import (
-    StrategyEdit,
-    add_strategy,
-    edit_strategies,
-    order_problems,
-    order_strategies,
-    remove_strategy,
-    update_strategy,
-)
+from projects.models import Segment
+from projects.states import PERMISSIONS, Change, Part, change_parents
 from projects.strategies.fields import drop_sort_order
+from projects.strategies.planned import PlannedFlag
 from projects.strategies.reach import describe_new_reach, describe_reach
 from projects.strategies.rules import merge_strategy
 from projects.strategies.serializers import StrategyBody, StrategyChanges
-from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.strategies.write import change_flags
 from releases.changes import Kind, Payload, drop_id, register
 from releases.targets import Predicted, Target
 
@@ -80,39 +63,48 @@ class ParentName(Body):
     feature = serializers.CharField(max_length=255, help_text="The parent.")
 
 
-@register("updateEnabled")
-class Switch(Kind):
-    payload = SwitchPayload
-    subject = "switch"
-    applies_together = True
+class InEnvironment(Kind):
+    """A change of a flag in the environment: drafts and `apply` plan the same."""
+
+    is_together = True
+
+    def plan(self, planned: PlannedFlag, payload: Payload) -> None:
+        """Plans the change. Raises NotFound, ValidationError."""
+        raise NotImplementedError
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        if payload["enabled"]:
-            enable_flag(*target.path, activate_disabled=_activates(payload), caller=caller)
-        else:
-            disable_flag(*target.path, caller=caller)
+        apply_together([(self, target, payload)], caller)
 
-    def apply_all(self, changes: Sequence[tuple[Target, Payload]], caller: Caller) -> None:
-        [(first, _), *_] = changes
-        place = first.project, first.environment
-        for (enabled, activates), alike in groupby(changes, lambda each: _read_switch(each[1])):
-            names = [target.feature for target, _ in alike]
-            if enabled:
-                enable_flags(place[0], names, place[1], activate_disabled=activates, caller=caller)
-            else:
-                disable_flags(place[0], names, place[1], caller=caller)
+    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+        planned = state.plan_flag(name)
+        self.plan(planned, payload)
+        return planned.made
 
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> Iterator[Change]:
-        """Includes the strategy that a flag without an enabled one gets when it is turned on."""
-        enabled, strategies = payload["enabled"], state.flag(name)["strategies"]
-        if enabled and not has_enabled(strategies):
-            if strategies and _activates(payload):
-                for strategy in strategies:
-                    yield change_strategy(strategy["id"], strategy, {"disabled": False})
-            else:
-                default: Any = plan_added_strategy(Flag(name=name), state.project_environment)
-                yield change_strategy("", None, state.plan(name, default))
-        yield Change("updateEnabled", Part("", "enabled"), not enabled, enabled)
+
+def apply_together(changes: Sequence[tuple[InEnvironment, Target, Payload]], caller: Caller) -> None:
+    """Makes changes of flags in one environment, all or none."""
+    by_flag: dict[str, list[tuple[InEnvironment, Payload]]] = defaultdict(list)
+    for kind, target, payload in changes:
+        by_flag[target.feature].append((kind, payload))
+
+    def plan(planned: PlannedFlag) -> None:
+        for kind, payload in by_flag[planned.flag.name]:
+            planned.require(PERMISSIONS[kind.action])
+            kind.plan(planned, payload)
+
+    kind, target, _ = changes[0]
+    place = target.project, list(by_flag), target.environment, PERMISSIONS[kind.action]
+    change_flags(*place, plan, caller=caller)
+
+
+@register("updateEnabled")
+class Switch(InEnvironment):
+    payload = SwitchPayload
+    subject = "switch"
+
+    def plan(self, planned: PlannedFlag, payload: Payload) -> None:
+        activates = bool(payload.get("shouldActivateDisabledStrategies"))
+        planned.switch(payload["enabled"], activate_disabled=activates)
 
     def read(self, target: Target, payload: Payload) -> bool:
         return target.definition["enabled"]
@@ -121,23 +113,12 @@ class Switch(Kind):
         return f"Turn {target.feature} {'on' if payload['enabled'] else 'off'}"
 
 
-def _read_switch(payload: Mapping[str, Any]) -> tuple[bool, bool]:
-    return payload["enabled"], _activates(payload)
-
-
-def _activates(payload: Mapping[str, Any]) -> bool:
-    return bool(payload.get("shouldActivateDisabledStrategies"))
-
-
 @register("addStrategy")
-class AddStrategy(Kind):
+class AddStrategy(InEnvironment):
     payload = StrategyBody
 
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        add_strategy(*target.path, payload, caller=caller)
-
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
-        return [change_strategy("", None, state.plan(name, payload))]
+    def plan(self, planned: PlannedFlag, payload: Payload) -> None:
+        planned.add_strategy(payload)
 
     def say(self, target: Target, payload: Payload, then: Any) -> str:
         reach = describe_reach(payload, Segment.objects.names(payload.get("segments") or ()))
@@ -146,7 +127,7 @@ class AddStrategy(Kind):
         )
 
 
-class _OfStrategy(Kind):
+class _OfStrategy(InEnvironment):
     subject = "strategy {id}"
 
     def read(self, target: Target, payload: Payload) -> dict[str, Any]:
@@ -156,24 +137,9 @@ class _OfStrategy(Kind):
 @register("updateStrategy")
 class UpdateStrategy(_OfStrategy):
     payload = StrategyPayload
-    applies_together = True
 
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        update_strategy(*target.path, payload["id"], drop_id(payload), caller=caller)
-
-    def apply_all(self, changes: Sequence[tuple[Target, Payload]], caller: Caller) -> None:
-        def merging(payload: Mapping[str, Any]) -> Any:
-            return lambda stored: merge_strategy(stored, drop_id(payload))
-
-        edits = [StrategyEdit(target.feature, payload["id"], merging(payload)) for target, payload in changes]
-        [(first, _), *_] = changes
-        edit_strategies(first.project, first.environment, edits, caller=caller)
-
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
-        stored = state.target(name).strategy(payload["id"])
-        return [
-            change_strategy(stored["id"], stored, state.plan(name, merge_strategy(stored, payload), stored))
-        ]
+    def plan(self, planned: PlannedFlag, payload: Payload) -> None:
+        planned.edit_strategy(payload["id"], lambda stored: merge_strategy(stored, drop_id(payload)))
 
     def say(self, target: Target, payload: Payload, then: Any) -> str:
         before = then if isinstance(then, dict) else {}
@@ -189,51 +155,33 @@ class DeleteStrategy(_OfStrategy):
     payload = StrategyId
     words = "Remove a strategy of {}"
 
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        remove_strategy(*target.path, payload["id"], caller=caller)
-
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
-        return [change_strategy(payload["id"], state.target(name).strategy(payload["id"]), None)]
+    def plan(self, planned: PlannedFlag, payload: Payload) -> None:
+        planned.remove_strategy(payload["id"])
 
 
 @register("reorderStrategy")
-class ReorderStrategies(Kind):
+class ReorderStrategies(InEnvironment):
     payload = StrategyPlace
     many = True
     words = "Reorder the strategies of {}"
     subject = "order"
 
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        places = [(entry["id"], entry["sortOrder"]) for entry in payload]
-        order_strategies(*target.path, places, caller=caller)
-
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
-        stored = {strategy["id"]: strategy["sortOrder"] for strategy in state.flag(name)["strategies"]}
-        places = {entry["id"]: entry["sortOrder"] for entry in payload}
-        environment = state.environment
-        check_values(order_problems(Flag(name=name), environment, [entry["id"] for entry in payload], stored))
-        return [Change("reorderStrategy", Part("", "order"), stored, places)]
+    def plan(self, planned: PlannedFlag, payload: Payload) -> None:
+        planned.order_strategies((entry["id"], entry["sortOrder"]) for entry in payload)
 
     def read(self, target: Target, payload: Payload) -> list[str]:
         return [strategy["id"] for strategy in target.definition["strategies"]]
 
 
 @register("patchVariant")
-class SetVariants(Kind):
+class SetVariants(InEnvironment):
     payload = VariantsPayload
     words = "Change the variants of {}"
     subject = "variants"
     place = "payload.variants"
 
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        set_variants(*target.path, payload["variants"], caller=caller)
-
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
-        check_values(variants_problems(payload["variants"], ""))
-        stored = state.flag(name)["variants"]
-        return [
-            Change("patchVariant", Part("", "variants"), stored, make_variants(payload["variants"], stored))
-        ]
+    def plan(self, planned: PlannedFlag, payload: Payload) -> None:
+        planned.edit_variants(lambda stored: payload["variants"])
 
     def read(self, target: Target, payload: Payload) -> Sequence[Any]:
         return target.definition["variants"]

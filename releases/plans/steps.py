@@ -4,10 +4,11 @@ The strategies of the active milestone are strategies of the flag, so SDKs, the 
 not know about plans. They keep their ids from step to step, so that users keep the flag.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,14 +20,15 @@ from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import AppError, InvalidOperation, NotFound
 from flagadmin.core.unreadable_values import check_values
 from flagadmin.core.wording import pluralize
-from groups.access import Caller
+from groups.access import Caller, Permission
 from projects.definitions import Definitions, read_definitions
 from projects.fingerprint import UNFORESEEN, Fingerprint, take_fingerprint
 from projects.flags.environments.toggle import find_project_environment
-from projects.models import Flag, Strategy
-from projects.states import change_strategy, get_content, list_fresh_ids
-from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
+from projects.models import Flag
+from projects.states import get_content, list_fresh_ids
+from projects.strategies.planned import PlannedFlag
 from projects.strategies.rules import merge_strategy
+from projects.strategies.write import change_flag
 from releases.models import Milestone, ReleasePlan
 from releases.plans.queries import (
     FlagPath,
@@ -41,33 +43,33 @@ from releases.targets import Predicted
 from releases.templates.rules import MilestonePlanner, get_zone
 
 
-def pair_strategies(
-    own: Iterable[str], stored: Container[str], wanted: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-    """Pairs a plan's ``own`` strategies of a flag with those of a milestone: kept ids, with their new values.
+def plan_strategies(
+    planned: PlannedFlag, own: Iterable[str], wanted: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """Plans the ``wanted`` strategies of a milestone in place of a plan's ``own``, and returns their ids.
 
-    "" is the id of an added one; None as values marks a removed one.
+    Continued ones keep their ids. Raises ValidationError.
     """
-    kept = (key for key in own if key in stored)
-    pairs = zip_longest(kept, map(get_content, wanted))
-    return ((key or "", values) for key, values in pairs)
+    stored, ids = {strategy["id"] for strategy in planned.strategies}, []
+    kept = [key for key in own if key in stored]
+    for key, values in zip_longest(kept, map(get_content, wanted)):
+        if values is None:
+            planned.remove_strategy(key)
+        elif key is None:
+            ids.append(planned.add_strategy(values)["id"])
+        else:
+            ids.append(planned.edit_strategy(key, partial(merge_strategy, values=values))["id"])
+    return ids
 
 
 def draft_strategies(
     state: Predicted, name: str, own: Iterable[str], wanted: Iterable[Mapping[str, Any]]
 ) -> list[str]:
-    """Drafts the effect of `releases.plans.steps.write_strategies`, and returns the ids. Raises ValidationError.
-
-    Added strategies get temporary ids.
-    """
-    stored = {strategy["id"]: strategy for strategy in state.flag(name)["strategies"]}
-    fresh, ids = list_fresh_ids(stored), []
-    for key, values in pair_strategies(own, stored, wanted):
-        before, key = stored.get(key), key or next(fresh)
-        after = None if values is None else {**state.plan(name, values, before), "id": key}
-        state.change(name, change_strategy(key, before, after))
-        if values is not None:
-            ids.append(key)
+    """Drafts `plan_strategies`. Added strategies get temporary ids."""
+    planned = state.plan_flag(name)
+    planned.make_id = list_fresh_ids({strategy["id"] for strategy in planned.strategies}).__next__
+    ids = plan_strategies(planned, own, wanted)
+    state.change(name, *planned.made)
     return ids
 
 
@@ -294,18 +296,12 @@ def finish_if_over(plan: ReleasePlan) -> None:
 
 def write_strategies(plan: ReleasePlan, milestone: Milestone, caller: Caller) -> None:
     """Replaces the plan's strategies of the flag with the milestone's. Continued ones keep their ids."""
-    maker = caller.with_all_rights()
-    flag_path, own = get_flag_path(plan), plan.strategy_ids
-    rows = Strategy.objects.filter(pk__in=own, flag=plan.flag, environment=plan.environment_id)
-    stored = set(map(str, rows.values_list("pk", flat=True)))
-    plan.strategy_ids = []
-    for key, values in pair_strategies(own, stored, milestone.strategies):
-        if values is None:
-            remove_strategy(*flag_path, key, caller=maker)
-        elif key:
-            plan.strategy_ids.append(update_strategy(*flag_path, key, values, caller=maker)["id"])
-        else:
-            plan.strategy_ids.append(add_strategy(*flag_path, values, caller=maker)["id"])
+    plan.strategy_ids = change_flag(
+        *get_flag_path(plan),
+        Permission.UPDATE_FEATURE_STRATEGY,
+        lambda planned: plan_strategies(planned, plan.strategy_ids, milestone.strategies),
+        caller=caller.with_all_rights(),
+    )
 
 
 def save_plan(plan: ReleasePlan, now: datetime) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from django.db import transaction
 
@@ -15,6 +16,7 @@ from projects.access import access_project_for_update
 from projects.flags.payloads.stored import check_stored
 from projects.projects.queries import needs_request
 from releases.changes import KINDS, join_paths
+from releases.changes.flags import apply_together
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import is_author
@@ -71,16 +73,15 @@ def _is_covered(request: ChangeRequest, change: Change, caller: Caller) -> bool:
 
 
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
-    """Makes changes of one kind at once, if the kind supports it, all are of different parts, and none is refused."""
-    kind = KINDS[changes[0].action]
-    if not kind.applies_together:
+    """Makes changes of one kind at once, if they are of flags in the environment, and none is refused."""
+    if len(changes) == 1 or not KINDS[changes[0].action].is_together:
         return False
-    subjects = {(change.feature, kind.find_subject(change.payload)) for change in changes}
-    if len(changes) == 1 or len(subjects) < len(changes):
-        return False
+    planned: Any = [
+        (KINDS[change.action], make_target(request, change), change.payload) for change in changes
+    ]
     try:
         with transaction.atomic(), recording_together():
-            kind.apply_all([(make_target(request, change), change.payload) for change in changes], maker)
+            apply_together(planned, maker)
     except AppError:
         return False  # made one by one instead, to find the refused one
     return True

@@ -9,7 +9,6 @@ from typing import Any
 
 from flagadmin.core.db.transactions import make_at_end_of_action
 from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem
-from flagadmin.core.hook import Hook
 from flagadmin.core.wording import pluralize
 
 MAX_NAMED = 3
@@ -99,29 +98,19 @@ class BrokenExpectations(Refusal):
         )
 
 
-def _let_through(
-    caller: Any,
-    action: str,
-    payload: Any,
-    project_id: str,
-    name: str,
-    environment: str,
-    expected: frozenset[str] | None = None,
-) -> None: ...
-
-
-check_known = Hook("flagadmin.core.change_checks.check_known", _let_through)
-"""Raises the Refusal of a change that is known in advance: an action of change requests on a flag in an environment.
-A change that passes may still be refused later. ``expected``: hashes, as edits take them.
-"""
-
-
 class Watch:
     """The result of a check of single flags: it looks at them before they change and, when called, afterwards."""
 
     def look_at(self, flags: Collection[str] | None) -> None:
         """Called before these flags of the project change; with None, before anything in it may change."""
         raise NotImplementedError
+
+    def foresee(self, environment: str, states: Mapping[str, Mapping[str, Any]]) -> Refusal | None:
+        """The refusal of giving flags these states (members by flag) in an environment, before that is written.
+
+        None if there is none, or if the watch only knows it afterwards.
+        """
+        return None
 
     def __call__(self) -> Refusal | None:
         raise NotImplementedError
@@ -144,6 +133,11 @@ class _Running:
         end = self._ends[check, project_id]
         if isinstance(end, Watch):
             end.look_at(flags)
+
+    def foresee(self, environment: str, states: Mapping[str, Mapping[str, Any]]) -> None:
+        watches = (end for end in self._ends.values() if isinstance(end, Watch))
+        if refusal := next(filter(None, (watch.foresee(environment, states) for watch in watches)), None):
+            raise refusal
 
     def __call__(self) -> None:
         refusals = [refusal for end in self._ends.values() if (refusal := end()) is not None]
@@ -177,3 +171,9 @@ def begin(project_id: str, flags: Collection[str] | None = None) -> None:
     if running := make_at_end_of_action(_Running):
         for check in _checks:
             running.begin(check, project_id, flags)
+
+
+def foresee(environment: str, states: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises the refusal of the running action, if that only gives flags these states in an environment."""
+    if running := make_at_end_of_action(_Running):
+        running.foresee(environment, states)

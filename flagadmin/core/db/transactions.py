@@ -65,6 +65,11 @@ def make_at_end_of_action(make: Callable[[], End]) -> End | None:
     return cast("End", ends[make])
 
 
+def is_in_action() -> bool:
+    """Whether an action is running, which may make further changes."""
+    return _ends.get() is not None
+
+
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialization failure.
 

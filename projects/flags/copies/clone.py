@@ -1,16 +1,22 @@
 """Clones a flag under a new name in the same project."""
 
+from typing import Any
+
 from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import check_problems
 from groups.access import Caller, Permission
+from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag, access_project_for_update
 from projects.flags.actions import NewFlag, insert_flag, new_name_problems
 from projects.flags.limits import check_room
 from projects.flags.links.actions import add_first_links
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
-from projects.models import Dependency, Flag, FlagEnvironment, PayloadSchema, Strategy, StrategySegment
-from projects.strategies.fields import assign, make_strategy_document
+from projects.history.definitions_at import read_present_version
+from projects.models import Dependency, Flag, PayloadSchema, Strategy
+from projects.models.strategies import make_time_ordered_id
+from projects.states import NOTHING, by_environment
+from projects.strategies.write import StateChange, write_states
 
 
 @transactional
@@ -37,8 +43,7 @@ def clone_flag(
         tags=[(tag.tag_type_id, tag.value) for tag in source.tags.all()],
     )
     flag = insert_flag(project, new, caller=caller)
-    _copy_variants(source, flag)
-    _copy_strategies(source, flag, replace_group_id)
+    _copy_states(source, flag, replace_group_id)
     if schema := PayloadSchema.objects.filter(flag=source).first():
         PayloadSchema.objects.create(flag=flag, schema=schema.schema)
     Dependency.objects.bulk_create(
@@ -60,24 +65,19 @@ def _make_document(flag: Flag, source: str) -> dict[str, object]:
     }
 
 
-def _copy_variants(source: Flag, flag: Flag) -> None:
-    variants = dict(FlagEnvironment.objects.filter(flag=source).values_list("environment_id", "variants"))
-    rows = list(FlagEnvironment.objects.filter(flag=flag))
-    for row in rows:
-        row.variants = variants.get(row.environment_id, [])
-    FlagEnvironment.objects.bulk_update(rows, ["variants"])
+def _copy_states(source: Flag, flag: Flag, replace_group_id: bool) -> None:
+    def copy(strategy: StrategyDefinition) -> Any:
+        parameters = strategy["parameters"]
+        if replace_group_id and "groupId" in parameters:
+            parameters = parameters | {"groupId": flag.name}
+        return {**strategy, "id": str(make_time_ordered_id()), "parameters": parameters}
 
-
-def _copy_strategies(source: Flag, flag: Flag, replace_group_id: bool) -> None:
-    copies = {}
-    for strategy in Strategy.objects.filter(flag=source):
-        document = make_strategy_document(strategy)
-        if replace_group_id and "groupId" in strategy.parameters:
-            document["parameters"] = strategy.parameters | {"groupId": flag.name}
-        copies[strategy.pk] = copy = Strategy(flag=flag, environment_id=strategy.environment_id)
-        assign(copy, document)
-    Strategy.objects.bulk_create(copies.values())
-    links = StrategySegment.objects.filter(strategy__flag=source).order_by("id")
-    StrategySegment.objects.bulk_create(
-        StrategySegment(strategy=copies[link.strategy_id], segment_id=link.segment_id) for link in links
+    write_states(
+        StateChange(
+            flag.pk,
+            environment,
+            NOTHING,
+            {**place, "enabled": False, "strategies": [copy(strategy) for strategy in place["strategies"]]},
+        )
+        for environment, place in by_environment(read_present_version(source)).items()
     )

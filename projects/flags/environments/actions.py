@@ -1,30 +1,26 @@
 """Turns flags on and off in an environment, and sets their variants there."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from django.db.models import Count, Q
-
-from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller, Permission
-from playground.engine.definitions import StrategyDefinition, VariantDefinition
+from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
 from projects.drafts import Draft
-from projects.flags.environments.toggle import find_project_environment, has_enabled_strategy, set_switch
-from projects.flags.queries import read_strategy_documents
-from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
-from projects.strategies.actions import insert_strategy
-from projects.strategies.check import check_number_of_strategies, check_room_for_strategy, check_strategy
-from projects.strategies.rules import StrategyDefaults, make_default_strategy
-from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment
+from projects.strategies.planned import PlannedFlag, make_added_strategy
+from projects.strategies.rules import StrategyPlanner
+from projects.strategies.variant_rules import variants_problems
+from projects.strategies.write import change_flag, change_flags, read_planned
 
+SWITCH, SET_VARIANTS = Permission.UPDATE_FEATURE_ENVIRONMENT, Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
 Variants = Sequence[Mapping[str, Any]]
 
 
-@transactional
 def enable_flag(
     project_id: str, name: str, environment: str, *, activate_disabled: bool = False, caller: Caller
 ) -> bool:
@@ -33,16 +29,12 @@ def enable_flag(
     If the flag has no enabled strategy, it gets the project environment's default strategy, or one that is on
     for everyone. With ``activate_disabled``, its disabled strategies, if any, are enabled instead.
 
-    Raises NotFound, NoAccess, and ValidationError if the default strategy is no longer valid or the flag has
-    too many strategies.
+    Raises the errors of `change_flags`, and ValidationError if the default strategy is no longer valid.
     """
-    flag, project_environment = _access(
-        project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller
-    )
-    return _enable(flag, project_environment, activate_disabled=activate_disabled, caller=caller)
+    turn = _turn(True, activate_disabled)
+    return change_flag(project_id, name, environment, SWITCH, turn, caller=caller).is_switched
 
 
-@transactional
 def enable_flags(
     project_id: str,
     names: Iterable[str],
@@ -55,71 +47,50 @@ def enable_flags(
 
     Raises the errors of ``enable_flag``, and InvalidOperation unless all are active flags of the project.
     """
-    flags, project_environment = _access_many(project_id, names, environment, caller=caller)
-    return [
-        flag
-        for flag in flags
-        if _enable(flag, project_environment, activate_disabled=activate_disabled, caller=caller)
-    ]
+    place, turn = (project_id, names, environment, SWITCH), _turn(True, activate_disabled)
+    return _list_switched(change_flags(*place, turn, access=_access_active, caller=caller))
 
 
-@transactional
 def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> bool:
     """Turns the flag off in an environment. Returns whether it was on. Raises NotFound, NoAccess."""
-    flag, project_environment = _access(
-        project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller
-    )
-    return set_switch(flag, project_environment, False, caller=caller)
+    return change_flag(project_id, name, environment, SWITCH, _turn(False), caller=caller).is_switched
 
 
-@transactional
 def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> list[Flag]:
     """Turns off flags and returns those that were on.
 
     Raises NotFound, NoAccess, and InvalidOperation unless all are active flags of the project.
     """
-    flags, project_environment = _access_many(project_id, names, environment, caller=caller)
-    return [flag for flag in flags if set_switch(flag, project_environment, False, caller=caller)]
+    place = project_id, names, environment, SWITCH
+    return _list_switched(change_flags(*place, _turn(False), access=_access_active, caller=caller))
+
+
+def _turn(enabled: bool, activate_disabled: bool = False) -> Callable[[PlannedFlag], PlannedFlag]:
+    def turn(planned: PlannedFlag) -> PlannedFlag:
+        planned.switch(enabled, activate_disabled=activate_disabled)
+        return planned
+
+    return turn
+
+
+_access_active = partial(access_flags_for_update, archived=False)
+
+
+def _list_switched(planned: Iterable[PlannedFlag]) -> list[Flag]:
+    return [each.flag for each in planned if each.is_switched]
 
 
 def make_switch_draft(flag: Flag, project_environment: ProjectEnvironment, enabled: bool) -> Draft:
     """The draft of turning the flag on or off, with a strategy that it may get."""
-    return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, project_environment))
-
-
-def plan_added_strategy(flag: Flag, project_environment: ProjectEnvironment) -> StrategyDefinition:
-    """The strategy that a flag without an enabled one gets when it is turned on."""
-    defaults = StrategyDefaults(flag.name, project_environment.project.default_stickiness)
-    document = make_default_strategy(project_environment.default_strategy, defaults)
-    return document | {"sortOrder": None, "disabled": False}
-
-
-def _check_added_strategy(flag: Flag, project_environment: ProjectEnvironment) -> StrategyDefinition:
-    added = plan_added_strategy(flag, project_environment)
-    return check_strategy(flag, added, stored=added)  # the environment's own strategy is not a new value
+    return Draft(flag.name, {"enabled": enabled}, make_added_strategy(flag, project_environment))
 
 
 def check_enabling(flags: Sequence[Flag], project_environment: ProjectEnvironment, *, caller: Caller) -> None:
-    """Raises the errors of turning these flags on: NoAccess or ValidationError if one needs a strategy and cannot get
-    it.
-
-    All flags belong to one project. A few queries for any number of flags.
-    """
-    environment = project_environment.environment_id
-    rows = Strategy.objects.filter(flag__in=flags, environment_id=environment).values("flag_id")
-    counted = rows.annotate(number=Count("pk"), enabled=Count("pk", filter=Q(disabled=False)))
-    numbers = {row["flag_id"]: row for row in counted}
-    enabled = {flag_id for flag_id, row in numbers.items() if row["enabled"]}
-    if lacking := [flag for flag in flags if flag.pk not in enabled]:
-        caller.check(
-            Permission.CREATE_FEATURE_STRATEGY,
-            project=project_environment.project_id,
-            environment=environment,
-        )
-        _check_added_strategy(lacking[0], project_environment)
-    for flag in lacking:
-        number = numbers[flag.pk]["number"] if flag.pk in numbers else 0
-        check_number_of_strategies(flag, environment, number)
+    """Raises the errors of turning these flags of one project on. A few queries for any number of flags."""
+    planner = StrategyPlanner(project_environment.project_id)
+    for planned in read_planned(flags, project_environment, planner, caller=caller):
+        planned.switch(True)
+        planned.check_room()
 
 
 def set_variants(
@@ -133,14 +104,13 @@ def set_variants(
 ) -> list[VariantDefinition]:
     """Replaces the flag's variants in the environment and returns them as stored.
 
-    An empty list removes all variants. Raises NotFound, NoAccess, EditConflict, ValidationError.
+    An empty list removes all variants. Raises EditConflict, and the errors of `change_flags`.
     """
     return edit_variants(
         project_id, name, environment, lambda before: variants, expected=expected, caller=caller
     )
 
 
-@transactional
 def edit_variants(
     project_id: str,
     name: str,
@@ -151,27 +121,8 @@ def edit_variants(
     caller: Caller,
 ) -> list[VariantDefinition]:
     """Like ``set_variants``, but ``edit`` computes the new list from the one stored for the locked flag."""
-    permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
-    flag, _ = _access(project_id, name, environment, permission, caller=caller)
-    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
-    row = rows.first() or FlagEnvironment(flag=flag, environment_id=environment)
-    check_expected(expected, row.variants)
-    variants = edit(row.variants)
-    check_values(variants_problems(variants, ""))
-    before, row.variants = row.variants, make_variants(variants, row.variants)
-    if row.variants != before:
-        row.save()
-        record(
-            Event.of_flag(
-                EventType.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
-                flag,
-                environment,
-                before={"variants": before},
-                after={"variants": row.variants},
-            ),
-            actor=caller,
-        )
-    return row.variants
+    place = project_id, name, environment, SET_VARIANTS
+    return change_flag(*place, lambda planned: planned.edit_variants(edit, expected), caller=caller)
 
 
 @transactional
@@ -184,9 +135,7 @@ def set_variants_in(
     """
     access_flag_for_update(caller, project_id, name, None)
     for environment in environments:
-        caller.check(
-            Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS, project=project_id, environment=environment
-        )
+        caller.check(SET_VARIANTS, project=project_id, environment=environment)
     used = ProjectEnvironment.objects.filter(project=project_id).order_by("environment_id")
     places = {f"environments[{index}]": environment for index, environment in enumerate(environments)}
     check_values(
@@ -204,63 +153,3 @@ def set_variants_in(
 def read_variants(flag: Flag, environment: str) -> list[VariantDefinition]:
     rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
     return rows.values_list("variants", flat=True).first() or []
-
-
-def _access(
-    project_id: str, name: str, environment: str, permission: Permission, *, caller: Caller
-) -> tuple[Flag, ProjectEnvironment]:
-    flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
-    return flag, find_project_environment(project_id, environment)
-
-
-def _access_many(
-    project_id: str, names: Iterable[str], environment: str, *, caller: Caller
-) -> tuple[list[Flag], ProjectEnvironment]:
-    permission = Permission.UPDATE_FEATURE_ENVIRONMENT
-    flags = access_flags_for_update(
-        caller, project_id, names, permission, environment=environment, archived=False
-    )
-    return flags, find_project_environment(project_id, environment)
-
-
-def _enable(
-    flag: Flag, project_environment: ProjectEnvironment, *, activate_disabled: bool, caller: Caller
-) -> bool:
-    environment = project_environment.environment_id
-    if not has_enabled_strategy(flag, environment):
-        activated = activate_disabled and _activate_strategies(flag, environment, caller=caller)
-        if not activated:
-            _add_default_strategy(flag, project_environment, caller=caller)
-    return set_switch(flag, project_environment, True, caller=caller)
-
-
-def _add_default_strategy(flag: Flag, project_environment: ProjectEnvironment, *, caller: Caller) -> None:
-    environment = project_environment.environment_id
-    caller.check(Permission.CREATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
-    document = _check_added_strategy(flag, project_environment)
-    check_room_for_strategy(flag, environment)
-    strategy = insert_strategy(flag, environment, document)
-    [after] = read_strategy_documents([strategy])
-    record(Event.of_flag(EventType.FEATURE_STRATEGY_ADD, flag, environment, after=after), actor=caller)
-
-
-def _activate_strategies(flag: Flag, environment: str, *, caller: Caller) -> bool:
-    """Enables the flag's strategies in the environment, with an event for each. False if it has none."""
-    strategies = list(Strategy.objects.filter(flag=flag, environment_id=environment))
-    if not strategies:
-        return False
-    caller.check(Permission.UPDATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
-    before = read_strategy_documents(strategies)
-    Strategy.objects.filter(flag=flag, environment_id=environment).update(disabled=False)
-    for document in before:
-        record(
-            Event.of_flag(
-                EventType.FEATURE_STRATEGY_UPDATE,
-                flag,
-                environment,
-                before=document,
-                after=document | {"disabled": False},
-            ),
-            actor=caller,
-        )
-    return True

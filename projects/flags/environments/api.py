@@ -8,7 +8,6 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.change_checks import check_known
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import PatchOperation, apply_patch, make_patch_example
 from groups.authentication import ApiRequest
@@ -67,8 +66,6 @@ class FlagEnvironmentViewSet(OnFlagViewSet):
     def turn_on(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Turn the flag on. If it has no enabled strategy, it gets the default one."""
         activates = activate_disabled(request)
-        payload = {"enabled": True, "shouldActivateDisabledStrategies": activates}
-        check_known(self.caller, "updateEnabled", payload, project_id, name, environment)
         actions.enable_flag(project_id, name, environment, activate_disabled=activates, caller=self.caller)
         return Response()
 
@@ -76,8 +73,6 @@ class FlagEnvironmentViewSet(OnFlagViewSet):
     @action(detail=True, methods=["post"], url_path="off")
     def turn_off(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Turn the flag off."""
-        payload = {"enabled": False}
-        check_known(self.caller, "updateEnabled", payload, project_id, name, environment)
         actions.disable_flag(project_id, name, environment, caller=self.caller)
         return Response()
 

@@ -7,7 +7,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils.functional import cached_property
 
-from flagadmin.core.change_checks import check_known
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
@@ -18,7 +17,6 @@ from projects.flags.environments.actions import (
     disable_flag,
     enable_flag,
     make_switch_draft,
-    plan_added_strategy,
 )
 from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.insights.evaluations import find_last_evaluation
@@ -28,6 +26,7 @@ from projects.models import Dependency, Environment, Segment, Strategy
 from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.offers import UndoableAction
+from projects.strategies.planned import make_added_strategy
 from projects.strategies.sentences import Summary, summarize_strategy
 
 MAX_USERS = 5
@@ -82,8 +81,6 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
 
     def act(self) -> str:
         project_id, name = self.kwargs["project_id"], self.kwargs["name"]
-        payload = {"enabled": self.turned == "on"}
-        check_known(self.caller, "updateEnabled", payload, project_id, name, self.environment)
         switch = enable_flag if self.turned == "on" else disable_flag
         self.changed = switch(project_id, name, self.environment, caller=self.caller)
         if not self.changed:
@@ -144,7 +141,7 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = read_strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":
-            documents = [plan_added_strategy(self.flag, self.project_environment)]
+            documents = [make_added_strategy(self.flag, self.project_environment)]
         ids = {segment for document in documents for segment in document["segments"]}
         names = Segment.objects.names(ids)
         return [summarize_strategy(document, segments=names) for document in documents]

@@ -135,7 +135,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "projects.flags.archive.actions.archive_flags_of_projects": plain(
         lambda: archive.archive_flags_of_projects({"shop": ["cart", "child"]}, caller=WHO)
     ),
-    "projects.access.change_in_each_project": plain(
+    "projects.access._change_in_several": plain(
         lambda: change_in_each_project(
             {"shop": ["other", "cart"]},
             lambda project, names: environments.disable_flags(project, names, "production", caller=WHO),
@@ -185,7 +185,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
         lambda: update_list(Segment.objects.get().pk, SentList(["nobody"], ""), mode="replace", caller=WHO)
     ),
     "projects.strategies.actions.add_strategy": added_strategy,
-    "projects.strategies.actions.edit_strategies": plain(
+    "projects.strategies.actions.edit_strategy": plain(
         lambda: strategies.update_strategy(*PLACE, strategy(), {"constraints": NOBODY}, caller=WHO)
     ),
     "projects.strategies.actions.order_strategies": reordered,

@@ -109,6 +109,9 @@ HARMLESS = {
     "imports and lists from a URL, each of which is checked as above": """
         projects.segments.source_task._replace projects.segments.source_task._store
         importer.apply.execute.import_part importer.as_code.actions._write""",
+    "the writer, which is called by the actions above": """
+        projects.strategies.write.change_flag projects.strategies.write._change_flags
+        releases.changes.flags.apply_together releases.plans.steps.write_strategies""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context
@@ -118,7 +121,7 @@ HARMLESS = {
 
 
 def actions() -> Iterator[str]:
-    """Every function that runs in `transactional`, in what knows of flags."""
+    """Every function that runs in `transactional` or calls the writer, in what knows of flags."""
     for package in ("projects", "playground", "releases", "sdk", "importer"):
         for path in sorted((ROOT / package).rglob("*.py")):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -127,7 +130,13 @@ def actions() -> Iterator[str]:
 
 def _transactional_functions(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef) and "transactional" in map(ast.unparse, node.decorator_list):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        calls = {ast.unparse(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
+        if "transactional" in map(ast.unparse, node.decorator_list) or calls & {
+            "change_flag",
+            "change_flags",
+        }:
             yield node.name
 
 
