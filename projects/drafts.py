@@ -1,55 +1,40 @@
 """Unsaved edits: the values that a form would store, to show their effect."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from playground.engine.definitions import (
-    ConstraintDefinition,
-    FlagDefinition,
-    SegmentDefinition,
-    StrategyDefinition,
-)
-from projects.definitions import Definitions, read_definitions
+from groups.access import Caller
+from playground.engine.definitions import ConstraintDefinition, FlagDefinition, SegmentDefinition
+from projects.definitions import Definitions
+from projects.flags.environments.toggle import find_project_environment
 from projects.models import Environment, Flag, FlagEnvironment
-from projects.states import turn_on, with_strategies
+from projects.strategies.planned import PlannedFlag
+from projects.strategies.rules import StrategyPlanner
+from projects.strategies.write import read_planned
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
     """An unsaved edit. `changes` replace members of the flag's document, in stored form.
 
-    `default_strategy` is the one that a flag without an enabled strategy gets when it is turned on. `segments` are
-    constraints by the id of their segment.
+    `segments` are constraints by the id of their segment.
     """
 
     flag: str = ""
     changes: Mapping[str, Any] = field(default_factory=dict)
-    default_strategy: Mapping[str, Any] = field(default_factory=dict)
     archived: bool = False
     segments: Mapping[int, list[ConstraintDefinition]] = field(default_factory=dict)
 
     def used_segments(self) -> Iterator[int]:
-        """The segments that it changes or its strategies use, including the strategy that it may add."""
+        """The segments that it changes or its strategies use."""
         yield from self.segments
         for strategy in self.changes.get("strategies", ()):
             yield from strategy["segments"]
-        yield from self.default_strategy.get("segments", ())
 
     def edit(self, document: FlagDefinition) -> FlagDefinition:
-        """The flag after saving the draft: off if it loses its last enabled strategy, and with the default strategy
-        if it is turned on without one. A flag that has none, and gets none, stays unchanged.
-        """
-        if document["name"] != self.flag:
-            return document
-        edited: FlagDefinition = self.with_changes(document)
-        if self.changes.get("enabled"):
-            return turn_on(edited, self.default_strategy)
-        loses_some = "strategies" in self.changes and document["strategies"]
-        return with_strategies(edited, edited["strategies"]) if loses_some else edited
-
-    def with_changes(self, document: FlagDefinition) -> Any:
-        return {**document, **self.changes}
+        edited: Any = {**document, **self.changes}
+        return edited if document["name"] == self.flag else document
 
     def apply_to(self, stored: Definitions) -> Definitions:
         """Stored definitions with the draft applied."""
@@ -61,14 +46,6 @@ class Draft:
             for key, segment in stored.segments.items()
         }
         return Definitions(flags, segments)
-
-
-@dataclass(frozen=True, slots=True)
-class ExactDraft(Draft):
-    """Stores its values exactly, like a revert."""
-
-    def edit(self, document: FlagDefinition) -> FlagDefinition:
-        return self.with_changes(document) if document["name"] == self.flag else document
 
 
 class FlagEdit(NamedTuple):
@@ -89,15 +66,16 @@ class NewFlagEdit(NamedTuple):
     after: FlagDefinition
 
 
-def read_strategies(flag: Flag, environment: str) -> list[StrategyDefinition]:
-    """The flag's strategies in the environment, in order."""
-    [definition] = read_definitions([flag.project_id], environment, flags=[flag.name]).flags
-    return definition["strategies"]
-
-
-def keep_place(document: StrategyDefinition, stored: StrategyDefinition) -> StrategyDefinition:
-    """An edited strategy in the stored one's place: title and position stay as stored."""
-    return document | {"id": stored["id"], "title": stored["title"], "sortOrder": stored["sortOrder"]}
+def draft_plan(
+    flags: Sequence[Flag], environment: str, plan: Callable[[PlannedFlag], object], *, caller: Caller
+) -> Iterator[FlagEdit]:
+    """The edit of each of the project's flags by the changes that ``plan`` plans. Raises the errors of making them."""
+    link = find_project_environment(flags[0].project_id, environment)
+    for planned in read_planned(flags, link, StrategyPlanner(link.project_id), caller=caller):
+        plan(planned)
+        planned.check_room()
+        draft = Draft(planned.flag.name, planned.state)
+        yield FlagEdit(link.project_id, planned.flag.name, environment, draft)
 
 
 def find_enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:

@@ -24,14 +24,12 @@ from projects.drafts import Draft
 from projects.flags.archive.delete import check_no_children
 from projects.flags.dependencies.actions import parents_problems
 from projects.flags.dependencies.rules import make_dependency
-from projects.flags.environments.actions import read_variants
 from projects.flags.environments.toggle import find_project_environment
-from projects.flags.queries import read_strategy_documents
 from projects.flags.serializers import ParentRecord, VariantBody
 from projects.limits import Limits
-from projects.models import Flag, ProjectEnvironment, Segment, Strategy
+from projects.models import Flag, ProjectEnvironment, Segment
 from projects.serializers import StrictSerializer
-from projects.states import has_enabled
+from projects.states import has_enabled, turn_on, with_strategies
 from projects.strategies.constraint_rules import constraints_problems, make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.known_names import read_legal_values
@@ -39,6 +37,7 @@ from projects.strategies.planned import check_number_of_strategies, make_added_s
 from projects.strategies.rules import StrategyDefaults, StrategyPlanner, merge_strategy
 from projects.strategies.serializers import StrategyChanges
 from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.strategies.write import read_planned
 
 IN_ENVIRONMENT = {"enabled", "strategies", "variants"}
 """The parts of a flag that belong to an environment, which its project must use."""
@@ -141,21 +140,8 @@ class DraftReader:
 
     def _read_flag_part(self, flag: Flag, body: Mapping[str, Any], draft: Draft) -> Draft:
         changes: dict[str, Any] = {}
-        default: Mapping[str, Any] = {}
-        if body.keys() & IN_ENVIRONMENT and (project_environment := self._find_project_environment(flag)):
-            rows = Strategy.objects.filter(flag=flag, environment_id=self.environment)
-            stored = {document["id"]: document for document in read_strategy_documents(rows)}
-            strategies = list(stored.values())
-            if "strategies" in body:
-                strategies = changes["strategies"] = list(
-                    self._read_strategies(flag, body["strategies"], stored)
-                )
-            if "variants" in body:
-                changes["variants"] = self._read_variants(flag, body["variants"])
-            if "enabled" in body:
-                changes["enabled"] = body["enabled"]
-            if body.get("enabled"):
-                default = self._switch(flag, project_environment, strategies)
+        if body.keys() & IN_ENVIRONMENT and (link := self._find_project_environment(flag)):
+            changes = self._read_place(flag, link, body)
         if "dependencies" in body:
             changes["dependencies"] = self._read_parents(flag, body["dependencies"])
         if body.get("archived"):
@@ -165,8 +151,21 @@ class DraftReader:
             flag=flag.name,
             changes=changes,
             archived=body.get("archived", False),
-            default_strategy=default,
         )
+
+    def _read_place(self, flag: Flag, link: ProjectEnvironment, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Off if the flag loses its last enabled strategy, and with the default one if it is turned on without one."""
+        [planned] = read_planned([flag], link, self.find_planner(flag.project_id), caller=Caller.system())
+        place, old = dict(planned.state), planned.strategies
+        if "variants" in body:
+            place["variants"] = self._read_variants(body["variants"], place["variants"])
+        if "strategies" in body:
+            stored = {strategy["id"]: strategy for strategy in old}
+            place["strategies"] = list(self._read_strategies(flag, body["strategies"], stored))
+        if body.get("enabled"):
+            return turn_on(place, self._switch(flag, link, place["strategies"]))
+        place["enabled"] = body.get("enabled", place["enabled"])
+        return with_strategies(place, place["strategies"]) if "strategies" in body and old else place
 
     def _find_project_environment(self, flag: Flag) -> ProjectEnvironment | None:
         """The environment, which the project must use."""
@@ -218,9 +217,11 @@ class DraftReader:
         defaults = StrategyDefaults(flag.name, flag.project.default_stickiness)
         return self.find_planner(flag.project_id).plan(members, defaults, path, stored)
 
-    def _read_variants(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[VariantDefinition]:
+    def _read_variants(
+        self, bodies: list[Mapping[str, Any]], stored: list[VariantDefinition]
+    ) -> list[VariantDefinition]:
         self.problems += variants_problems(bodies, f"{self.path}.variants")
-        return make_variants(bodies, read_variants(flag, self.environment))
+        return make_variants(bodies, stored)
 
     def _read_parents(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
         among = Flag.objects.filter(project_id__in=list(self.projects))

@@ -6,13 +6,12 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.core.errors import ValidationError, check_problems
+from flagadmin.core.errors import ValidationError
 from groups.console import Breadcrumbs, Permission
-from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url, get_flag_breadcrumbs
 from projects.drafting import DraftingPage
-from projects.drafts import Draft, FlagEdit, find_enabled_places, read_strategies
+from projects.drafts import Draft, FlagEdit, draft_plan, find_enabled_places
 from projects.flags.actions import update_flag
 from projects.flags.dependencies.actions import add_dependency, check_parent, no_parent, remove_dependency
 from projects.flags.environments.toggle import find_project_environment
@@ -26,7 +25,7 @@ from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.offers import UndoableAction
 from projects.strategies.actions import order_strategies
-from projects.strategies.planned import order_problems
+from projects.strategies.planned import PlannedFlag
 from projects.strategies.sentences import summarize_strategy
 
 
@@ -236,29 +235,19 @@ class Order(AsksFirst):
         order_strategies(*self.place, environment, [*self.order().items()], caller=self.caller)
         return f"Reordered the strategies in {environment}."
 
-    def strategies(self, flag: Flag) -> list[StrategyDefinition]:
-        """The strategies in stored form, in their new order."""
-        order = self.order()
-        stored = read_strategies(flag, self.read_field("environment"))
-        check_problems(
-            order_problems(
-                flag, self.read_field("environment"), order, {strategy["id"] for strategy in stored}
-            )
-        )
-        placed = [
-            strategy | {"sortOrder": order.get(strategy["id"], strategy["sortOrder"])} for strategy in stored
-        ]
-        return sorted(placed, key=lambda strategy: (strategy["sortOrder"], strategy["id"]))
+    def draft(self, flag: Flag) -> FlagEdit:
+        def plan(planned: PlannedFlag) -> None:
+            planned.order_strategies(self.order().items())
+
+        [edit] = draft_plan([flag], self.read_field("environment"), plan, caller=self.caller)
+        return edit
 
     def get_edits(self) -> list[FlagEdit]:
         flag, environment = self.find_flag(), self.read_field("environment")
-        if (flag.name, environment) not in find_enabled_places([flag]):
-            return []
-        draft = Draft(flag.name, {"strategies": self.strategies(flag)})
-        return [FlagEdit(flag.project_id, flag.name, environment, draft)]
+        return [self.draft(flag)] if (flag.name, environment) in find_enabled_places([flag]) else []
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        documents = self.strategies(self.find_flag())
+        documents = self.draft(self.find_flag()).draft.changes["strategies"]
         names = dict(Segment.objects.values_list("pk", "name"))
         summaries = [summarize_strategy(document, segments=names) for document in documents]
         return super().get_context_data(summaries=summaries, **kwargs)

@@ -15,7 +15,7 @@ from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition
-from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
+from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.actions import type_problems
 from projects.flags.dependencies.actions import parents_problems
 from projects.history.diff import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
@@ -234,5 +234,5 @@ def list_part_edits(flag: Flag, parts: Iterable[FlagPart]) -> Iterator[FlagEdit]
         changes |= {place: changes.get(place, {}) for _, place in find_enabled_places([flag])}
     for place in Environment.objects.names():
         if place in changes:
-            draft = ExactDraft(flag.name, changes[place] | common)
+            draft = Draft(flag.name, changes[place] | common)
             yield FlagEdit(flag.project_id, flag.name, place, draft)

@@ -18,7 +18,7 @@ from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, STRATEGY_TYPES
 from projects.access import access_flag
 from projects.console import OnFlagPage, api_path, flag_url
-from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
+from projects.drafts import FlagEdit, draft_plan
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.usage import describe_usage
 from projects.flags.queries import read_strategy_documents
@@ -43,7 +43,7 @@ from projects.strategies.editor import (
 )
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.handle import find_percentage
-from projects.strategies.planned import check_number_of_strategies
+from projects.strategies.planned import PlannedFlag
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary
 
@@ -73,12 +73,10 @@ class StrategyPage(OnFlagPage, StrategyEditor):
 
     def get_edits(self) -> list[FlagEdit]:
         self.find()
-        strategies = self.edit_strategies(read_strategies(self.flag, self.environment))
-        draft = Draft(self.flag.name, {"strategies": strategies})
-        return [FlagEdit(self.project_id, self.flag.name, self.environment, draft)]
+        return list(draft_plan([self.flag], self.environment, self.plan, caller=self.caller))
 
-    def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
-        """The flag's strategies after saving the form."""
+    def plan(self, planned: PlannedFlag) -> None:
+        """Plans saving the form."""
         raise NotImplementedError
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -164,18 +162,15 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return check_strategy(self.flag, document, stored=self.stored)
 
-    def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
-        own_id = str(self.strategy.pk)
+    def plan(self, planned: PlannedFlag) -> None:
+        key = str(self.strategy.pk)
         if self.is_deleting:
-            return [strategy for strategy in strategies if strategy["id"] != own_id]
-        document, edited = self.entered(), list[StrategyDefinition]()
-        for strategy in strategies:
-            if strategy["id"] == own_id:
-                edited.append(keep_place(document, strategy))
-                edited += [{**strategy, "id": ""}] if self.keeps_rest else []
-            else:
-                edited.append(strategy)
-        return edited
+            planned.remove_strategy(key)
+            return
+        document = self.entered()
+        planned.edit_strategy(key, lambda stored: document)
+        if self.keeps_rest:
+            planned.add_strategy(self.stored)
 
     @property
     def keeps_rest(self) -> bool:
@@ -330,9 +325,8 @@ class NewStrategyPage(StrategyPage):
     def defaults(self) -> StrategyDefaults:
         return StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
 
-    def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
-        check_number_of_strategies(self.flag, self.environment, len(strategies))
-        return [*strategies, self.entered() | {"id": ""}]
+    def plan(self, planned: PlannedFlag) -> None:
+        planned.add_strategy(self.entered())
 
     def get_stored_document(self) -> StrategyDefinition:
         """The initial strategy of the form, or an empty one of the chosen type."""

@@ -15,7 +15,7 @@ from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
-from projects.drafts import Draft, FlagEdit
+from projects.drafts import FlagEdit, draft_plan
 from projects.flags.environments.actions import read_variants, set_variants
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.usage import describe_usage
@@ -25,6 +25,7 @@ from projects.models import Strategy
 from projects.projects.required_comments import requires_comment
 from projects.reverts.offers import tell_done
 from projects.strategies.forms import list_stickiness_choices, share_out_weights, sort_problems
+from projects.strategies.planned import PlannedFlag
 from projects.strategies.sentences import describe_variants
 from projects.strategies.variant_forms import (
     change_variants,
@@ -83,8 +84,11 @@ class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):
         self.find()
         self.variants, self.problems = read_variant_rows(self.request.POST, self.stored)
         check_values([*self.problems, *variants_problems(self.variants, "")])
-        name, variants = self.flag.name, make_variants(self.variants, self.stored)
-        return [FlagEdit(self.flag.project_id, name, self.environment, Draft(name, {"variants": variants}))]
+
+        def plan(planned: PlannedFlag) -> None:
+            planned.edit_variants(lambda stored: self.variants)
+
+        return list(draft_plan([self.flag], self.environment, plan, caller=self.caller))
 
     def ask_first(self) -> HttpResponseBase | None:
         if not self.needs_confirmation():

@@ -1,6 +1,7 @@
 """Console pages that turn the selected flags on or off in an environment, tag them, and mark them as stale."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from groups.permissions import Permission
 from projects.access import change_in_each_project, group_by_project
 from projects.console import api_path
 from projects.drafting import DraftingPage
-from projects.drafts import FlagEdit
+from projects.drafts import FlagEdit, draft_plan
 from projects.flags.actions import set_stale
 from projects.flags.archive.pages import MAX_LISTED
 from projects.flags.bulk.selected_flags_page import (
@@ -21,7 +22,7 @@ from projects.flags.bulk.selected_flags_page import (
     SelectedFlags,
     count_flags,
 )
-from projects.flags.environments.actions import check_enabling, disable_flags, enable_flags, make_switch_draft
+from projects.flags.environments.actions import disable_flags, enable_flags
 from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.insights.usage import read_users
 from projects.flags.lists.cells import read_flag_cells, read_texts_when_on
@@ -29,6 +30,7 @@ from projects.flags.tags.actions import change_tags_of_many
 from projects.models import Environment, Flag, FlagTag, TagType
 from projects.projects.required_comments import requires_comment
 from projects.reverts.offers import UndoableAction, tell_done
+from projects.strategies.planned import PlannedFlag
 
 DEFAULT_ADDED = "On with the default strategy, which is added"
 
@@ -62,21 +64,10 @@ class TogglePage(DraftingPage, ChangeSelectedFlags):
 
     def get_edits(self) -> list[FlagEdit]:
         changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
-        edits = []
+        turn, edits = partial(PlannedFlag.switch, enabled=self.turned == "on"), list[FlagEdit]()
         for project_id in sorted({flag.project_id for flag in changing}):
-            project_environment = find_project_environment(project_id, self.environment)
             flags = [flag for flag in changing if flag.project_id == project_id]
-            if self.turned == "on":
-                check_enabling(flags, project_environment, caller=self.caller)
-            edits += [
-                FlagEdit(
-                    project_id,
-                    flag.name,
-                    self.environment,
-                    make_switch_draft(flag, project_environment, self.turned == "on"),
-                )
-                for flag in flags
-            ]
+            edits += draft_plan(flags, self.environment, turn, caller=self.caller)
         return edits
 
     def submit(self) -> str:

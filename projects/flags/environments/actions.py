@@ -10,12 +10,10 @@ from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller, Permission
 from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
-from projects.drafts import Draft
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment
-from projects.strategies.planned import PlannedFlag, make_added_strategy
-from projects.strategies.rules import StrategyPlanner
+from projects.strategies.planned import PlannedFlag
 from projects.strategies.variant_rules import variants_problems
-from projects.strategies.write import change_flag, change_flags, read_planned
+from projects.strategies.write import change_flag, change_flags
 
 SWITCH, SET_VARIANTS = Permission.UPDATE_FEATURE_ENVIRONMENT, Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
 Variants = Sequence[Mapping[str, Any]]
@@ -78,19 +76,6 @@ _access_active = partial(access_flags_for_update, archived=False)
 
 def _list_switched(planned: Iterable[PlannedFlag]) -> list[Flag]:
     return [each.flag for each in planned if each.is_switched]
-
-
-def make_switch_draft(flag: Flag, project_environment: ProjectEnvironment, enabled: bool) -> Draft:
-    """The draft of turning the flag on or off, with a strategy that it may get."""
-    return Draft(flag.name, {"enabled": enabled}, make_added_strategy(flag, project_environment))
-
-
-def check_enabling(flags: Sequence[Flag], project_environment: ProjectEnvironment, *, caller: Caller) -> None:
-    """Raises the errors of turning these flags of one project on. A few queries for any number of flags."""
-    planner = StrategyPlanner(project_environment.project_id)
-    for planned in read_planned(flags, project_environment, planner, caller=caller):
-        planned.switch(True)
-        planned.check_room()
 
 
 def set_variants(

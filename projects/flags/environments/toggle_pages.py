@@ -1,5 +1,6 @@
 """Turns a flag on or off from the console, with a confirmation for production environments."""
 
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,13 +12,8 @@ from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
-from projects.drafts import Draft, FlagEdit
-from projects.flags.environments.actions import (
-    check_enabling,
-    disable_flag,
-    enable_flag,
-    make_switch_draft,
-)
+from projects.drafts import FlagEdit, draft_plan
+from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.insights.evaluations import find_last_evaluation
 from projects.flags.insights.usage import FlagUser, read_users
@@ -26,7 +22,7 @@ from projects.models import Dependency, Environment, Segment, Strategy
 from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.offers import UndoableAction
-from projects.strategies.planned import make_added_strategy
+from projects.strategies.planned import PlannedFlag, make_added_strategy
 from projects.strategies.sentences import Summary, summarize_strategy
 
 MAX_USERS = 5
@@ -107,12 +103,8 @@ class ToggleFlag(OnFlagPage, DraftingPage, UndoableAction):
 
     def get_edits(self) -> list[FlagEdit]:
         self.find()
-        if self.turned == "on":
-            check_enabling([self.flag], self.project_environment, caller=self.caller)
-        return [FlagEdit(self.flag.project_id, self.flag.name, self.environment, self.draft())]
-
-    def draft(self) -> Draft:
-        return make_switch_draft(self.flag, self.project_environment, self.turned == "on")
+        turn = partial(PlannedFlag.switch, enabled=self.turned == "on")
+        return list(draft_plan([self.flag], self.environment, turn, caller=self.caller))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """The context of the confirmation page."""
