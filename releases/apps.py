@@ -15,6 +15,7 @@ class ReleasesConfig(AppConfig):
 
         change_checks.register(later("releases.gate:guard"))
         for hook, function in {
+            "flagadmin.core.change_checks.override.settle": "releases.schedules.later:settle",
             "groups.groups.approvals.find_approvals": "releases.requests.approvers:find_approvals",
             "groups.groups.approvals.find_without_approvers": "releases.requests.approvers:find_without_approvers",
             "projects.flags.arrivals.check_arrivals": "releases.kept_names:check_arrivals",

@@ -1,6 +1,6 @@
 """The error for changes that need a change request, and the actions offered on its page."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.audit.record import Event, EventType
@@ -10,7 +10,6 @@ from flagadmin.core.errors import NoAccess
 from flagadmin.core.wording import list_some
 from groups.access import Caller, Permission
 from releases.derive import ProposedChange
-from releases.requests.propose import add_changes, send_changes
 
 SKIP = Permission.SKIP_CHANGE_REQUEST
 HIDDEN = (
@@ -119,21 +118,6 @@ class NeedsChangeRequest(Refusal):
     def may_be_skipped_by(self, caller: Any) -> bool:
         can: bool = caller.can(SKIP, project=self.gated.project, environment=self.gated.environment)
         return can
-
-    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        """Follows the chosen button of the form, which may give the request a title and a note."""
-        project, environment, changes = self.gated.project, self.gated.environment, self.gated.changes
-        if changes is None:
-            return None
-        if "send_for_review" in answers:
-            titled = {"title": answers.get("request_title", ""), "note": answers.get("request_note", "")}
-            request = send_changes(project, environment, changes, **titled, caller=caller)
-        elif "add_to_request" in answers:
-            replaces = self.gated.replaces_strategies
-            request = add_changes(project, environment, changes, replaces_strategies=replaces, caller=caller)
-        else:
-            return None
-        return f"/projects/{project}/change-requests/{request.pk}/"
 
 
 class NeedsSkip(NeedsChangeRequest):

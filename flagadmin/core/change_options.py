@@ -27,7 +27,7 @@ class ChangeOptions:
     approved_by: int | None = None
     """The change request that is applied."""
     is_postponed: bool = False
-    """The changes are for later: a check refuses them, and `Refusal.settle` schedules them."""
+    """The changes are for later: a check refuses them, and `releases.schedules.later.settle` schedules them."""
     keeps_unreadable: bool = False
     """Whether values that SDKs cannot read are stored. Otherwise they are refused."""
     unreadable: list[Problem] | None = None

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
@@ -14,10 +13,10 @@ from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from releases.derive import EnvironmentChanges, ProposedChange, derive_changes
-from releases.gate_refusal import NeedsChangeRequest
+from releases.gate_refusal import Gated, NeedsChangeRequest
 from releases.models import ChangeRequest
 from releases.plans.add import add_in_steps, save_in_steps
-from releases.requests.propose import send_changes
+from releases.requests.propose import add_changes, send_changes
 from releases.schedules.actions import check_time, schedule_request
 
 NOT_LATER = "Only what flags return can be changed later, and not who they belong to. Nothing was saved."
@@ -34,11 +33,11 @@ class Postponed(Refusal):
     def __init__(self, places: Sequence[EnvironmentChanges]) -> None:
         super().__init__(places)
         self.places = places
-        self._problem = "" if places else NOT_LATER
+        self.problem = "" if places else NOT_LATER
 
     @property
     def message(self) -> str:
-        return self._problem
+        return self.problem
 
     def as_app_error(self) -> AppError:
         return ValidationError(self.message)
@@ -49,57 +48,76 @@ class Postponed(Refusal):
         places = [place for refusal in refusals if isinstance(refusal, Postponed) for place in refusal.places]
         return others[0] if others else Postponed(places)
 
-    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        if not self.places:
-            return None
-        if answers.get(WHEN) == STEPS:
-            return self._settle_in_steps(answers, caller)
-        try:
-            places = find_own(self.places, caller)
-            requests = save_later(places, parse_utc(answers.get(LATER, "")), caller=caller)
-        except AppError as error:
-            self._problem = error.message
-            return None
-        first = requests[0]
-        return f"/projects/{first.project_id}/change-requests/{first.pk}/"
-
-    def _settle_in_steps(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        try:
-            plan = save_in_steps(self.places, answers, caller=caller)
-        except AppError as error:
-            self._problem, self.places = error.message, ()
-            return None
-        return f"/projects/{plan.flag.project_id}/features/{plan.flag.name}/"
-
 
 class StepsNeedRequest(NeedsChangeRequest):
     """A form that may ask for steps in a place that needs a request: the request starts the plan, which is
     added at once.
     """
 
-    refused = ""
+    problem = ""
 
     @property
     def message(self) -> str:
-        return self.refused or super().message
+        return self.problem or super().message
 
-    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        if answers.get(WHEN) != STEPS or not {"send_for_review", "add_to_request"}.intersection(answers):
-            return super().settle(answers, caller)
-        try:
-            return self._settle_in_steps(answers, caller)
-        except AppError as error:
-            self.refused = error.message
-            return None
 
-    @transactional
-    def _settle_in_steps(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        project, environment, _, changes, *_ = self.gated
-        place = EnvironmentChanges(project, environment, changes or ())
-        plan, others = add_in_steps([place], answers, caller=caller)
-        payload = {"planId": plan.pk, "milestoneId": plan.milestones.all()[0].pk}
-        start = ProposedChange(plan.flag.name, "startMilestone", payload)
-        return NeedsChangeRequest(self.gated._replace(changes=[*others, start])).settle(answers, caller)
+# Following the choice in the form ------------------------------------------------------------------------------
+
+
+def settle(error: Refusal, answers: Mapping[str, str], caller: Caller) -> str | None:
+    """Makes a request or a plan of the refused changes, as chosen. Returns its URL.
+
+    None if nothing is chosen yet, or if it fails: then the refusal has the ``problem``.
+    """
+    in_steps = answers.get(WHEN) == STEPS
+    try:
+        if isinstance(error, StepsNeedRequest) and in_steps and _is_proposed(answers):
+            return _propose_steps(error.gated, answers, caller)
+        if isinstance(error, Postponed) and error.places:
+            return _start_steps(error, answers, caller) if in_steps else _schedule(error, answers, caller)
+    except AppError as problem:
+        error.problem = problem.message  # type: ignore[attr-defined]  # of both
+        return None
+    return _propose(error.gated, answers, caller) if isinstance(error, NeedsChangeRequest) else None
+
+
+def _is_proposed(answers: Mapping[str, str]) -> bool:
+    return not {"send_for_review", "add_to_request"}.isdisjoint(answers)
+
+
+def _propose(gated: Gated, answers: Mapping[str, str], caller: Caller) -> str | None:
+    """The form may give the request a title and a note."""
+    project, environment, changes = gated.project, gated.environment, gated.changes
+    if changes is None or not _is_proposed(answers):
+        return None
+    if "send_for_review" in answers:
+        titled = {"title": answers.get("request_title", ""), "note": answers.get("request_note", "")}
+        request = send_changes(project, environment, changes, **titled, caller=caller)
+    else:
+        replaces = gated.replaces_strategies
+        request = add_changes(project, environment, changes, replaces_strategies=replaces, caller=caller)
+    return f"/projects/{project}/change-requests/{request.pk}/"
+
+
+@transactional
+def _propose_steps(gated: Gated, answers: Mapping[str, str], caller: Caller) -> str | None:
+    place = EnvironmentChanges(gated.project, gated.environment, gated.changes or ())
+    plan, others = add_in_steps([place], answers, caller=caller)
+    payload = {"planId": plan.pk, "milestoneId": plan.milestones.all()[0].pk}
+    start = ProposedChange(plan.flag.name, "startMilestone", payload)
+    return _propose(gated._replace(changes=[*others, start]), answers, caller)
+
+
+def _start_steps(error: Postponed, answers: Mapping[str, str], caller: Caller) -> str:
+    places, error.places = error.places, ()  # if it fails, the page does not ask again
+    plan = save_in_steps(places, answers, caller=caller)
+    return f"/projects/{plan.flag.project_id}/features/{plan.flag.name}/"
+
+
+def _schedule(error: Postponed, answers: Mapping[str, str], caller: Caller) -> str:
+    places = find_own(error.places, caller)
+    first, *_ = save_later(places, parse_utc(answers.get(LATER, "")), caller=caller)
+    return f"/projects/{first.project_id}/change-requests/{first.pk}/"
 
 
 def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[EnvironmentChanges]:

@@ -120,7 +120,7 @@ def list_calls() -> dict[str, tuple[str, Any]]:
             {"features": ["cart"]},
         ),
         "switch page": ("/projects/shop/features/cart/switch", OFF),
-        "bulk page": ("/flags/switch", {**OFF, "flag": "cart"}),
+        "bulk page": ("/flags/switch", {**OFF, "name": "cart"}),
     }
 
 
@@ -134,9 +134,7 @@ CALLS = (
 def test_nothing_is_written_to_find_out(browse: Any, cart: Flag, name: str) -> None:
     owner, (url, body) = browse("owner"), list_calls()[name]
     options = {} if "page" in name else {"content_type": "application/json"}
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         refused = getattr(owner, METHODS.get(name, "post"))(url, body, **options)
     assert refused.status_code == 403
     assert "need a change request" in refused.content.decode()

@@ -51,12 +51,6 @@ class Refusal(Exception):
         """Whether the caller may make the change anyway."""
         return False
 
-    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        """Carries out the choice made in the page's form. Returns the URL to show next; None if there is nothing to do
-        yet.
-        """
-        return None
-
 
 class BrokenExpectations(Refusal):
     """A change breaks ``count`` expectations. Each of the first ones has a sentence and a JSON document."""

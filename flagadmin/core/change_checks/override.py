@@ -9,6 +9,7 @@ change.
 """
 
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -20,6 +21,7 @@ from rest_framework.request import Request
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import read_comment_in_form, tidy_comment
 from flagadmin.core.change_options import changing
+from flagadmin.core.hook import Hook
 from flagadmin.core.http.error_responses import find_previous_page
 from flagadmin.core.http.parameters import read_boolean
 
@@ -74,11 +76,19 @@ def _find_skipping(request: HttpRequest, caller: Any) -> Any:
     return caller if SKIP in request.POST and read_comment_in_form(request.POST) else None
 
 
+settle: Hook[[Refusal, Mapping[str, str], Any], str | None] = Hook(
+    "flagadmin.core.change_checks.override.settle", lambda error, answers, caller: None
+)
+"""Carries out the choice in the form of a refusal's page. Returns the URL to show next; None if there is nothing to do
+yet.
+"""
+
+
 def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpResponse:
     """Shows the page of the refusal, or redirects if the form already has the user's choice."""
     # A comment that is too long was refused earlier; this page may be about that.
     with changing(comment=read_comment_in_form(request.POST), skip_by=_find_skipping(request, caller)):
-        url = error.settle(request.POST, caller)
+        url = settle(error, request.POST, caller)
     by_script = "HX-Request" in request.headers
     if url is not None:
         return HttpResponseClientRedirect(url) if by_script else HttpResponseRedirect(url)

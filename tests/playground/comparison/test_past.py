@@ -24,7 +24,7 @@ from projects.flags.archive import actions as archive
 from projects.flags.copies import move
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
-from projects.models import Flag, OutsideChange, VersionsSince
+from projects.models import Flag, OutsideChange, Strategy, VersionsSince
 from projects.models.versions import BEGINNING
 from projects.projects.actions import create_project
 from projects.projects.environments import add_environment, remove_environment
@@ -99,7 +99,7 @@ def test_what_changed_since(api: Any, shop: Any) -> None:
     segment = create_segment({"name": "vip", "constraints": []}, caller=WHO)
     flag("by-segment")
     added = {"name": "default", "segments": [segment.pk]}
-    [default] = strategies.Strategy.objects.filter(flag__name="by-segment")
+    [default] = Strategy.objects.filter(flag__name="by-segment")
     strategies.add_strategy("shop", "by-segment", "production", added, caller=WHO)
     strategies.remove_strategy("shop", "by-segment", "production", str(default.pk), caller=WHO)
     moment = timezone.now()

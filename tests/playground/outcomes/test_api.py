@@ -22,6 +22,7 @@ from projects.flags.actions import NewFlag, create_flag
 from projects.flags.archive import actions as archive
 from projects.flags.copies.move import move_flag
 from projects.flags.environments import actions as environments
+from projects.models import Strategy
 from projects.strategies import actions as strategies
 from tests.support.cast import make_project
 
@@ -135,7 +136,7 @@ def test_since_is_the_last_change_that_altered_the_row(api: Any, clock: Clock) -
     """A rollout that grows changes only the users who are new in it."""
     make(clock, rollout(50))
     clock(10)
-    [strategy] = strategies.Strategy.objects.all()
+    [strategy] = Strategy.objects.all()
     strategies.update_strategy("shop", "f", "production", str(strategy.pk), rollout(100), caller=WHO)
     clock(60)
     users = "".join(f"{user},{at(20)}\n" for user in range(20))

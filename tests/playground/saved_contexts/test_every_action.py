@@ -97,7 +97,7 @@ HARMLESS = {
         releases.plans.add.add_plan releases.plans.add.add_steps releases.plans.due._react
         releases.plans.due._take_step releases.plans.due.note_failure releases.plans.actions._edit
         releases.requests.propose.propose_once releases.plans.add.adopt_plan
-        releases.safeguards.judge._turn_off releases.schedules.later._settle_in_steps
+        releases.safeguards.judge._turn_off releases.schedules.later._propose_steps
         releases.plans.add.save_in_steps""",
     "what plans are made from, and what holds them": """
         releases.safeguards.actions.note_alert releases.safeguards.actions.remove_safeguard
