@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time, record_all
-from flagadmin.core.change_checks import Refusal, Watch
+from flagadmin.core.change_checks import KnownChange, Refusal, Watch
 from flagadmin.core.change_options import (
     find_applied_environment,
     get_change_options,
@@ -85,16 +85,15 @@ class GateWatch(Watch):
         flags = [*read.flags, *(flag for flag in more.flags if flag["name"] not in known)]
         return Definitions(flags, more.segments | read.segments)
 
-    def foresee(self, environment: str, states: Mapping[str, Mapping[str, Any]]) -> Refusal | None:
-        if environment not in self.before or find_skipping(self.project_id, environment):
-            return None
-        before = self.before[environment].select(states)
-        edited: list[Any] = [{**flag, **states[flag["name"]]} for flag in before.flags]
-        after = Definitions(edited, before.segments)
-        refusal = _refuse(self.project_id, environment, before, after, set(), applied=self.applied)
-        if refusal is not None:
-            check_writable()
-        return refusal
+    def foresee(self, known: KnownChange) -> Refusal | None:
+        for name, before in self.before.items():
+            if known.environment in ("", name) and not find_skipping(self.project_id, name):
+                after, gone = _predict(before, known)
+                refusal = _refuse(self.project_id, name, before, after, set(), gone, applied=self.applied)
+                if refusal is not None:
+                    check_writable()
+                    return refusal
+        return None
 
     def __call__(self) -> Refusal | None:
         retagged = self.tags.find_retagged()
@@ -108,6 +107,15 @@ class GateWatch(Watch):
                 return refusal
         refusals = (_refuse_tags(self.project_id, name, pairs, recorded) for name, pairs in retagged.items())
         return next(filter(None, refusals), None)
+
+
+def _predict(before: Definitions, known: KnownChange) -> tuple[Definitions, set[str]]:
+    """The flags after the change, and the archived ones."""
+    gone = {name for name, members in known.flags.items() if members is None}
+    left = (flag for flag in before.flags if flag["name"] not in gone)
+    edited: Any = [{**flag, **(known.flags.get(flag["name"]) or {})} for flag in left]
+    segments: Any = {key: {**each, **known.segments.get(key, {})} for key, each in before.segments.items()}
+    return Definitions(edited, segments), gone
 
 
 def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Refusal]:
@@ -145,9 +153,11 @@ def _refuse(
     before: Definitions,
     after: Definitions,
     recorded: set[tuple[str, str]],
+    gone: Collection[str] = (),
     *,
     applied: str = "",
 ) -> NeedsChangeRequest | None:
+    """``gone``: flags that the change would archive."""
     flags, segments = find_differing(before, after)
     entered = {flag["name"] for flag in after.flags} - {flag["name"] for flag in before.flags}
     brought = _find_brought(project_id, environment, entered) if entered else []
@@ -158,7 +168,7 @@ def _refuse(
         if brought:
             return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
-        archived = set(rows.values_list("name", flat=True))
+        archived = {*rows.values_list("name", flat=True), *gone}
         changes: Sequence[ProposedChange] | None
         if applied:
             changes = _turn_off(flags) if archived.issuperset(flags) and not segments else None

@@ -7,6 +7,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record, record_all
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate, transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NameExists, Problem, check_problems
@@ -174,12 +176,11 @@ def edit_flag(
     check_problems([*type_problems(changed.get("type", "")), *owner_problems(changed)])
     for key, value in changed.items():
         setattr(flag, key, value)
-    flag.save(update_fields=list(changed))
     after = make_metadata_document(flag)
-    record_all(
-        [Event.of_flag(kind, flag, before=before, after=after) for kind in _list_event_types(changed)],
-        actor=caller,
-    )
+    events = [Event.of_flag(kind, flag, before=before, after=after) for kind in _list_event_types(changed)]
+    foresee(events, KnownChange({name: {"impression_data": flag.impression_data}}))
+    flag.save(update_fields=list(changed))
+    record_all(events, actor=caller)
     return flag
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from django.db.models import F
 
 from flagadmin.core.audit.record import Event, EventType, record, record_change
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationError, check_problems
@@ -65,10 +67,16 @@ def update_segment(
     for key, value in changes.items():
         setattr(segment, key, value)
     check_update(segment, old_project, caller=caller)
+    before, after = change_documents(before, segment.document())
+    event = _make_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after)
+    if before != after:
+        foresee(
+            [event],
+            KnownChange(segments={segment.pk: {"name": segment.name, "constraints": segment.constraints}}),
+        )
     with name_is_free(_describe_name_exists(segment)):
         segment.save()
-    before, after = change_documents(before, segment.document())
-    record_change(_make_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after), actor=caller)
+    record_change(event, actor=caller)
     return segment
 
 

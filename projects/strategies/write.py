@@ -7,11 +7,11 @@ import orjson
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.core import change_checks
 from flagadmin.core.audit.record import Event, EventType, record_all
-from flagadmin.core.change_checks.comments import check_comment
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.statements import copy_rows, execute
-from flagadmin.core.db.transactions import is_in_action, transactional
+from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition
@@ -53,6 +53,7 @@ def change_flag(
     return result
 
 
+@transactional
 def change_flags(
     project_id: str,
     names: Iterable[str],
@@ -71,22 +72,7 @@ def change_flags(
 
     Raises NotFound, NoAccess, ValidationError for too many strategies, the errors of ``access`` and of ``plan``.
     """
-    return _change_flags(
-        project_id, list(names), environment, permission, plan, access, not is_in_action(), caller
-    )
-
-
-@transactional
-def _change_flags(
-    project_id: str,
-    names: Sequence[str],
-    environment: str,
-    permission: Permission,
-    plan: Callable[[PlannedFlag], R],
-    access: Callable[..., list[Flag]],
-    is_whole: bool,
-    caller: Caller,
-) -> list[R]:
+    names = list(names)
     flags = access(caller, project_id, names, permission, environment=environment)
     link = find_project_environment(project_id, environment)
     planned = read_planned(flags, link, _HoldingPlanner(project_id), caller=caller)
@@ -94,9 +80,7 @@ def _change_flags(
     for each in planned:
         each.check_room()
     if events := [event for each in planned for event in _list_events(each)]:
-        if is_whole:
-            check_comment(events)
-            change_checks.foresee(environment, {each.flag.name: each.state for each in planned})
+        foresee(events, KnownChange({each.flag.name: each.state for each in planned}, environment))
         write_states(StateChange(each.flag.pk, environment, each.before, each.state) for each in planned)
         record_all(events, actor=caller)
     return results

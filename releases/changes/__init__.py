@@ -4,7 +4,7 @@ Their names and payloads are the reference server's. Each is a class, in a modul
 `segments.py` here, `changes.py` of plans and of safeguards.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -16,7 +16,6 @@ from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Scope
-from projects.states import Change
 from releases.targets import Predicted, Target
 
 Payload = Any
@@ -59,10 +58,6 @@ class Kind:
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         """Changes the state as `apply` changes the database. Raises NotFound, ValidationError, Conflict."""
-        state.change(name, *self.list_changes(state, name, payload))
-
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> Iterable[Change]:
-        """Its changes of the flag, in the language of states. Raises the errors of `draft`."""
         raise NotImplementedError
 
     def draft_review(self, state: Predicted, name: str, payload: Payload) -> None:

@@ -1,7 +1,7 @@
 """Changes of a flag: switching it, its strategies, variants and parents, and archiving it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -19,7 +19,7 @@ from projects.flags.dependencies.actions import (
 from projects.flags.dependencies.rules import make_dependency
 from projects.flags.serializers import StrategyPlace, VariantBody
 from projects.models import Segment
-from projects.states import PERMISSIONS, Change, Part, change_parents
+from projects.states import PERMISSIONS, Change, Part
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.planned import PlannedFlag
 from projects.strategies.reach import describe_new_reach, describe_reach
@@ -75,10 +75,10 @@ class InEnvironment(Kind):
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         apply_together([(self, target, payload)], caller)
 
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         planned = state.plan_flag(name)
         self.plan(planned, payload)
-        return planned.made
+        state.change(name, *planned.made)
 
 
 def apply_together(changes: Sequence[tuple[InEnvironment, Target, Payload]], caller: Caller) -> None:
@@ -197,9 +197,8 @@ class SetImpressions(Kind):
         changes = {"impression_data": payload["impressionData"]}
         update_flag(target.project, target.feature, changes, caller=caller)
 
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
-        before, after = state.flag(name)["impression_data"], payload["impressionData"]
-        return [Change("updateDetails", Part("", "impression_data"), before, after)]
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
+        state.edit(name, impression_data=payload["impressionData"])
 
     def read(self, target: Target, payload: Payload) -> bool:
         return target.definition["impression_data"]
@@ -238,9 +237,9 @@ class AddParent(_OfParents):
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         add_dependency(target.project, target.feature, payload, caller=caller)
 
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> list[Change]:
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         added = make_dependency(payload)
-        return [Change("addDependency", Part("", "dependencies", added["feature"]), None, added)]
+        state.change(name, Change("addDependency", Part("", "dependencies", added["feature"]), None, added))
 
     def say(self, target: Target, payload: Payload, then: Any) -> str:
         return f"Make {target.feature} depend on {payload['feature']}"
@@ -261,10 +260,10 @@ class RemoveParents(_OfParents):
         else:
             clear_dependencies(target.project, target.feature, caller=caller)
 
-    def list_changes(self, state: Predicted, name: str, payload: Payload) -> Iterator[Change]:
+    def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         parents = state.flag(name)["dependencies"]
         left = [parent for parent in parents if payload and parent["feature"] != payload["feature"]]
-        return change_parents(parents, left)
+        state.edit(name, dependencies=left)
 
     def say(self, target: Target, payload: Payload, then: Any) -> str:
         if payload:

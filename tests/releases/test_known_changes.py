@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AppError
 from groups.access import Caller
-from projects.models import Flag, ProjectEnvironment, Segment, Strategy
+from projects.models import Flag, ProjectEnvironment, Segment, Strategy, StrategySegment
 from releases.changes import KINDS
 from releases.gate import GateWatch
 from releases.gate_refusal import Gated, NeedsChangeRequest
@@ -55,13 +55,17 @@ def choose_change(random: RandomChanges) -> tuple[str, str, Any]:
     turn = {"enabled": choice.random() < 0.6, "shouldActivateDisabledStrategies": choice.random() < 0.5}
     return flag, *choice.choice(
         [
-            ("updateEnabled", turn),
-            ("updateEnabled", turn),
+            *[("updateEnabled", turn)] * 5,
             ("addStrategy", random.strategy()),
             ("updateStrategy", random.strategy() | {"id": key}),
             ("deleteStrategy", {"id": key}),
             ("reorderStrategy", [{"id": each, "sortOrder": choice.randrange(4)} for each in stored]),
             ("patchVariant", {"variants": random.variants()}),
+            ("updateImpressionData", {"impressionData": choice.random() < 0.5}),
+            ("addDependency", {"feature": random.active().name, "enabled": choice.random() < 0.5}),
+            ("deleteDependency", None),
+            ("archiveFeature", None),
+            ("updateSegment", {"id": Segment.objects.get().pk, "constraints": random.constraints()}),
         ]
     )
 
@@ -77,6 +81,7 @@ def test_a_known_change_is_refused_as_making_it_would_be(
     random, refused = RandomChanges(seed), 0
     for _ in range(examples(60)):
         guard(required_approvals=None)
+        Flag.objects.update(archived_at=None)
         for _ in range(3):
             with contextlib.suppress(AppError), transaction.atomic():
                 make(*choose_change(random))
@@ -91,6 +96,7 @@ def test_a_known_change_is_refused_as_making_it_would_be(
 
 
 def make(flag: str, action: str, payload: Any) -> None:
+    flag = "" if KINDS[action].of_segment else flag
     target = Target("shop", "production", flag, StoredFlags("shop", "production", [flag]))
     KINDS[action].apply(target, payload, WHO)
 
@@ -98,11 +104,18 @@ def make(flag: str, action: str, payload: Any) -> None:
 @pytest.fixture
 def cart(shop: Any) -> Flag:
     guard()
-    return live_flag("cart", strategies=[{"name": "default"}, {"name": "userWithId"}])
+    live_flag("fox")
+    vip = Segment.objects.create(name="vip", constraints=[])
+    flag = live_flag("cart", strategies=[{"name": "default"}, {"name": "userWithId"}])
+    StrategySegment.objects.create(strategy=flag.strategies.all()[0], segment=vip)
+    return flag
 
 
 def list_calls() -> dict[str, tuple[str, Any]]:
-    first, second = (str(key) for key in Strategy.objects.order_by("sort_order").values_list("pk", flat=True))
+    strategies = Strategy.objects.filter(flag__name="cart").order_by("sort_order")
+    first, second = (str(key) for key in strategies.values_list("pk", flat=True))
+    features, vip = "/api/admin/projects/shop/features", Segment.objects.get()
+    member = {"contextName": "userId", "operator": "IN", "values": ["7"]}
     places = [{"id": second, "sortOrder": 0}, {"id": first, "sortOrder": 1}]
     return {
         "switch": (f"{CART}/off", None),
@@ -119,14 +132,22 @@ def list_calls() -> dict[str, tuple[str, Any]]:
             "/api/admin/projects/shop/bulk_features/environments/production/off",
             {"features": ["cart"]},
         ),
+        "archive": (f"{features}/cart", None),
+        "details": (f"{features}/cart", {"type": "release", "impressionData": True}),
+        "parent": (f"{features}/cart/dependencies", {"feature": "fox"}),
+        "segment": (f"/api/admin/segments/{vip.pk}", {"name": "vip", "constraints": [member]}),
         "switch page": ("/projects/shop/features/cart/switch", OFF),
         "bulk page": ("/flags/switch", {**OFF, "name": "cart"}),
     }
 
 
-METHODS = {"update": "put", "delete": "delete", "patch": "patch", "variants": "put"}
+METHODS = {
+    "update": "put", "delete": "delete", "patch": "patch", "variants": "put", "archive": "delete", "details": "put",
+    "segment": "put",
+}  # fmt: skip
 CALLS = (
-    "switch", "add", "order", "update", "delete", "patch", "variants", "bulk", "switch page", "bulk page",
+    "switch", "add", "order", "update", "delete", "patch", "variants", "bulk", "archive", "details", "parent",
+    "segment", "switch page", "bulk page",
 )  # fmt: skip
 
 

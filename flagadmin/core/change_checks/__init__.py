@@ -5,9 +5,9 @@ asks for them. A request may override them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from flagadmin.core.db.transactions import make_at_end_of_action
+from flagadmin.core.db.transactions import is_whole_action, make_at_end_of_action
 from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem
 from flagadmin.core.wording import pluralize
 
@@ -92,6 +92,17 @@ class BrokenExpectations(Refusal):
         )
 
 
+class KnownChange(NamedTuple):
+    """The members that ``flags`` (by name) get in an environment, or in all (""), and ``segments`` by id.
+
+    None instead of the members of a flag archives it.
+    """
+
+    flags: Mapping[str, Mapping[str, Any] | None] = {}
+    environment: str = ""
+    segments: Mapping[int, Mapping[str, Any]] = {}
+
+
 class Watch:
     """The result of a check of single flags: it looks at them before they change and, when called, afterwards."""
 
@@ -99,11 +110,8 @@ class Watch:
         """Called before these flags of the project change; with None, before anything in it may change."""
         raise NotImplementedError
 
-    def foresee(self, environment: str, states: Mapping[str, Mapping[str, Any]]) -> Refusal | None:
-        """The refusal of giving flags these states (members by flag) in an environment, before that is written.
-
-        None if there is none, or if the watch only knows it afterwards.
-        """
+    def foresee(self, known: "KnownChange") -> Refusal | None:
+        """The refusal of a change that is not written yet; None if there is none, or it is only known afterwards."""
         return None
 
     def __call__(self) -> Refusal | None:
@@ -128,9 +136,9 @@ class _Running:
         if isinstance(end, Watch):
             end.look_at(flags)
 
-    def foresee(self, environment: str, states: Mapping[str, Mapping[str, Any]]) -> None:
+    def foresee(self, known: KnownChange) -> None:
         watches = (end for end in self._ends.values() if isinstance(end, Watch))
-        if refusal := next(filter(None, (watch.foresee(environment, states) for watch in watches)), None):
+        if refusal := next(filter(None, (watch.foresee(known) for watch in watches)), None):
             raise refusal
 
     def __call__(self) -> None:
@@ -167,7 +175,7 @@ def begin(project_id: str, flags: Collection[str] | None = None) -> None:
             running.begin(check, project_id, flags)
 
 
-def foresee(environment: str, states: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raises the refusal of the running action, if that only gives flags these states in an environment."""
-    if running := make_at_end_of_action(_Running):
-        running.foresee(environment, states)
+def foresee(known: KnownChange) -> None:
+    """Raises the refusal of the running action, if it makes only this change. Check the comment before."""
+    if is_whole_action() and (running := make_at_end_of_action(_Running)):
+        running.foresee(known)

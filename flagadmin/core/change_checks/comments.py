@@ -12,7 +12,8 @@ from rest_framework.exceptions import APIException
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from flagadmin.core.change_checks import Refusal
+from flagadmin.core import change_checks
+from flagadmin.core.change_checks import KnownChange, Refusal
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.errors import AppError, Problem, ValidationError
 from flagadmin.core.hook import Hook
@@ -138,3 +139,9 @@ def check_comment(events: Iterable[Any]) -> None:
     """Checks the comment on these events. Raises CommentRefused, ValidationError."""
     if not get_comment():
         check_required(events)
+
+
+def foresee(events: Iterable[Any], known: KnownChange) -> None:
+    """Raises the refusals of the running action, if it makes only this change: of its comment, and of its effect."""
+    check_comment(events)
+    change_checks.foresee(known)

@@ -47,8 +47,14 @@ def is_schema_incomplete(exc: BaseException) -> bool:
     return get_sqlstate(exc) in (UNDEFINED_TABLE, UNDEFINED_COLUMN)
 
 
-_ends: ContextVar[dict[Hashable, Callable[[], None]] | None] = ContextVar("ends", default=None)
-"""Functions to call at the end of this thread's running action."""
+class _Ends(dict[Hashable, Callable[[], None]]):
+    """Functions to call at the end of an action. ``depth``: the number of running actions inside it."""
+
+    depth = 0
+
+
+_ends: ContextVar[_Ends | None] = ContextVar("ends", default=None)
+"""Those of this thread's running action."""
 End = TypeVar("End", bound=Callable[[], None])
 
 
@@ -65,9 +71,10 @@ def make_at_end_of_action(make: Callable[[], End]) -> End | None:
     return cast("End", ends[make])
 
 
-def is_in_action() -> bool:
-    """Whether an action is running, which may make further changes."""
-    return _ends.get() is not None
+def is_whole_action() -> bool:
+    """Whether no other action has called the running one, which may make further changes."""
+    ends = _ends.get()
+    return ends is not None and ends.depth == 0
 
 
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
@@ -111,9 +118,13 @@ def run_with_retries(work: Callable[[], R]) -> R:
 
 
 def _to_its_end(action: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    if _ends.get() is not None:
-        return action(*args, **kwargs)
-    ends: dict[Hashable, Callable[[], None]] = {}
+    if (outer := _ends.get()) is not None:
+        outer.depth += 1
+        try:
+            return action(*args, **kwargs)
+        finally:
+            outer.depth -= 1
+    ends = _Ends()
     token = _ends.set(ends)
     try:
         result = action(*args, **kwargs)

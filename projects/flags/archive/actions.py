@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record_all
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation
@@ -54,6 +56,8 @@ def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller
     for flag in active:
         check_expected(expected, make_metadata_document(flag))
     check_no_children(active, "archived")
+    events = _make_events(EventType.FEATURE_ARCHIVED, active)
+    foresee(events, KnownChange({flag.name: None for flag in active}))
     now = read_transaction_time()
     for flag in active:
         flag.archived_at = now
@@ -64,7 +68,7 @@ def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller
         unique_fields=["flag", "stage"],
         update_fields=["entered_at"],
     )
-    record_all(_make_events(EventType.FEATURE_ARCHIVED, active), actor=caller)
+    record_all(events, actor=caller)
     return active
 
 

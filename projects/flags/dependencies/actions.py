@@ -6,6 +6,8 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from flagadmin.core.audit.record import Event, EventType, record, record_all
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, check_problems
 from groups.access import Caller, Permission
@@ -32,23 +34,22 @@ def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, cal
     parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     assert parent is not None
-    rows = _read_rows(flag)
-    before = next((row for row in rows if row.parent_id == parent.pk), None)
+    before = {row.parent.name: _make_document(row) for row in _read_rows(flag)}
+    event = Event.of_flag(
+        EventType.FEATURE_DEPENDENCY_ADDED,
+        flag,
+        before=before.get(parent.name),
+        after=document,
+        earlier={"dependencies": [*before.values()]},
+    )
+    after = before | {parent.name: document}
+    foresee([event], KnownChange({name: {"dependencies": [*after.values()]}}))
     Dependency.objects.update_or_create(
         flag=flag,
         parent=parent,
         defaults={"enabled": document["enabled"], "variants": document["variants"]},
     )
-    record(
-        Event.of_flag(
-            EventType.FEATURE_DEPENDENCY_ADDED,
-            flag,
-            before=_make_document(before) if before else None,
-            after=document,
-            earlier={"dependencies": [_make_document(row) for row in rows]},
-        ),
-        actor=caller,
-    )
+    record(event, actor=caller)
 
 
 def check_parent(flag: Flag, values: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
@@ -147,6 +148,8 @@ def _remove(flag: Flag, rows: list[Dependency], all_rows: list[Dependency], *, c
         Event.of_flag(EventType.FEATURE_DEPENDENCY_REMOVED, flag, before=_make_document(row), earlier=earlier)
         for row in rows
     ]
+    left = [_make_document(row) for row in all_rows if row not in rows]
+    foresee(events, KnownChange({flag.name: {"dependencies": left}}))
     Dependency.objects.filter(pk__in=[row.pk for row in rows]).delete()
     record_all(events, actor=caller)
 

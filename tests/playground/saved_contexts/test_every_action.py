@@ -110,7 +110,7 @@ HARMLESS = {
         projects.segments.source_task._replace projects.segments.source_task._store
         importer.apply.execute.import_part importer.as_code.actions._write""",
     "the writer, which is called by the actions above": """
-        projects.strategies.write.change_flag projects.strategies.write._change_flags
+        projects.strategies.write.change_flag projects.strategies.write.change_flags
         releases.changes.flags.apply_together releases.plans.steps.write_strategies""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
