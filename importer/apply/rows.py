@@ -10,7 +10,7 @@ import orjson
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType
-from flagadmin.core.db.statements import allocate_ids, copy_rows, execute, fetch_rows
+from flagadmin.core.db.statements import allocate_ids, copy_rows, execute
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict
 from groups.access import Caller
@@ -21,7 +21,7 @@ from playground.saved_contexts.queries import make_saved_context_document
 from projects.flags.payloads import watch
 from projects.models.strategies import make_time_ordered_id
 from projects.states import NOTHING
-from projects.strategies.write import StateChange, write_states
+from projects.strategies.write import StateChange, replace_parents, write_states
 
 Numbered = tuple[int, FlagPlan]
 """The id of a flag and its plan."""
@@ -51,7 +51,7 @@ def write_details(
     write_states(chain.from_iterable(_list_states(*each, environment, environments) for each in flags))
     write_tags(flags)
     write_links(flags, now)
-    write_parents(flags, project)
+    write_parents(flags)
     write_payload_schemas(flags, project)
 
 
@@ -161,18 +161,14 @@ def write_links(flags: Iterable[Numbered], now: datetime) -> None:
         copy_rows("projects_flaglink", ("id", "flag_id", "url", "title", "created_at"), rows)
 
 
-def write_parents(flags: Iterable[Numbered], project: str) -> None:
+def write_parents(flags: Iterable[Numbered]) -> None:
     """Writes dependencies. Insert all flags before, because a parent may be new too."""
-    desired = _clear_changed(flags, "parents", "projects_dependency")
-    if not desired:
-        return
-    ids = _read_flag_ids({parent["feature"] for _, parents in desired for parent in parents}, project)
-    rows = (
-        (flag_id, ids[parent["feature"]], parent["enabled"], _format_json(parent["variants"]))
-        for flag_id, parents in desired
-        for parent in parents
-    )
-    copy_rows("projects_dependency", ("flag_id", "parent_id", "enabled", "variants"), rows)
+    changed = [(flag_id, flag) for flag_id, flag in flags if flag.differs("parents")]
+    parents = {
+        flag_id: after for flag_id, flag in changed if (after := _get_after(flag)["parents"]) or flag.before
+    }
+    if parents:
+        replace_parents(parents)
 
 
 def write_payload_schemas(flags: Sequence[Numbered], project: str) -> None:
@@ -191,15 +187,6 @@ def write_payload_schemas(flags: Sequence[Numbered], project: str) -> None:
     rows = ((flag_id, _format_json(after["payloadSchema"])) for flag_id, _, after in new)
     copy_rows("projects_payloadschema", ("flag_id", "schema"), rows)
     watch.begin(project, [name for _, name, _ in new])
-
-
-def _read_flag_ids(names: Iterable[str], project: str) -> dict[str, int]:
-    return dict(
-        fetch_rows(
-            "SELECT name, id FROM projects_flag WHERE project_id = %s AND name = ANY(%s)",
-            [project, list(names)],
-        )
-    )
 
 
 def end_archived_stage(flag_ids: Sequence[int]) -> None:

@@ -28,8 +28,8 @@ from projects.flags.serializers import VariantBody
 from projects.flags.tags import actions as tags
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
 from projects.strategies import actions as strategies
-from projects.strategies.check import check_strategy
 from projects.strategies.fields import COLUMNS, make_strategy_document
+from projects.strategies.planned import check_strategy
 from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems
 

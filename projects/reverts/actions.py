@@ -17,7 +17,7 @@ from projects.flags.payloads.actions import set_schema
 from projects.flags.tags.actions import apply_tags, check_tags
 from projects.history.definitions_at import make_seen_version, read_present_version
 from projects.history.diff import DEPENDENCIES, DETAILS, FlagPart
-from projects.models import Dependency, Flag, ProjectEnvironment
+from projects.models import Flag, ProjectEnvironment
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
 from projects.reverts.environment_plan import EnvironmentPlan, plan_environment
 from projects.reverts.parts import PlannedPart, format_moment, list_reasons, restore_parts
@@ -25,7 +25,7 @@ from projects.reverts.version_plan import EVERYTHING, Choice, plan_revert
 from projects.segments.actions import update_segment
 from projects.states import FlagState
 from projects.strategies.strategy_types import deprecate_strategy_type, reactivate_strategy_type
-from projects.strategies.write import StateChange, write_states
+from projects.strategies.write import StateChange, replace_parents, write_states
 
 
 @transactional
@@ -230,23 +230,6 @@ def _write(flag: Flag, part: FlagPart) -> None:
         flag.owner_user_id, flag.owner_group_id = owner["owner_user_id"], owner["owner_group_id"]
         flag.save(update_fields=["description", "type", "stale", "impression_data", *owner])
     elif part.kind == DEPENDENCIES:
-        _write_parents(flag, part)
+        replace_parents({flag.pk: part.after["dependencies"]})
     else:
         write_states([StateChange(flag.pk, part.environment, part.before, part.after)])
-
-
-def _write_parents(flag: Flag, part: FlagPart) -> None:
-    """Replaces all of them, because their ids determine their order."""
-    dependencies = part.after["dependencies"]
-    parents = Flag.objects.filter(name__in=[dependency["feature"] for dependency in dependencies])
-    ids = dict(parents.values_list("name", "pk"))
-    Dependency.objects.filter(flag=flag).delete()
-    Dependency.objects.bulk_create(
-        Dependency(
-            flag=flag,
-            parent_id=ids[dependency["feature"]],
-            enabled=dependency["enabled"],
-            variants=dependency["variants"],
-        )
-        for dependency in dependencies
-    )

@@ -33,7 +33,6 @@ from projects.strategies.actions import (
     update_for_some,
     update_strategy,
 )
-from projects.strategies.check import check_strategy
 from projects.strategies.constraint_forms import clean_constraints
 from projects.strategies.editor import (
     SharedStrategyEditor,
@@ -43,7 +42,7 @@ from projects.strategies.editor import (
 )
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.handle import find_percentage
-from projects.strategies.planned import PlannedFlag
+from projects.strategies.planned import PlannedFlag, check_strategy
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary
 
@@ -167,7 +166,7 @@ class EditStrategyPage(SharedStrategyEditor, StrategyPage):
         if self.is_deleting:
             planned.remove_strategy(key)
             return
-        document = self.entered()
+        document = self.entered() | {"title": self.stored["title"]}  # which changes nobody
         planned.edit_strategy(key, lambda stored: document)
         if self.keeps_rest:
             planned.add_strategy(self.stored)

@@ -171,3 +171,13 @@ def check_number_of_strategies(flag: Flag, environment: str, number: int) -> Non
     limit = Limits.from_settings().strategies
     if number >= limit:
         raise ValidationError(f"{flag.name} has {limit} strategies in {environment}, the maximum.")
+
+
+def check_strategy(
+    flag: Flag, values: Mapping[str, Any], *, stored: StrategyDefinition | None = None
+) -> StrategyDefinition:
+    """The document to store for the given values in place of ``stored``. Raises ValidationError with every problem."""
+    defaults = StrategyDefaults(flag.name, flag.project.default_stickiness)
+    document, problems = StrategyPlanner(flag.project_id).plan(values, defaults, stored=stored)
+    check_values(problems)
+    return document

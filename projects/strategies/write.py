@@ -216,6 +216,19 @@ def write_states(changes: Iterable[StateChange]) -> None:
         execute(_LINKS, [list(column) for column in zip(*links, strict=True)])
 
 
+def replace_parents(parents: Mapping[int, Iterable[Mapping[str, Any]]]) -> None:
+    """Replaces all parents of flags, by the flags' ids: the order of the rows is theirs. Insert new flags before."""
+    documents = [(flag, parent) for flag, listed in parents.items() for parent in listed]
+    named = Flag.objects.filter(name__in={parent["feature"] for _, parent in documents})
+    ids = dict(named.values_list("name", "pk")) if documents else {}
+    rows = (
+        (flag, ids[parent["feature"]], parent["enabled"], _to_column(parent["variants"]))
+        for flag, parent in documents
+    )
+    execute("DELETE FROM projects_dependency WHERE flag_id = ANY(%s)", [list(parents)])
+    copy_rows("projects_dependency", ("flag_id", "parent_id", "enabled", "variants"), rows)
+
+
 class _Rows:
     """Rows of a table by columns, edited and new ones."""
 

@@ -49,6 +49,7 @@ def find_refusal(act: Any) -> Gated | None:
 
 def choose_change(random: RandomChanges) -> tuple[str, str, Any]:
     """A flag, an action and its payload."""
+    Flag.objects.update(archived_at=None)
     flag, choice = random.active().name, random.random
     stored = [str(key) for key in Strategy.objects.filter(flag__name=flag).values_list("pk", flat=True)]
     key = choice.choice([*stored, "01975cd0-0000-7000-8000-000000000000"])
@@ -81,7 +82,6 @@ def test_a_known_change_is_refused_as_making_it_would_be(
     random, refused = RandomChanges(seed), 0
     for _ in range(examples(60)):
         guard(required_approvals=None)
-        Flag.objects.update(archived_at=None)
         for _ in range(3):
             with contextlib.suppress(AppError), transaction.atomic():
                 make(*choose_change(random))
@@ -105,7 +105,7 @@ def make(flag: str, action: str, payload: Any) -> None:
 def cart(shop: Any) -> Flag:
     guard()
     live_flag("fox")
-    vip = Segment.objects.create(name="vip", constraints=[])
+    vip = Segment.objects.create(name="vip", project_id="shop", constraints=[])
     flag = live_flag("cart", strategies=[{"name": "default"}, {"name": "userWithId"}])
     StrategySegment.objects.create(strategy=flag.strategies.all()[0], segment=vip)
     return flag

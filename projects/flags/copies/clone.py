@@ -13,10 +13,10 @@ from projects.flags.limits import check_room
 from projects.flags.links.actions import add_first_links
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
 from projects.history.definitions_at import read_present_version
-from projects.models import Dependency, Flag, PayloadSchema, Strategy
+from projects.models import Flag, PayloadSchema, Strategy
 from projects.models.strategies import make_time_ordered_id
 from projects.states import NOTHING, by_environment
-from projects.strategies.write import StateChange, write_states
+from projects.strategies.write import StateChange, replace_parents, write_states
 
 
 @transactional
@@ -44,12 +44,9 @@ def clone_flag(
     )
     flag = insert_flag(project, new, caller=caller)
     _copy_states(source, flag, replace_group_id)
+    replace_parents({flag.pk: read_dependency_documents(source)})
     if schema := PayloadSchema.objects.filter(flag=source).first():
         PayloadSchema.objects.create(flag=flag, schema=schema.schema)
-    Dependency.objects.bulk_create(
-        Dependency(flag=flag, parent_id=row.parent_id, enabled=row.enabled, variants=row.variants)
-        for row in Dependency.objects.filter(flag=source).order_by("id")
-    )
     record(Event.of_flag(EventType.FEATURE_CREATED, flag, after=_make_document(flag, name)), actor=caller)
     add_first_links(flag, caller=caller)
     return flag
