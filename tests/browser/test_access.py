@@ -3,23 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
-from groups.models import Grant, Group, GroupMembership, Role
-from groups.permissions import BuiltIn
+from groups.models import Role
 from tests.browser.conftest import stop_clock
 from tests.browser.looks import Window
-from tests.support.cast import make_user
+from tests.support.scenery import make_contractors
 
 pytestmark = pytest.mark.usefixtures("scenery")
-
-
-@pytest.fixture
-def contractors(scenery):
-    group = Group.objects.create(name="Former contractors")
-    for name, role in (("Ken", BuiltIn.VIEWER), ("Lukas", BuiltIn.VIEWER), ("Noor", None)):
-        user = make_user(name.lower(), root_role=role, name=name)
-        GroupMembership.objects.create(group=group, user=user)
-    Grant.objects.create(group=group, project_id="legacy-portal", role_id=BuiltIn.MEMBER.value)
-    return group
 
 
 def test_a_new_token_is_copied(visit, check_accessible):
@@ -43,8 +32,8 @@ def test_a_new_token_is_copied(visit, check_accessible):
     assert page.evaluate("navigator.clipboard.readText()") == secret
 
 
-def test_a_group_with_people_who_lose_access_and_a_role_of_ones_own(visit, contractors, check_accessible):
+def test_a_group_with_people_who_lose_access_and_a_role_of_ones_own(visit, scenery, check_accessible):
     role = Role.objects.create(name="Deployer", type="custom")
-    deletion = f"/access/groups/{contractors.pk}/delete/"
+    deletion = f"/access/groups/{make_contractors().pk}/delete/"
     Window(visit("admin", "/")).check(deletion, f"/access/roles/{role.pk}/edit/")
     check_accessible(visit("viewer", deletion))  # it is refused

@@ -7,15 +7,12 @@ import pytest
 from groups.models import User
 from groups.permissions import BuiltIn
 from tests.support.cast import make_user
-from tests.support.scenery import make_scenery
+from tests.support.scenery import scenery
 from tests.support.walks import Walk
 
+__all__ = ["scenery"]
+
 ROOT_ROLES = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}
-
-
-@pytest.fixture
-def scenery(db: None) -> None:
-    make_scenery()
 
 
 @pytest.fixture

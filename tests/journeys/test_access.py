@@ -5,28 +5,16 @@ import shlex
 
 import pytest
 
-from groups.models import Grant, Group, GroupMembership
-from groups.permissions import BuiltIn
+from groups.models import Grant, Group
 from projects.models import FlagEnvironment
 from tests.support.cast import client, make_user
-from tests.support.scenery import scenery
-
-__all__ = ["scenery"]
+from tests.support.scenery import make_contractors
 
 pytestmark = pytest.mark.usefixtures("scenery")
 
 
-@pytest.fixture
-def contractors(scenery):
-    group = Group.objects.create(name="Former contractors")
-    for name, role in (("Ken", BuiltIn.VIEWER), ("Lukas", BuiltIn.VIEWER), ("Noor", None)):
-        user = make_user(name.lower(), root_role=role, name=name)
-        GroupMembership.objects.create(group=group, user=user)
-    Grant.objects.create(group=group, project_id="legacy-portal", role_id=BuiltIn.MEMBER.value)
-    return group
-
-
-def test_a_group_is_deleted_knowing_who_loses_access(walk, contractors):
+def test_a_group_is_deleted_knowing_who_loses_access(walk):
+    make_contractors()
     page = walk("admin", "/access/groups/")
     page.press("Former contractors")
     page.press("Delete group")

@@ -3,10 +3,7 @@
 import re
 
 from projects.models import Project
-from tests.support.scenery import scenery
 from tests.support.walks import read_text
-
-__all__ = ["scenery"]
 
 DELETE = "/projects/legacy-portal/delete/"
 

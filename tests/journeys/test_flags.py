@@ -2,9 +2,7 @@
 
 import pytest
 
-from flagadmin.core.audit.models import AuditEvent
-from playground.models import SavedContext
-from projects.models import Flag, Project, Strategy
+from projects.models import Flag, Strategy
 from tests.support.flags import is_on, make_flag
 from tests.support.walks import read_text
 
@@ -100,34 +98,6 @@ def test_a_flag_is_created_switched_on_archived_and_revived(walk):
     assert "Archived flag tip-jar." in page.status_message
     page.press("Revive flag")
     assert "Revived flag tip-jar, switched off in every environment." in page.status_message
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_broken_expectation_is_saved_anyway_in_three_clicks(walk):
-    Project.objects.filter(pk="checkout").update(refuse_broken_expectations=True)
-    flag = Flag.objects.get(name="checkout-redesign")
-    flag.environments.filter(environment="production").update(enabled=True)
-    flag.strategies.filter(environment="production").delete()
-    flag.strategies.create(environment_id="production", name="default")
-    expected = {"flag": flag.name, "environment": "production", "enabled": True, "variant": None}
-    SavedContext.objects.create(
-        name="Wholesale user",
-        context={"userId": "1"},
-        expectations=[expected],
-        enforced_in={flag.name: "checkout"},
-    )
-    page = walk("admin", REDESIGN)
-    page.press("checkout-redesign in production")
-    page.press("Turn off checkout-redesign in production")
-    assert "Expectations would break" in page.text
-    assert "Wholesale user: checkout-redesign: on → off in production" in page.text
-    assert is_on("checkout-redesign")
-    page.press("Save anyway")
-    assert "Turned off checkout-redesign in production." in page.status_message
-    assert page.presses == 3
-    assert not is_on("checkout-redesign")
-    [event] = AuditEvent.objects.filter(type="expectation-overridden", subject="Wholesale user")
-    assert (event.actor_name, event.feature) == ("admin", "checkout-redesign")
 
 
 # Reverting --------------------------------------------------------------------------------------------------

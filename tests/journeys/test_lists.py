@@ -13,6 +13,20 @@ from groups.access import Caller
 from tests.support.walks import read_text
 
 
+def test_what_changed_yesterday_in_two_clicks(walk):
+    changed("long-ago", ago=timedelta(days=3))
+    changed("of-yesterday", ago=timedelta(days=1))
+    changed("of-now", ago=timedelta())
+    page = walk("admin", "/")
+    page.press("What happened", within="Main")
+    page.press("Yesterday")
+    [change] = page.page.select("article")
+    assert read_text(page.page.select_one("main h2")).startswith("Yesterday")
+    assert "turned of-yesterday on in production" in read_text(change)
+    assert [read_text(each) for each in change.select("ins")] == ["On"]
+    assert page.presses == 2
+
+
 def test_an_application_is_looked_into_and_deleted(walk, scenery):
     page = walk("admin", "/projects/checkout/applications/?q=ios")
     page.press("ios-app")
@@ -65,20 +79,6 @@ def changed(feature, *, ago):
             feature=feature,
         )
         record(event, actor=Caller.system())
-
-
-def test_what_changed_yesterday_in_two_clicks(walk):
-    changed("long-ago", ago=timedelta(days=3))
-    changed("of-yesterday", ago=timedelta(days=1))
-    changed("of-now", ago=timedelta())
-    page = walk("admin", "/")
-    page.press("What happened", within="Main")
-    page.press("Yesterday")
-    [change] = page.page.select("article")
-    assert read_text(page.page.select_one("main h2")).startswith("Yesterday")
-    assert "turned of-yesterday on in production" in read_text(change)
-    assert [read_text(each) for each in change.select("ins")] == ["On"]
-    assert page.presses == 2
 
 
 def test_the_operation_of_an_api_is_described_without_the_form(walk, scenery):

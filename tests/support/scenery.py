@@ -30,7 +30,7 @@ from projects.models import (
 )
 from releases.models import MetricChart, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from tests.support.analyses import make_done_analysis
-from tests.support.cast import make_project, make_token, make_user
+from tests.support.cast import make_group, make_project, make_token, make_user
 from tests.support.demo import made_once
 from tests.support.flags import add_strategy, make_flag
 from tests.support.receiver import make_integration
@@ -214,6 +214,17 @@ def make_signals() -> None:
     make_rule(source, author=User.objects.get(username="maria"), **place)
     results = [{"rule": "Checkout fails", "result": "turnedOff", "environment": "production", **place}]
     source.signals.create(body=make_body(make_alert()), results=results)
+
+
+def make_contractors() -> Group:
+    """A group of people, one of whom has no other access."""
+    people = [
+        make_user(name.lower(), root_role=role, name=name)
+        for name, role in (("Ken", BuiltIn.VIEWER), ("Lukas", BuiltIn.VIEWER), ("Noor", None))
+    ]
+    group = make_group("Former contractors", *people)
+    Grant.objects.create(group=group, project_id="legacy-portal", role_id=BuiltIn.MEMBER.value)
+    return group
 
 
 def make_vocabulary() -> None:
