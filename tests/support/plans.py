@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, Strategy
+from projects.models.versions import VERSIONS, StrategyVersion
 from releases.models import Milestone, ReleasePlan
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
@@ -44,6 +46,24 @@ def planned(*rollouts: int, caller: Caller = WHO, place: FlagPath = PLACE, **tra
 def started(*rollouts: int, caller: Caller = WHO, place: FlagPath = PLACE, **transition: Any) -> ReleasePlan:
     plan = planned(*rollouts, caller=caller, place=place, **transition)
     return start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=caller)
+
+
+def move_all(at: datetime) -> None:
+    """All present rows count as unchanged since this moment."""
+    with connection.cursor() as cursor:
+        for versions in VERSIONS.values():
+            cursor.execute(f"UPDATE {versions._meta.db_table} SET valid_from = %s", [at])
+
+
+def set_since(share: int, at: datetime) -> None:
+    """The strategy of cart gets another percentage at a moment."""
+    strategy = Strategy.objects.get(flag__name="cart")
+    strategy.parameters = strategy.parameters | {"rollout": f"{share}"}
+    strategy.save()
+    closed = StrategyVersion.objects.filter(id=strategy.pk).order_by("-valid_to")[1]
+    still = StrategyVersion.objects.filter(id=strategy.pk, valid_to__gt=timezone.now())
+    StrategyVersion.objects.filter(id=strategy.pk, valid_to=closed.valid_to).update(valid_to=at)
+    still.update(valid_from=at)
 
 
 def reload(plan: ReleasePlan) -> ReleasePlan:

@@ -10,7 +10,7 @@ yet). The second then runs until it ends or waits for the first. Then the first 
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from django.db import connection
@@ -113,3 +113,15 @@ def together(*works: Work) -> list[Any]:
 
     with ThreadPoolExecutor(len(works)) as pool:
         return list(pool.map(run, works))
+
+
+def in_thread(work: Work) -> Future[Any]:
+    """Begins it, with a database connection of its own."""
+
+    def run() -> Any:
+        try:
+            return work()
+        finally:
+            connection.close()
+
+    return ThreadPoolExecutor(1).submit(run)

@@ -1,10 +1,9 @@
 """DELETE /api/admin/groups/:groupId"""
 
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
@@ -15,7 +14,7 @@ from groups.permissions import BuiltIn
 from projects.models import Project
 from tests.support.cast import make_project, make_user
 from tests.support.live_server import PATIENCE
-from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
+from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, in_thread, race
 
 URL = "/api/admin/groups"
 
@@ -112,16 +111,6 @@ def test_nobody_loses_access_with_a_group_that_gives_nothing(people):
 
 
 # Races, on connections of their own ---------------------------------------------------------------------------
-
-
-def in_thread(work):
-    def run():
-        try:
-            return work()
-        finally:
-            connection.close()
-
-    return ThreadPoolExecutor(1).submit(run)
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Creating a token while its project is deleted: the result is that of one after the other."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
-
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from flagadmin.core.errors import NotFound, ValidationError
 from groups.access import Caller
@@ -16,6 +14,7 @@ from projects.projects.actions import create_project
 from projects.tokens.actions import NewToken, create_project_token, create_token, delete_token
 from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import make_project
+from tests.support.racing import in_thread
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 SYSTEM = Caller.system()
@@ -26,16 +25,6 @@ NEW = NewToken(name="new", kind="backend", projects=("shop", "other"), environme
 def projects(transactional_db):
     make_project("shop")
     make_project("other")
-
-
-def in_thread(work) -> Future:
-    def run():
-        try:
-            return work()
-        finally:
-            connection.close()
-
-    return ThreadPoolExecutor(1).submit(run)
 
 
 def test_deleted_first_then_it_is_unknown():

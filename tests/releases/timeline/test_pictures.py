@@ -13,32 +13,15 @@ from django.utils import timezone
 from projects import flag_versions
 from projects.flag_versions import FlagVersions
 from projects.flags.lists.rows import make_flag_rows
-from projects.models import Flag, Project, Segment, Strategy, UsageDay, UsageHour
-from projects.models.versions import NEVER, VERSIONS, SegmentVersion, StrategyVersion
+from projects.models import Flag, Project, Segment, UsageDay, UsageHour
+from projects.models.versions import NEVER, SegmentVersion
 from releases.timeline import pictures
 from releases.timeline.pictures import Picture, draw_pictures
-from tests.support.plans import WHO, cart, started
+from tests.support.plans import WHO, cart, move_all, set_since, started
 from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
-
-
-def move_all(at: datetime) -> None:
-    with connection.cursor() as cursor:
-        for versions in VERSIONS.values():
-            cursor.execute(f"UPDATE {versions._meta.db_table} SET valid_from = %s", [at])
-
-
-def set_since(share: int, at: datetime) -> None:
-    """The strategy of cart gets another percentage at a moment."""
-    strategy = Strategy.objects.get(flag__name="cart")
-    strategy.parameters = strategy.parameters | {"rollout": f"{share}"}
-    strategy.save()
-    closed = StrategyVersion.objects.filter(id=strategy.pk).order_by("-valid_to")[1]
-    still = StrategyVersion.objects.filter(id=strategy.pk, valid_to__gt=timezone.now())
-    StrategyVersion.objects.filter(id=strategy.pk, valid_to=closed.valid_to).update(valid_to=at)
-    still.update(valid_from=at)
 
 
 def draw(flags: list[Flag]) -> dict[str, dict[str, Picture]]:

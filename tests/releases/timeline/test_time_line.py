@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
@@ -15,15 +14,15 @@ from groups.access import Caller
 from playground.comparison.versions import count_recent_changes
 from projects.flags.archive.actions import archive_flags
 from projects.flags.environments.actions import disable_flag
-from projects.models import Flag, Project, Segment, Strategy, UsageDay
-from projects.models.versions import VERSIONS, StrategyVersion, VersionsSince
+from projects.models import Flag, Project, Segment, UsageDay
+from projects.models.versions import VersionsSince
 from releases.derive import ProposedChange
 from releases.plans.actions import pause_plan
 from releases.requests.propose import send_changes
 from releases.timeline.past import Span, read_spans
 from tests.support.flags import depend
 from tests.support.page_text import page_text
-from tests.support.plans import PLACE, WHO, cart, started
+from tests.support.plans import PLACE, WHO, cart, move_all, set_since, started
 from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db
@@ -35,24 +34,6 @@ PLACES = ["production", "development"]
 
 def since(days: int) -> datetime:
     return NOW - timedelta(days=days)
-
-
-def move_all(at: datetime) -> None:
-    """All present rows count as unchanged since this moment."""
-    with connection.cursor() as cursor:
-        for versions in VERSIONS.values():
-            cursor.execute(f"UPDATE {versions._meta.db_table} SET valid_from = %s", [at])
-
-
-def roll_out_since(share: int, at: datetime) -> None:
-    """The strategy of cart gets another percentage at a moment."""
-    strategy = Strategy.objects.get(flag__name="cart")
-    strategy.parameters = strategy.parameters | {"rollout": f"{share}"}
-    strategy.save()
-    closed = StrategyVersion.objects.filter(id=strategy.pk).order_by("-valid_to")[1]
-    still = StrategyVersion.objects.filter(id=strategy.pk, valid_to__gt=timezone.now())
-    StrategyVersion.objects.filter(id=strategy.pk, valid_to=closed.valid_to).update(valid_to=at)
-    still.update(valid_from=at)
 
 
 def shares(spans: list[Span]) -> list[tuple[int, float | None]]:
@@ -67,8 +48,8 @@ def read(flag: Flag, days: int = 30) -> dict[str, list[Span]]:
 def test_the_past_has_the_share_of_each_time(shop: Project) -> None:
     flag = cart(5)
     move_all(since(20))
-    roll_out_since(10, since(12))
-    roll_out_since(50, since(4))
+    set_since(10, since(12))
+    set_since(50, since(4))
     spans = read(flag)
     assert shares(spans["production"]) == [(30, None), (20, 5), (12, 10), (4, 50)]
     assert shares(spans["development"]) == [(30, None), (20, 0)]
@@ -111,7 +92,7 @@ def test_only_the_latest_of_many_changes_are_measured(shop: Project) -> None:
     flag = cart(1)
     move_all(since(29))
     for number in range(2, 60):
-        roll_out_since(number, since(29) + timedelta(hours=number))
+        set_since(number, since(29) + timedelta(hours=number))
     many = read_spans(flag, [f"e{number}" for number in range(20)] + PLACES, since(30), NOW)
     assert len(many["production"]) == 8
     assert many["production"][-1].people
@@ -123,7 +104,7 @@ def test_reading_takes_the_same_queries_for_any_number_of_changes(
     flag = cart(1)
     move_all(since(29))
     for number in range(2, 20):
-        roll_out_since(number, since(29) + timedelta(hours=number))
+        set_since(number, since(29) + timedelta(hours=number))
     with django_assert_max_num_queries(7):
         read(flag)
 
