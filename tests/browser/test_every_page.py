@@ -35,6 +35,7 @@ def window(visit):
     return Window(visit("admin", "/account/"))
 
 
+@pytest.mark.exhaustive
 def test_pages_are_small_accessible_in_both_themes_and_fit_every_width(window, watch):
     faults = {}
     for address in PAGES:
@@ -87,6 +88,7 @@ def pages_of_data_fixes():
     yield from ("/admin/projects/", "/admin/projects/flag/add/", "/admin/projects/project/checkout/history/")
 
 
+@pytest.mark.exhaustive
 def test_pages_of_data_fixes_fit_a_phone_and_each_kind_of_element_is_accessible(window):
     """Django's templates make them: a page whose elements are all known from others needs no other look."""
     faults, known = {}, set()

@@ -19,7 +19,7 @@ from tests.support.live_server import PATIENT, Client, descendants, started, wai
 from tests.support.real_sdks import APP, NodeSdk, Sdk, node_sdk, python_sdk
 from tests.support.relay import relaying
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 FILL = """
 import json

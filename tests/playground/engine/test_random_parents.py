@@ -74,6 +74,7 @@ def any_state(seed: int) -> dict[str, Any]:
 
 
 STATES = CASES | {f"random {seed}": any_state(seed) for seed in range(20)}
+MANY = [*CASES, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in STATES if name not in CASES)]
 
 
 def share_in_sdks(flags: dict[str, Any]) -> float:
@@ -91,7 +92,7 @@ def is_near(share: float, expected: float) -> bool:
     return abs(share - expected) <= 5 * sqrt(expected * (1 - expected) / CALLS)
 
 
-@pytest.mark.parametrize("case", STATES)
+@pytest.mark.parametrize("case", MANY)
 def test_comparisons_predict_the_share(case: str) -> None:
     assert is_near(share_in_sdks(STATES[case]), share_predicted(STATES[case]))
 
@@ -104,7 +105,7 @@ def test_pages_show_the_share(case: str) -> None:
     assert (certain if share is None else share) == pytest.approx(share_predicted(STATES[case]))
 
 
-@pytest.mark.parametrize("case", STATES)
+@pytest.mark.parametrize("case", MANY)
 def test_single_evaluations_draw_alike(case: str) -> None:
     snapshot, draw = compiled(STATES[case]), Random(0)
     on = 0

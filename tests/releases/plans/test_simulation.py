@@ -23,7 +23,7 @@ from releases.plans import due, steps
 from tests.support.examples import FACTOR
 from tests.support.plans import Move, cart, copy_plan, started
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.exhaustive]
 NUMBER = 1000 if FACTOR >= 1 else 24
 TICK = timedelta(hours=12)
 BREAKS_AFTER = timedelta(days=8)

@@ -15,7 +15,7 @@ from flagadmin.core.db.bundled.programs import SUPERUSER
 from flagadmin.core.db.bundled.server import ConnectionParameters, ensure_running, release
 from tests.support.live_server import PATIENCE, started, wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 CLIENTS, GIVEN, RESERVED = 24, 20, 3  # PostgreSQL keeps three for superusers
 AT_REST = 5  # connections at most, of a server that nobody asks

@@ -10,7 +10,7 @@ from tests.attack.installation import Installation, installation
 from tests.attack.resources import bodies
 from tests.support.live_server import Client
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 
 SECONDS = 120  # generous: what takes more than linear time takes minutes even on a quiet machine
 MEGABYTES = 700

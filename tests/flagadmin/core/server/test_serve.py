@@ -15,6 +15,7 @@ import pytest
 
 from flagadmin.core.db.bundled.cluster import Cluster
 from flagadmin.management.commands.serve import make_local_url
+from tests.support.examples import first_every_day
 from tests.support.live_server import PATIENCE, descendants, reserved_port, wait_until
 from tests.support.serve import serve, wait_until_it_answers
 
@@ -86,7 +87,7 @@ def test_serves_an_empty_folder_and_stops_clean_when_told(empty: Path, port: int
     assert not Cluster(empty, durable=False).is_listening()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", first_every_day([signal.SIGTERM, signal.SIGINT]))
 def test_names_a_wrong_token_and_stops_when_all_its_processes_are_told(
     data_dir: Path, port: int, number: signal.Signals
 ) -> None:
