@@ -25,6 +25,8 @@ MAX_JSON_LENGTH = 80
 
 CHUNK = 1_000
 """The number of entries of each list that are validated together, which bounds the memory for errors."""
+MAX_SCHEMAS = 1_000_000
+"""Bytes of all payload schemas of a body. Checking them takes up to 25 s."""
 
 
 def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
@@ -34,9 +36,10 @@ def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
     flag's entry begin with the name of the flag.
     """
     read, problems, count, outside = None, list[Problem](), 0, 0
+    context = {"left": MAX_SCHEMAS}
     for start, part in _split_body(raw):
         try:
-            part_body = adapter.validate_python(part)
+            part_body = adapter.validate_python(part, context=context)
         except ValidationError as invalid:
             # Errors outside the lists occur in every part and must be counted once.
             count += invalid.error_count() - outside
@@ -60,7 +63,7 @@ def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
 def validate_shape(adapter: TypeAdapter[T], raw: Any, shape: Any) -> T:
     """The validated body, all of it at once. Raises ValidationError with the first errors and their JSON paths."""
     try:
-        return adapter.validate_python(raw)
+        return adapter.validate_python(raw, context={"left": MAX_SCHEMAS})
     except ValidationError as invalid:
         listed = invalid.errors(include_url=False)[:MAX_DETAILS]
         raise make_validation_error(

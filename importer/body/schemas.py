@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NotRequired, Required, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, with_config
+import orjson
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, with_config
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -29,7 +30,7 @@ from importer.body.coercion import (
     Weight,
     make_choice,
 )
-from importer.body.schema_errors import validate_by_parts
+from importer.body.schema_errors import MAX_SCHEMAS, validate_by_parts
 from importer.bulk_work import bulk_work
 from playground.engine.operators import OPERATORS
 from projects.flags.payloads.rules import schema_problems
@@ -229,8 +230,13 @@ class Links(TypedDict):
     links: Inner[Link]
 
 
-def _check_payload_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Takes up to 1.6 s. Bodies are parsed before a project is locked."""
+def _check_payload_schema(schema: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    """Takes up to 1.6 s for each 64 kB. Bodies are parsed before a project is locked."""
+    context: Any = info.context
+    context["left"] -= len(orjson.dumps(schema))
+    if context["left"] < 0:
+        expected = f"one of payload schemas with at most {MAX_SCHEMAS:,} bytes together"
+        raise PydanticCustomError(EXPECTED_TYPE, "{expected}", {"expected": expected})
     if problem := next(schema_problems(schema), None):
         expected = f"a JSON Schema that is supported ({problem})"
         raise PydanticCustomError(EXPECTED_TYPE, "{expected}", {"expected": expected})

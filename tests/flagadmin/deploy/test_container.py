@@ -149,6 +149,8 @@ def test_the_image_has_a_health_check_that_its_server_passes(folder):
     try:
         run("podman", "run", "--detach", "--name", name, "--network", "none", "localhost/flagadmin")
         wait_until(lambda: is_healthy(name))
+        ask = "import urllib.request as r; print(r.urlopen('http://localhost:8000/').read().decode())"
+        assert "No account exists yet" in run("podman", "exec", name, "python", "-c", ask)
         run("podman", "exec", name, "sh", "-c", "kill -STOP -1")  # all but the first
         assert not is_healthy(name)
     finally:

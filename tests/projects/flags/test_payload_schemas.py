@@ -206,6 +206,12 @@ def test_imported_schemas_that_are_refused(api: Any, cart: Any, schemas: Any, pr
     assert PayloadSchema.objects.get().schema == SCHEMA
 
 
+def test_the_schemas_of_a_body_are_bounded_together(api: Any, cart: Any) -> None:
+    schemas = [{"feature": "cart", "schema": {"title": "x" * 60_000}}] * 17
+    record = refused(imported(api, exported(api), payloadSchemas=schemas), 400, "ValidationError")
+    assert "at most 1,000,000 bytes together" in record["message"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_flags_as_code_carry_it(api: Any, cart: Any) -> None:
     url = "/api/admin/flags-as-code"
