@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.db.backups.backup import backup, describe, make_dated_path, remove_old_backups
+from flagadmin.core.db.backups.backup import backup, make_dated_path, remove_old_backups
 from flagadmin.core.db.backups.programs import BackupError
 from flagadmin.core.db.backups.restore import check_backup
 
@@ -42,8 +42,8 @@ class Command(BaseCommand):
         if not file.parent.is_dir():
             raise CommandError(f"Folder {file.parent} not found.")
         try:
-            contents = backup(file)
-            self.stdout.write(f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB): {describe(contents)}.")
+            backup(file)
+            self.stdout.write(f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB).")
             if check:
                 self.stdout.write(check_backup(file))
             for removed in remove_old_backups(path, keep=keep) if keep else ():

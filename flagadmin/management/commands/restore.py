@@ -6,19 +6,24 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.db.backups.backup import count_contents, describe
 from flagadmin.core.db.backups.programs import BackupError, check_installed
 from flagadmin.core.db.backups.restore import check_archive, check_backup, renew_revisions, restore
 from flagadmin.core.db.migrate import NewerDatabaseError, is_empty, migrate
+from flagadmin.core.db.statements import fetch_row
 from groups.second_factor.codes import find_people_with_unreadable_codes
 
 NOT_EMPTY = (
     "The database is not empty, and restoring replaces all of it. Make a backup, then add --force. "
     "To prove that a backup can be restored, use --check."
 )
-UNLABELED = (
-    "made before 1.3, so it does not say what it holds, and without a checksum not all damage is noticed"
-)
+UNLABELED = "made before 1.3, so it has no checksum, and not all damage is noticed"
+COUNTS = {
+    "flags": "SELECT count(*) FROM projects_flag",
+    "projects": "SELECT count(*) FROM projects_project",
+    "people": "SELECT count(*) FROM groups_user WHERE NOT is_service",
+    "events": "SELECT count(*) FROM audit_auditevent",
+}
+"""What the database holds, including archived flags and projects."""
 MAX_NAMED_PEOPLE = 10
 OTHER_KEY = (
     "The second factors of {people} cannot be read: SECRET_KEY is not that of the installation that was backed up. "
@@ -71,7 +76,9 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _report(self, done: str) -> None:
-        self.stdout.write(f"{done}: {describe(count_contents())}.")
+        numbers = fetch_row("SELECT " + ", ".join(f"({count})" for count in COUNTS.values()))
+        holds = ", ".join(f"{name} {number:,}" for name, number in zip(COUNTS, numbers, strict=True))
+        self.stdout.write(f"{done}: {holds}.")
         if people := find_people_with_unreadable_codes():
             more = len(people) - MAX_NAMED_PEOPLE
             named = ", ".join(people[:MAX_NAMED_PEOPLE]) + (f" and {more} more" if more > 0 else "")
@@ -83,6 +90,4 @@ def check_file(file: Path) -> str:
     if not file.is_file():
         raise CommandError(f"File {file} not found.")
     label = check_archive(file)
-    return (
-        label and f"{describe(label['holds'])}. Made by flagadmin {label['version']} at {label['at']}"
-    ) or ""
+    return (label and f"made by flagadmin {label['version']} at {label['at']}") or ""

@@ -1,6 +1,6 @@
-"""Writes the whole database to a file while servers are running, and counts the contents of databases and backups.
+"""Writes the bundled database to a file while servers are running.
 
-A backup is a pg_dump archive plus one line, which pg_restore ignores: the contents, the program that made it, and the
+A backup is a pg_dump archive plus one line, which pg_restore ignores: the version that made it, the time, and the
 checksum of everything before. pg_dump's format has no checksum, so a damaged archive could be restored with wrong data.
 """
 
@@ -8,13 +8,10 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from flagadmin import __version__
@@ -25,45 +22,16 @@ from flagadmin.core.db.backups.programs import (
     running,
     to_database,
 )
-from flagadmin.core.db.statements import fetch_row
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
 
 MARK = b"\nflagadmin backup: "
 MAX_LINE_LENGTH = 1000
-COUNTS = {
-    "flags": "SELECT count(*) FROM public.projects_flag",
-    "projects": "SELECT count(*) FROM public.projects_project",
-    "people": "SELECT count(*) FROM public.groups_user WHERE NOT is_service",
-    "events": "SELECT count(*) FROM public.audit_auditevent",
-}
 
 
-Contents = dict[str, int]
-"""The numbers of rows by name, including archived flags and projects."""
-
-
-def count_contents() -> Contents:
-    numbers = fetch_row("SELECT " + ", ".join(f"({count})" for count in COUNTS.values()))
-    return dict(zip(COUNTS, numbers, strict=True))
-
-
-def describe(contents: Contents) -> str:
-    return ", ".join(f"{name} {number:,}" for name, number in contents.items())
-
-
-def make_check_sql(contents: Contents) -> str:
-    """SQL that fails if the contents of the database differ."""
-    wrong = " OR ".join(f"({COUNTS[name]}) <> {number}" for name, number in contents.items())
-    message = f"the backup is incomplete: it should hold {describe(contents)}"
-    return f"DO $$ BEGIN IF {wrong} THEN RAISE EXCEPTION '{message}'; END IF; END $$;\n"
-
-
-def write_label(path: Path, contents: Contents) -> None:
+def write_label(path: Path) -> None:
     """Completes an archive and waits until it is on the disk."""
     label = {
         "version": __version__,
         "at": timezone.now().isoformat(timespec="seconds"),
-        "holds": contents,
         "sha256": _hash(path, path.stat().st_size),
     }
     with path.open("ab") as file:
@@ -72,8 +40,8 @@ def write_label(path: Path, contents: Contents) -> None:
         os.fsync(file.fileno())
 
 
-def read_label(path: Path) -> dict[str, Any] | None:
-    """``version``, ``at`` and ``holds``. None for backups made before 1.3 and for archives made with pg_dump itself.
+def read_label(path: Path) -> dict[str, str] | None:
+    """``version`` and ``at``. None for backups made before 1.3 and for archives made with pg_dump itself.
 
     Raises BackupError if the file has changed since it was written.
     """
@@ -83,9 +51,9 @@ def read_label(path: Path) -> dict[str, Any] | None:
     if not mark:
         return None
     with suppress(ValueError, KeyError, TypeError):
-        label: dict[str, Any] = json.loads(line)
+        label = json.loads(line)
         if label["sha256"] == _hash(path, path.stat().st_size - len(mark + line)):
-            return label
+            return {name: str(label[name]) for name in ("version", "at")}
     raise BackupError(f"{path} is damaged: it has changed since it was written. Restore another backup.")
 
 
@@ -102,11 +70,11 @@ def _hash(path: Path, size: int) -> str:
 ARCHIVE = ("--no-owner", "--no-privileges")
 DATED = "flagadmin-*Z.backup"
 STALE_DRAFT = timedelta(days=1)
-# Without a limit, a migration waiting for the counted tables and pg_dump waiting for the migration would deadlock.
+# A migration may lock a table for long.
 MAX_LOCK_SECONDS = 20
 
 
-def backup(path: Path) -> Contents:
+def backup(path: Path) -> None:
     """Writes the database to ``path``, with mode 0600 as it contains password hashes. Raises BackupError."""
     check_bundled()
     check_installed()
@@ -114,16 +82,12 @@ def backup(path: Path) -> Contents:
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     draft.touch(mode=0o600)
     try:
-        with (
-            _snapshot() as (snapshot, contents),
-            running("pg_dump", *options, f"--snapshot={snapshot}", f"--file={draft}"),
-        ):
+        with running("pg_dump", *options, f"--file={draft}"):
             pass
-        write_label(draft, contents)
+        write_label(draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    return contents
 
 
 def make_dated_path(folder: Path) -> Path:
@@ -139,22 +103,3 @@ def remove_old_backups(folder: Path, *, keep: int) -> list[Path]:
     for path in old:
         path.unlink()
     return old
-
-
-@contextmanager
-def _snapshot() -> Iterator[tuple[str, Contents]]:
-    """A snapshot of the database for pg_dump, and the contents of the database at that moment."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        cursor.execute(f"SET LOCAL lock_timeout = '{MAX_LOCK_SECONDS}s'")
-        try:
-            contents = count_contents()
-        except OperationalError as error:
-            if get_sqlstate(error) != LOCK_NOT_AVAILABLE:
-                raise
-            raise BackupError(
-                f"A table has been locked for {MAX_LOCK_SECONDS} seconds, such as by a migration. Try again later."
-            ) from error
-        cursor.execute("SELECT pg_export_snapshot()")
-        yield cursor.fetchone()[0], contents

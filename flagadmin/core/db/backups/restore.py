@@ -10,13 +10,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 
 import flagadmin
-from flagadmin.core.db.backups.backup import ARCHIVE, make_check_sql, read_label
+from flagadmin.core.db.backups.backup import ARCHIVE, read_label
 from flagadmin.core.db.backups.programs import BackupError, check_bundled, running, to_database
 from flagadmin.core.db.migrate import find_newer_migrations
 from flagadmin.core.db.statements import fetch_row
@@ -42,7 +41,8 @@ ANALYZE;
 
 def restore(path: Path) -> None:
     """Replaces everything in the database with the backup in ``path``. Raises BackupError."""
-    label, last = check_archive(path), _read_last_revision()
+    check_archive(path)
+    last = _read_last_revision()
     psql = (
         "--quiet",
         "--no-psqlrc",
@@ -57,7 +57,7 @@ def restore(path: Path) -> None:
             assert source.stdout
             assert target.stdin
             shutil.copyfileobj(source.stdout, target.stdin, 1_000_000)
-        _write(target, (make_check_sql(label["holds"]) if label else "") + _renew_sql(last))
+        _write(target, _renew_sql(last))
 
 
 def renew_revisions() -> None:
@@ -66,7 +66,7 @@ def renew_revisions() -> None:
         cursor.execute(_renew_sql(1))
 
 
-def check_archive(path: Path) -> dict[str, Any] | None:
+def check_archive(path: Path) -> dict[str, str] | None:
     """Reads the label of the backup.
 
     Raises BackupError if it is not a backup of flagadmin, is damaged, or was made by a newer version.

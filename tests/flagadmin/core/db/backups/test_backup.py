@@ -21,7 +21,6 @@ from flagadmin.core.db.backups.programs import BackupError
 from tests.support.live_server import PATIENT
 from tests.support.paths import ROOT
 
-HOLDS = {"flags": 2, "projects": 1, "people": 3, "events": 4000}
 BEGIN = """
 import json, sys
 import django
@@ -171,12 +170,11 @@ def test_an_unreadable_label(tmp_path, line):
         read_label(file)
 
 
-def test_a_label_says_what_the_backup_holds(tmp_path):
+def test_a_label_says_what_made_it(tmp_path):
     file = tmp_path / "new"
     file.write_bytes(b"PGDMP" * 1000)
-    write_label(file, HOLDS)
-    label = read_label(file)
-    assert (label["holds"], label["version"]) == (HOLDS, __version__)
+    write_label(file)
+    assert read_label(file)["version"] == __version__
 
 
 @pytest.mark.parametrize("position", [5, 2_000, 4_999, 5_030, -5])
@@ -184,7 +182,7 @@ def test_a_damaged_backup_is_refused_before_any_of_it_is_restored(db, tmp_path, 
     """In the archive, and in what the label says of it."""
     file = tmp_path / "new"
     file.write_bytes(b"PGDMP" * 1000)
-    write_label(file, HOLDS)
+    write_label(file)
     written = bytearray(file.read_bytes())
     written[position] ^= 1
     file.write_bytes(written)
@@ -199,20 +197,12 @@ def test_files_that_cannot_be_written_or_read(transactional_db):
         call_command("restore", "/proc/self/mem")
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ("projects_flag", "A table has been locked for 1 seconds"),
-        ("projects_segment", "due to statement timeout"),
-    ],
-)
-def test_a_table_that_stays_locked(transactional_db, tmp_path, monkeypatch, table, message):
-    """One of those that are counted, and one that only pg_dump reads."""
+def test_a_table_that_stays_locked(transactional_db, tmp_path, monkeypatch):
     monkeypatch.setattr(backups, "MAX_LOCK_SECONDS", 1)
     parameters = connection.get_connection_params()
     with psycopg.connect(**parameters) as other:
-        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(BackupError, match=message):
+        other.execute("LOCK TABLE projects_flag IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(BackupError, match=r"due to (statement|lock) timeout"):
             backups.backup(tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
 
