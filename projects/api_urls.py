@@ -30,7 +30,12 @@ from projects.flags.environments.api import (
 )
 from projects.flags.lifecycle.api import LifecycleViewSet, StageCountViewSet
 from projects.flags.links.api import LinkViewSet
-from projects.flags.lists.api import FlagCreatorViewSet, ProjectFlagCreatorViewSet, SearchViewSet
+from projects.flags.lists.api import (
+    FlagCreatorViewSet,
+    FlagViewViewSet,
+    ProjectFlagCreatorViewSet,
+    SearchViewSet,
+)
 from projects.flags.payloads.api import PayloadSchemaViewSet
 from projects.flags.tags.api import BulkTagViewSet, FlagTagViewSet, TagViewSet
 from projects.flags.types.api import FlagTypeViewSet
@@ -75,6 +80,7 @@ router.register("events", EventViewSet)
 router.register("events/<str:event_id>/revert", RevertEventViewSet)
 router.register("feature-types", FlagTypeViewSet)
 router.register("flag-creators", FlagCreatorViewSet)
+router.register("flag-views", FlagViewViewSet)
 router.register("lifecycle/count", StageCountViewSet)
 router.register("personal-dashboard", PersonalDashboardViewSet)
 router.register("instance-admin/statistics", StatisticsViewSet)

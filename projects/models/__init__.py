@@ -32,6 +32,7 @@ from projects.models.flags import (
     FlagQuerySet,
     FlagTag,
     FlagType,
+    FlagView,
     LifecycleStage,
 )
 from projects.models.list_sources import ListSource

@@ -287,6 +287,21 @@ class LifecycleStage(models.Model):
         return evaluated.get(self.Stage(self.stage), "since")
 
 
+class FlagView(models.Model):
+    """What a person searches, filters and sorts by in the list of all flags, under a name. Only they see it."""
+
+    user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="flag_views")
+    name = models.CharField(max_length=60)
+    query = models.TextField()
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=("user", "name"), name="flag_view_once"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class FavoriteFlag(models.Model):
     user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favorite_flags")
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="favorites")

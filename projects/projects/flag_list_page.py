@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.db.models import Exists, OuterRef, QuerySet
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import (
@@ -20,7 +20,7 @@ from flagadmin.core.lists.pages import (
     join_chips,
     set_chips,
 )
-from groups.console import ListPage, Permission
+from groups.console import ActionPage, ListPage, Permission
 from projects.access import access_project
 from projects.console import FLAGS, api_path, project_url
 from projects.flags.insights.evaluations import read_last_evaluations
@@ -39,6 +39,7 @@ from projects.flags.lists.queries import (
     make_readable_scope,
 )
 from projects.flags.lists.rows import make_flag_rows, may_toggle
+from projects.flags.lists.views import delete_view, list_views, read_view, save_view
 from projects.history.queries import archived_by
 from projects.models import FavoriteFlag
 from projects.projects.head import make_project_head
@@ -276,6 +277,32 @@ class AllFlagsPage(FlagListPage):
             for project in self.scope.projects
             if self.caller.can(Permission.CREATE_FEATURE, project=project[0])
         ]
+        context = self.list_context(kwargs["listing"])
+        now = read_view(self.request.GET.urlencode())
+        own = [(view, read_view(view.query) == now) for view in list_views(self.caller)]
+        if chosen := next((view for view, is_chosen in own if is_chosen), None):
+            context["segments"] = [(*segment[:3], False) for segment in context["segments"]]
+        context["segments"] += [(view.name, f"?{view.query}", None, is_chosen) for view, is_chosen in own]
+        is_new = not any(now == values for _, values in VIEWS)
+        saving = {"own_view": chosen, "query": urlencode(now) if is_new else ""}
         return super().get_context_data(
-            **self.list_context(kwargs["listing"]), across=True, creatable=creatable[:MAX_CREATABLE], **kwargs
+            **context, **saving, across=True, creatable=creatable[:MAX_CREATABLE], **kwargs
         )
+
+
+class SaveView(ActionPage):
+    """Saves the list of all flags as it is filtered and sorted, and shows it."""
+
+    success_url = reverse_lazy("all-flags")
+
+    def act(self) -> str:
+        form = self.request.POST
+        view = save_view(form.get("name", ""), form.get("query", ""), caller=self.caller)
+        return f"Saved view {view.name}."
+
+
+class DeleteView(ActionPage):
+    success_url = reverse_lazy("all-flags")
+
+    def act(self) -> str:
+        return f"Deleted view {delete_view(self.kwargs['view_id'], caller=self.caller)}."

@@ -46,7 +46,7 @@ FORBIDDEN = (
     f"{ADMIN}/instance-admin/statistics/csv",
 )
 OWN = (
-    "user", "user/tokens", "user-admin/inactive", "personal-dashboard/sealed", "event-creators", "flag-creators",
+    "user", "user/tokens", "user-admin/inactive", "personal-dashboard/sealed", "event-creators", "flag-creators", "flag-views",
 )  # fmt: skip
 LINKS = ("/invite/{}/validate", "/login/invite/{}/", "/login/link/{}/", "/auth/reset/validate?token={}")
 COOKIES = ("", "x", "\xff", "'", "a" * 32, "../../etc/passwd", "x" * 3_900, '"; csrftoken="', "%00")

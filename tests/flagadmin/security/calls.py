@@ -18,6 +18,8 @@ HARMLESS = {
     ("post", "/api/admin/features-batch/export"),
     ("post", "/api/admin/features-batch/validate"),
     ("post", "/api/admin/features/validate"),
+    ("post", "/api/admin/flag-views"),
+    ("delete", "/api/admin/flag-views/<str:view_id>"),
     ("post", "/api/admin/playground"),
     ("post", "/api/admin/playground/advanced"),
     ("post", "/api/admin/playground/assignments"),

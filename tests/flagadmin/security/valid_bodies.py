@@ -280,6 +280,7 @@ VALID: dict[str, Any] = {
     },
     f"post {_ADMIN}/features/<str:name>/tags": {"type": "team", "value": "blue"},
     f"put {_ADMIN}/features/<str:name>/tags": TAGS,
+    f"post {_ADMIN}/flag-views": {"name": "Mine", "query": "owner=mine&sort=name"},
     f"post {_ADMIN}/features/validate": {"name": "new", "projectId": "shop"},
     f"post {_ADMIN}/projects": PROJECT | {"id": "other", "environments": ["production"]},
     f"post {_ADMIN}/projects/validate": {"id": "other"},

@@ -25,6 +25,7 @@ from projects.models import (
     FlagEnvironment,
     FlagLink,
     FlagTag,
+    FlagView,
     Segment,
     Strategy,
     StrategyType,
@@ -101,6 +102,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"segments/$", "segment"),
     (r"playground/contexts/$", "saved context"),
     (r"playground/users/$", "user run"),
+    (r"flags?[/-]views/$", "view"),
     (r"analyses/$", "analysis"),
     (r"move/$", "move"),
     (r"strategy-types/$", "strategy type"),
@@ -279,6 +281,7 @@ def build(shop: Any) -> dict[str, Any]:
             projects=[shop.id], environment="production", state="done", caller_name="robot", created_at=now
         ).pk,
         "analysis": make_analysis(flag).pk,
+        "view": FlagView.objects.create(user=person, name="Mine", query="owner=mine").pk,
         "context field": ContextField.objects.create(name="plan", legal_values=values).name,
         "project context field": ContextField.objects.create(
             name="basket", legal_values=values, project=shop

@@ -57,6 +57,8 @@ HARMLESS = {
         projects.strategies.strategy_types.deprecate_strategy_type
         projects.strategies.strategy_types.reactivate_strategy_type
         projects.strategies.strategy_types.update_strategy_type""",
+    "what one person sees": """
+        projects.flags.lists.views.delete_view projects.flags.lists.views.save_view""",
     "who may do what": """
         projects.members.actions.add_roles projects.members.actions.remove_role
         projects.members.actions.replace_access projects.members.actions.set_roles projects.members.grant_page.grant
