@@ -186,9 +186,11 @@ def _put_first(parts: list[Part], name: str) -> list[Part]:
     texts = [part.text for part in parts]
     if ": " not in texts or name not in texts or texts[-1].endswith(" more"):
         return parts
+    number = next((index for index, text in enumerate(texts) if text.endswith(" flags")), None)
+    if number is None:
+        return parts
     start = texts.index(": ") + 1
     flags = sorted(parts[start::2], key=lambda part: part.text != name)
-    number = next(index for index, text in enumerate(texts) if text.endswith(" flags"))
     listed = [Part(", ")] * (len(flags) - 2) + [Part(" and ")]
     joined = [piece for pair in zip(flags, [*listed, Part("")], strict=True) for piece in pair]
     return [*parts[:number], *joined[:-1], *parts[number + 1 : start - 1]]
