@@ -18,6 +18,13 @@ _BY_HOUR = (22, 16, 12, 10, 9, 12, 21, 38, 58, 74, 83, 88, 92, 89, 86, 90, 95, 1
 _CALLS = 400  # per instance in the busiest hour
 _FLAGS = {flag.name: flag for flags in FLAGS.values() for flag in flags}
 _LONG_AGO = {("small-cart-hint", "production"): timedelta(days=41)}
+# From how many days ago backwards a flag was on for another share of production, see story.py; oldest first.
+_RAMPS = {
+    "checkout-redesign": ((28, 5), (21, 7)),
+    "one-click-pay": ((9, 50), (1, 75)),
+    "dark-theme": ((1, 4),),
+    "gift-cards": ((1, 100), (0, 10)),
+}
 
 
 def report_usage(now: datetime) -> None:
@@ -59,14 +66,14 @@ def _add_hour(report: UsageReport, use: DemoUsage, hour: datetime, now: datetime
         report.add_count(
             FlagUse(use.application, flag, use.environment),
             hour,
-            _count(flag, use.environment, calls),
+            _count(flag, use.environment, calls, days=(now - hour).days),
             now=now,
         )
 
 
 def _list_days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
     """The days before the period that the hours cover."""
-    sums: dict[tuple[str, str, datetime], int] = {}
+    sums: dict[tuple[str, str, int], int] = {}
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     for use in USAGE:
         for flag in use.flags:
@@ -75,14 +82,14 @@ def _list_days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
                 weekend = 0.55 if day.weekday() > 4 else 1.0
                 grown = 1 - back / 90
                 calls = round(_count_calls(use, flag, day) * sum(_BY_HOUR) / 100 * weekend * grown)
-                key = (flag, use.environment, day)
+                key = (flag, use.environment, back)
                 sums[key] = sums.get(key, 0) + calls
-    for (flag, environment, day), calls in sums.items():
-        count = _count(flag, environment, calls)
+    for (flag, environment, back), calls in sums.items():
+        count = _count(flag, environment, calls, days=back)
         yield UsageDay(
             flag_id=ids[flag],
             environment=environment,
-            day=day.date(),
+            day=today.date() - timedelta(days=back),
             yes=count.yes,
             no=count.no,
             variants=count.variants,
@@ -94,13 +101,15 @@ def _count_calls(use: DemoUsage, flag: str, at: datetime) -> int:
     return max(1, use.instances * _CALLS * noise // 100)
 
 
-def _count(flag: str, environment: str, calls: int) -> Count:
-    """Counts how many of the calls were on, and their variants."""
+def _count(flag: str, environment: str, calls: int, days: int = 0) -> Count:
+    """Counts how many of the calls were on so many days ago, and their variants."""
     state = getattr(_FLAGS[flag], environment)
     if not state.enabled:
         return Count(no=calls)
     strategies = [each for each in state.strategies if not each.get("disabled")]
     share = max((_read_share(each) for each in strategies), default=100)
+    if environment == "production":
+        share = next((then for since, then in _RAMPS.get(flag, ()) if days >= since), share)
     yes = round(calls * share / 100)
     variants: list[Document] = state.variants or next(
         (each["variants"] for each in strategies if each.get("variants")), []
@@ -111,7 +120,7 @@ def _count(flag: str, environment: str, calls: int) -> Count:
 def _read_share(strategy: Document) -> int:
     parameters = strategy["parameters"]
     share = int(parameters.get("rollout", parameters.get("percentage", 100)))
-    return share if not strategy["constraints"] and not strategy["segments"] else share * 2 // 3
+    return share if not strategy["constraints"] and not strategy["segments"] else max(1, share // 6)
 
 
 def _split(variants: list[Document], calls: int) -> dict[str, int]:
