@@ -25,7 +25,6 @@ from groups.console import (
     ListPage,
     Permission,
 )
-from groups.models import User
 from groups.one_time_secrets import ShowsSecretOnce
 from integrations.addons import actions
 from integrations.addons.actions import list_created_again
@@ -40,6 +39,7 @@ from integrations.addons.queries import (
 from integrations.models import Delivery, Integration
 from integrations.providers import PROVIDERS, Provider
 from projects.console import InProjectPage
+from projects.history.changes import find_actors, make_actor
 from projects.models import Project
 from projects.projects.head import make_project_head
 
@@ -188,7 +188,7 @@ class EditIntegration(EditPage, NewIntegration):
     def find_test(self) -> dict[str, Any] | None:
         """The last test, with what the receiver answered for those who may see deliveries."""
         test = self.integration.deliveries.filter(event_id=None).order_by("-pk").first()
-        return show_delivery(test, None) if test else None
+        return next(show_deliveries([test])) if test else None
 
     def get_api_body(self) -> Any:
         return self.get_current_document()
@@ -313,13 +313,8 @@ class DeliveriesPage(ListPage):
 def show_deliveries(deliveries: Iterable[Delivery]) -> Iterator[dict[str, Any]]:
     """Each with its event and the full name of the person who caused it. Two queries."""
     pairs = annotate_events(list(deliveries))
-    people = User.objects.in_bulk({event.actor_id for _, event in pairs if event and event.actor_id})
+    people = find_actors(event for _, event in pairs if event)
     for delivery, event in pairs:
-        person = people.get(event.actor_id) if event and event.actor_id else None
-        yield show_delivery(delivery, event, person.display_name if person else "")
-
-
-def show_delivery(delivery: Delivery, event: AuditEvent | None, name: str = "") -> dict[str, Any]:
-    pill, label = STATES[Delivery.State(delivery.state)]
-    text = f"{name or event.actor_name} {make_sentence(event)}" if event else "Test"
-    return {"delivery": delivery, "event": event, "text": text, "pill": pill, "label": label}
+        pill, label = STATES[Delivery.State(delivery.state)]
+        text = f"{make_actor(event, people).name} {make_sentence(event)}" if event else "Test"
+        yield {"delivery": delivery, "event": event, "text": text, "pill": pill, "label": label}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from flagadmin.core.wording import pluralize
+from flagadmin.core.wording import join_words, pluralize
 from groups.access import Caller
 from groups.models import RolePermission
 from projects.deletion.kept_names import ENVIRONMENT, list_users
@@ -33,8 +33,8 @@ def describe_losses(environment: Environment, caller: Caller) -> Iterator[str]:
     limited = RolePermission.objects.filter(environment=environment)
     for role, number in limited.values_list("role__name").annotate(Count("pk")).order_by("role__name"):
         yield f"{pluralize(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
-    for user in list_users(ENVIRONMENT, [environment.name], caller):
-        yield f"{user} will not apply to an environment that gets the name later"
+    if users := list_users(ENVIRONMENT, [environment.name], caller):
+        yield f"What applies to this environment only: {join_words(users)}"
 
 
 def find_projects_with_use(environment: Environment, caller: Caller) -> QuerySet[Project]:

@@ -10,7 +10,6 @@ from flagadmin.core.errors import AppError, ValidationError
 from flagadmin.core.http.parameters import is_id
 from groups.access import missing
 from groups.console import SubmitPage
-from groups.models import User
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
 from projects.drafting import DraftingPage
@@ -114,14 +113,13 @@ class RevertPage(OnFlagPage, DraftingPage, SubmitPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         event = readable_events(self.caller).get(pk=self.event)
         [row] = make_event_rows([event], caller=self.caller)
-        person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
         rows = self.list_rows()
         edits = list_part_edits(self.flag, [part.part for part in self.plan.parts])
         environments = sorted({edit.environment for edit in edits})
         return super().get_context_data(
             flag=self.flag,
             event=event,
-            actor=person.display_name if person else event.actor_name,
+            actor=row.actor.name,
             sentence=list(drop_flag(row.sentence, self.flag.name)),
             rows=rows,
             possible=any(not row.reasons for row in rows),
