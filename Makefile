@@ -1,4 +1,4 @@
-# make install | demo | test | test-fast | test-exhaustive | test-machines | test-slow | check | bench | attack | screenshots | browser | programs | lock | release | clean
+# make install | demo | test | test-fast | test-exhaustive | test-machines | test-slow | check | bench | attack | screenshots | browser | programs | helm | lock | release | clean
 PYTHON := .venv/bin/python
 BIN := .venv/bin
 TEMPLATES = $(shell git ls-files '*.html')
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help docs install browser programs demo test test-fast test-exhaustive test-machines test-slow check check-style check-templates check-imports check-types \
+.PHONY: help docs install browser programs helm demo test test-fast test-exhaustive test-machines test-slow check check-style check-templates check-imports check-types \
 	check-django check-shape bench attack screenshots lock release clean
 
 help:
@@ -59,6 +59,9 @@ browser:
 
 programs:
 	@sh requirements/programs.sh
+
+helm:
+	@sh requirements/programs.sh helm
 
 demo: install
 	$(PYTHON) manage.py demo

@@ -103,7 +103,7 @@ RELAY = ("relay.enabled=true", "relay.region=eu", "relay.secret=relay", "setting
 def helm(command: str, *values: str) -> subprocess.CompletedProcess[str]:
     options = [f"--set={value}" for value in values]
     name = ["flagadmin"] if command == "template" else []
-    line = [program("helm"), command, *name, str(CHART), "--namespace=flagadmin", *options]
+    line = [program("helm", target="helm"), command, *name, str(CHART), "--namespace=flagadmin", *options]
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
 
@@ -114,6 +114,7 @@ def render(*values: str) -> dict[tuple[str, str], Any]:
     return {(each["kind"], each["metadata"]["name"]): each for each in documents}
 
 
+@pytest.mark.machines
 def test_the_chart_is_the_manifests() -> None:
     rendered = render("ingress.tlsSecret=flags-example-org-tls")
     pod = rendered["Deployment", "flagadmin"]["spec"]["template"]
@@ -126,6 +127,7 @@ def test_the_chart_is_the_manifests() -> None:
 
 
 @pytest.mark.parametrize("version", SCHEMAS)
+@pytest.mark.machines
 def test_kubernetes_accepts_a_relay_and_settings(version: str) -> None:
     rendered = render(*RELAY, "image.pullSecrets[0].name=registry", "ingress.enabled=false")
     assert rendered.keys() >= {("StatefulSet", "flagadmin-relay"), ("Service", "flagadmin-relay")}
@@ -135,12 +137,14 @@ def test_kubernetes_accepts_a_relay_and_settings(version: str) -> None:
         kubernetes_validate.validate(document, version, strict=True)
 
 
+@pytest.mark.machines
 def test_helm_finds_no_fault_in_it() -> None:
     done = helm("lint", *NEEDED, *RELAY)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("given", "lacks"), [(NEEDED[:1], "image.repository"), (NEEDED[1:], "Set host")])
+@pytest.mark.machines
 def test_what_is_missing_is_named(given: tuple[str, ...], lacks: str) -> None:
     done = helm("template", *given)
     assert done.returncode
