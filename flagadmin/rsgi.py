@@ -21,17 +21,28 @@ from django.urls import reverse
 from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
 from flagadmin.core.http.logs import request_id
-from flagadmin.core.http.middleware import REFUSED, choose_request_id, make_canonical_path
+from flagadmin.core.http.middleware import (
+    BEGUN,
+    REFUSED,
+    choose_request_id,
+    count_request,
+    log_request,
+    make_canonical_path,
+)
 from flagadmin.core.http.request_bodies import limit_at
 from flagadmin.core.http.request_headers import choose_address, get_peer
-from flagadmin.core.http.request_metrics import BEGUN, count_request, log_request
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
 from flagadmin.core.server.loop_routes import Ready, is_writing
 from flagadmin.core.server.memory import LARGE, trim
 from flagadmin.core.server.receiving import BodyReceiver
-from flagadmin.core.server.slow_clients import is_large, send_large, watch_readers
-from flagadmin.core.server.slow_requests import answering, end_slow_requests
+from flagadmin.core.server.slow_clients import (
+    answering,
+    end_slow_requests,
+    is_large,
+    send_large,
+    watch_readers,
+)
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
 

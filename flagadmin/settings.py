@@ -85,7 +85,7 @@ IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_0
 # Django's limit applies after BODY_LIMIT and must not be lower.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT, COMPARE_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
-# Limits of an installation and of a flag (projects/limits.py).
+# Limits of an installation and of a flag (projects/actions.py).
 FLAGS_LIMIT = environment.integer("FLAGADMIN_FLAGS_LIMIT", 200_000, at_least=1)  # not counting archived flags
 FLAG_ENVIRONMENT_STRATEGIES_LIMIT = environment.integer(
     "FLAGADMIN_FLAG_ENVIRONMENT_STRATEGIES", 30, at_least=1
@@ -97,7 +97,7 @@ SEGMENT_VALUES_LIMIT = environment.integer("FLAGADMIN_SEGMENT_VALUES", 1_000, at
 # Values of an uploaded list; more would make SDKs slow.
 SEGMENT_LIST_LIMIT = environment.integer("FLAGADMIN_SEGMENT_LIST", 10_000, at_least=1, at_most=100_000)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
-# Hourly limits on the rows that SDK reports create, for each worker (projects/applications/report_limits.py).
+# Hourly limits on the rows that SDK reports create, for each worker (projects/applications/sdk_versions.py).
 REPORT_APPLICATIONS_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1
 )  # for each token
@@ -256,7 +256,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "flagadmin.core.http.request_metrics.RequestMetricsMiddleware",
+    "flagadmin.core.http.middleware.RequestMetricsMiddleware",
     "flagadmin.core.http.middleware.RequestIdMiddleware",
     "flagadmin.core.http.middleware.OutageMiddleware",
     "flagadmin.core.http.middleware.SecurityHeadersMiddleware",
@@ -268,7 +268,7 @@ MIDDLEWARE = [
     "flagadmin.core.http.middleware.LengthMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "groups.sessions.middleware.SessionsMiddleware",
+    "groups.sessions.store.SessionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -320,9 +320,9 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = (
-    False  # our own throttle counts in the database, for all workers (groups/login/throttle.py)
+    False  # our own throttle counts in the database, for all workers (groups/login/passwords.py)
 )
-MFA_ADAPTER = "groups.second_factor.adapter.MFAAdapter"
+MFA_ADAPTER = "groups.second_factor.passkeys.MFAAdapter"
 REQUIRE_SECOND_FACTOR = environment.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all")
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 SOCIALACCOUNT_ADAPTER = "groups.login.sign_on.adapter.SocialAccountAdapter"

@@ -3,9 +3,9 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from flagadmin.console.api_docs import document as api
+from flagadmin.console.api_docs import operations as api
 from flagadmin.console.api_docs.pages import OperationPage, OperationsPage
-from flagadmin.core.http import health, request_metrics
+from flagadmin.core.http import health, middleware
 from integrations.mcp.api import McpView, describe_resource
 from integrations.signals.api import SignalView
 
@@ -16,7 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz),
     path("health", health.healthz),  # the reference's URLs of the two probes
     path("ready", health.readyz),
-    path("metrics", request_metrics.metrics),
+    path("metrics", middleware.metrics),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", OperationsPage.as_view(), name="docs"),
     path("api/docs/<str:operation_id>/", OperationPage.as_view(), name="api-operation"),

@@ -16,8 +16,7 @@ from django.db.models import Q
 from django.utils.functional import cached_property
 
 from flagadmin.core.db.statements import fetch_rows
-from flagadmin.core.errors import NoAccess
-from flagadmin.core.wording import join_words
+from flagadmin.core.errors import NoAccess, join_words
 from groups.permissions import Permission, Scope
 from groups.roles.subjects import name_permission
 

@@ -26,8 +26,7 @@ from groups.admin_site.base import (
 from groups.admin_site.forms import ActionModelForm
 from groups.authentication import get_caller
 from groups.groups import actions as groups
-from groups.groups.actions import NewGroup
-from groups.groups.approvals import check_approvers_without_group
+from groups.groups.actions import NewGroup, check_approvers_without_group
 from groups.models import (
     Group,
     GroupMembership,
@@ -46,7 +45,7 @@ from groups.people.actions import (
     lock_admins,
 )
 from groups.roles import actions as roles
-from groups.roles.rules import check_role_is_unused
+from groups.roles.actions import check_role_is_unused
 
 
 class OnlyRootRoles:

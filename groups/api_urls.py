@@ -2,11 +2,16 @@
 
 from flagadmin.core.http.routers import Router
 from groups.groups.api import GroupViewSet
-from groups.people.api import CandidateViewSet, InactivePeopleViewSet, UserViewSet
+from groups.people.api import (
+    CandidateViewSet,
+    InactivePeopleViewSet,
+    ServiceAccountTokenViewSet,
+    ServiceAccountViewSet,
+    UserViewSet,
+)
 from groups.people.me_api import FeedbackViewSet, MeViewSet, PersonalTokenViewSet
-from groups.people.service_accounts_api import ServiceAccountTokenViewSet, ServiceAccountViewSet
 from groups.roles.api import PermissionViewSet, RoleViewSet
-from groups.scim.settings_api import ScimSettingsViewSet
+from groups.scim.api import ScimSettingsViewSet
 from groups.sign_up.api import InviteLinkViewSet
 
 router = Router()

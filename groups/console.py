@@ -33,7 +33,7 @@ from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, cu
 from flagadmin.core.unreadable_values import FIELD
 from groups.access import Caller
 from groups.authentication import get_caller
-from groups.login.login_form import RESTORE, SESSION_ENDED, ask_to_log_in, take_input
+from groups.login.flow import RESTORE, SESSION_ENDED, ask_to_log_in, take_input
 from groups.permissions import Permission
 
 # The parent pages of a page, outermost first: (label, URL).

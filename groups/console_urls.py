@@ -7,9 +7,9 @@ from django.urls import URLPattern, path
 from groups.groups import pages as groups
 from groups.login import links
 from groups.login import pages as login
-from groups.login.sign_on import logout
 from groups.login.sign_on import pages as sign_on
 from groups.login.sign_on import pages as sign_on_admin
+from groups.login.sign_on.pages import BackChannelLogout
 from groups.people import edit_pages, own_account_pages, pages
 from groups.people.console import PEOPLE, SERVICE
 from groups.roles import pages as roles
@@ -50,7 +50,7 @@ urlpatterns = [
     path("login/passkey/", login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),
     path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
     path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),
-    path("login/sso/logout/", logout.BackChannelLogout.as_view(), name="sign-on-logout"),
+    path("login/sso/logout/", BackChannelLogout.as_view(), name="sign-on-logout"),
     path("login/sso/callback/", sign_on.CallbackPage.as_view(), name="sign-on-callback"),
     path("login/sso/metadata/", sign_on.MetadataPage.as_view(), name="sign-on-metadata"),
     path("logout/", login.LogoutPage.as_view(), name="logout"),

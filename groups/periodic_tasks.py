@@ -4,7 +4,7 @@ import logging
 
 from flagadmin.core.server import background_tasks
 from groups.login.links import create_setup_link, forget_old_links
-from groups.login.throttle import forget_old_attempts
+from groups.login.passwords import forget_old_attempts
 from groups.sessions.store import forget_ended_sessions
 
 log = logging.getLogger("flagadmin.setup")

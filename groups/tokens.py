@@ -1,14 +1,24 @@
-"""API tokens: creating, hashing and looking up their secrets, in the format of the reference server."""
+"""API tokens: creating, hashing and looking up their secrets, in the format of the reference server.
+
+Remembers the tokens that people and services used last, so that most requests need no query for their
+caller.
+
+Each worker's watcher (`sdk/watcher/`) reads them again, with their users and rights, whenever it reads the SDK tokens:
+when a commit notifies it, and at least twice a second. A token counts only while that read began less than a second
+ago and no process on this machine has committed a change since, so the next request after a deactivation is refused.
+"""
 
 import hashlib
 import hmac
 import re
 import secrets
+import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -18,7 +28,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from flagadmin.core.caches import BoundedDict
-from flagadmin.core.db import outages
+from flagadmin.core.db import commits, outages
 from flagadmin.core.db.connections import Connection
 from flagadmin.core.db.outages import REPLICA, has_replica, replica
 from flagadmin.core.db.standby import committed_locally
@@ -26,7 +36,68 @@ from flagadmin.core.errors import AuthenticationRequired, ValidationError
 from flagadmin.core.http.responses import iso
 from groups.access import RIGHTS, Caller
 from groups.models import ApiToken, User
-from groups.token_memory import Row, token_memory
+
+SURE_SECONDS = 1.0
+MAX_TOKENS = 30  # reading the rights of each takes some tenths of a millisecond
+IDLE = 10.0  # seconds after which an unused token is no longer read
+
+Row = tuple[Any, ...]
+
+
+class _Read(NamedTuple):
+    """Rows by the hashes of their secrets.
+
+    ``began`` is on the monotonic clock; ``committed`` is the number of commits until then.
+    """
+
+    rows: Mapping[str, Row]
+    began: float
+    committed: int
+
+
+_NOTHING = _Read({}, float("-inf"), 0)
+
+
+class TokenMemory:
+    """One for each worker. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._read = _NOTHING
+        self._used: dict[str, float] = {}  # with the time of the last use
+
+    def find(self, digest: str) -> Row | None:
+        """The row of the token with this hash, if it is certainly the stored one. Counts as a use."""
+        read = self._read  # as a whole, which another thread may replace
+        row = read.rows.get(digest)
+        now = time.monotonic()
+        if row is None or now - read.began >= SURE_SECONDS or commits.count() != read.committed:
+            return None
+        self._used[digest] = now
+        return row
+
+    def use(self, digest: str) -> None:
+        """Makes the watcher read this existing token, unless too many are in use."""
+        if digest in self._used or len(self._used) < MAX_TOKENS:
+            self._used[digest] = time.monotonic()
+
+    def list_used(self) -> list[str]:
+        """The hashes of the tokens in use."""
+        now = time.monotonic()
+        for digest, used_at in list(self._used.items()):
+            if now - used_at > IDLE:
+                self._used.pop(digest, None)
+        return list(self._used)
+
+    def learn(self, rows: Mapping[str, Row], *, began: float, committed: int) -> None:
+        """Replaces all rows with those of a read that began at this time, after this many commits."""
+        self._read = _Read(rows, began, committed)
+
+    def forget(self) -> None:
+        self._read = _NOTHING
+
+
+token_memory = TokenMemory()
+
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
 _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")

@@ -6,7 +6,7 @@
    POST to a single row.)
 2. In ``permissions``, declare the requirement of each action that writes: a permission, a tuple if any one of them
    is enough, or ``None`` if every caller who can read the resource may do it. For resources in a project or
-   on a flag, extend ``InProjectViewSet`` or ``OnFlagViewSet`` from ``projects.viewsets``, which load the objects
+   on a flag, extend ``InProjectViewSet`` or ``OnFlagViewSet`` from ``projects.project_scope``, which load the objects
    named in the URL. For others, override ``authorize``.
 3. In the action, call ``self.validated(Body)``, then one function of ``actions``, and return a ``Response``.
    401, 404 and 403 have been ruled out by then. ``actions`` checks again under its locks, because rights and

@@ -1,6 +1,10 @@
-"""The API endpoints for importing, validating and exporting flags (/api/admin/features-batch)."""
+"""The API endpoints for importing, validating and exporting flags (/api/admin/features-batch).
 
-from collections.abc import Callable, Mapping, Sequence
+Exports flags as a JSON document and records an audit event.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,10 +15,13 @@ from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
+from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.change_options import changing, get_comment
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError, check_problems
+from flagadmin.core.http.fields import has_keyword, read_boolean
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.parameters import has_keyword, read_boolean
 from flagadmin.core.http.request_bodies import StrictJSONParser
 from groups.viewsets import ApiRequest, Caller, ViewSet
 from importer import openapi as schema
@@ -22,7 +29,6 @@ from importer.apply.execute import import_body
 from importer.body.schemas import Body, parse_body, parse_bulk_json, read_body
 from importer.bulk_work import bulk_work, run_isolated
 from importer.effects import answer_plan
-from importer.export import Selection, export_selection
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.report import (
@@ -37,12 +43,87 @@ from importer.report import (
     make_validation_report,
 )
 from importer.runs import find_missing_comment, try_it, try_out
-from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
-from playground.comparison.openapi import CompareResponse
-from projects.access import may_refuse_changes
+from playground.comparison.request import Answer, CompareResponse
+from playground.models import SavedContext
+from playground.saved_contexts.queries import select_visible_expectations
+from projects.access import check_environment, check_project, may_refuse_changes
+from projects.export import export_flags
 from releases.gate_refusal import NeedsChangeRequest
 from releases.requests.propose import add_changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The selection to export. For an import into flagadmin, ``full_segments`` adds the constraints of segments and
+    the payload schemas of flags, and ``saved_contexts`` the member ``savedContexts``. Other importers refuse them.
+    """
+
+    environment: str
+    features: tuple[str, ...] = ()
+    tag: str | None = None
+    project: str | None = None
+    full_segments: bool = False
+    saved_contexts: bool = False
+
+
+def list_saved_context_entries(document: Document, environment: str, caller: Caller) -> Iterator[Document]:
+    """The saved contexts of the flags' projects, and those of no project with expectations of these flags.
+
+    Includes their expectations of these flags in the environment.
+    """
+    flags = {feature["name"] for feature in document["features"]}
+    projects = {feature["project"] for feature in document["features"]}
+    contexts = list(SavedContext.objects.readable_by(caller).usable_in(*projects))
+    visible = select_visible_expectations(caller, contexts)
+    for saved in contexts:
+        expectations = [
+            {key: value for key, value in expectation.items() if key != "environment"}
+            for expectation in visible[saved.pk]
+            if expectation["flag"] in flags and expectation["environment"] == environment
+        ]
+        if saved.project_id or expectations:
+            yield {
+                "name": saved.name,
+                "project": saved.project_id,
+                "context": saved.context,
+                "note": saved.note,
+                "expectations": expectations,
+            }
+
+
+def export_selection(selection: Selection, *, caller: Caller) -> Document:
+    """The export document. Raises ValidationError for an unknown environment or project.
+
+    Everything is read in one database snapshot.
+    """
+    with consistent_reads(read_only=False):
+        check_environment(selection.environment)
+        if selection.project is not None:
+            check_project(caller, selection.project)
+        document = export_flags(
+            selection.environment,
+            names=selection.features,
+            tag=selection.tag,
+            project=selection.project,
+            readable=caller.readable_projects,
+            full_segments=selection.full_segments,
+        )
+        if selection.saved_contexts:
+            document["savedContexts"] = list(
+                list_saved_context_entries(document, selection.environment, caller)
+            )
+        record(
+            Event(
+                type=EventType.FEATURES_EXPORTED,
+                project=selection.project,
+                environment=selection.environment,
+                after={"features": len(document["features"])},
+            ),
+            actor=caller,
+        )
+    return document
+
 
 EXAMPLE = OpenApiExample("One flag", value=schema.SECTIONS["Example of an import"], request_only=True)
 NO_PROJECT = refusal(404, "The project does not exist, is archived, or the caller may not read it.")

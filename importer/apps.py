@@ -10,5 +10,5 @@ class ImporterConfig(AppConfig):
     def ready(self) -> None:
         from flagadmin.core.hook import add
 
-        add("playground.comparison.kinds", "importer.effects:IMPORT")
-        add("playground.comparison.kinds", "importer.moving.proving.answers:REMOTE")
+        add("playground.comparison.states", "importer.effects:IMPORT")
+        add("playground.comparison.states", "importer.moving.proving.answers:REMOTE")

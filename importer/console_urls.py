@@ -2,11 +2,10 @@
 
 from django.urls import path
 
-from importer.pages.history import HistoryPage
 from importer.pages.if_imported import EvaluatePage, WhoChangesPage
 from importer.pages.move import MovePage, MoveRunPage, SourceHistoryPage
 from importer.pages.run import ProgressPart, PromotePage, RunPage, UndoPage
-from importer.pages.upload import ExportFile, UploadPage
+from importer.pages.upload import ExportFile, HistoryPage, UploadPage
 
 urlpatterns = [
     path("import/", UploadPage.as_view(), name="import"),

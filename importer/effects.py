@@ -19,14 +19,18 @@ from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Action, FlagPlan, Plan, SavedContextPlan
 from importer.runs import access_run, find_visible_runs, load_body
-from playground.comparison.answer import Answer
-from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.documents import EXAMPLES, make_comparison_document
 from playground.comparison.given_contexts import GivenContexts
-from playground.comparison.kinds import Body, Choice, StateKind
-from playground.comparison.states import Scope, State, StatePair, Stored, StoredFlags
-from playground.comparison.who_changes import WhoChanges, choose_number_of_users, choose_users, find_differing
+from playground.comparison.request import Answer
+from playground.comparison.states import Body, Choice, Scope, State, StateKind, StatePair, Stored, StoredFlags
+from playground.comparison.who_changes import (
+    Budget,
+    WhoChanges,
+    choose_number_of_users,
+    choose_users,
+    find_differing,
+)
 from playground.engine.context import Context
 from playground.engine.definitions import FlagDefinition
 from playground.engine.snapshot import Snapshot

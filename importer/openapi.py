@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, BoundedTexts, Texts
-from flagadmin.core.http.prose import read_sections
+from flagadmin.core.http.openapi import read_sections
 from importer.body.schemas import BodyDocument
 from playground.comparison.given_contexts import MAX_CONTEXTS, ContextsBody
 from playground.comparison.request import MAX_EXAMPLES

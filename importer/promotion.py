@@ -5,8 +5,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.errors import Problem, check_problems
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import Problem, check_problems, choices
 from importer.body.schemas import Body
 from projects.export import export_flags
 from projects.models import ProjectEnvironment

@@ -20,8 +20,8 @@ from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_
 from importer.report import make_promotion_document
 from importer.runs import find_missing_comment, try_it, try_out
 from projects.access import may_refuse_changes
+from projects.project_scope import InProjectViewSet
 from projects.projects.environments import remove_environment
-from projects.viewsets import InProjectViewSet
 
 
 class PromotionBody(Body):

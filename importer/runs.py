@@ -15,8 +15,15 @@ from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.transactions import run_and_roll_back, run_with_retries, transactional
 from flagadmin.core.errors import AppError, Conflict, NotFound, ValidationError, check_problems
 from groups.access import Caller
-from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked, list_touched_places
-from importer.apply.progress import Progress, is_running, write_progress
+from importer.apply.execute import (
+    CheckedImport,
+    OutdatedPlan,
+    Progress,
+    apply_checked,
+    is_running,
+    list_touched_places,
+    write_progress,
+)
 from importer.body.schemas import Body, parse_body
 from importer.bulk_work import bulk_work
 from importer.converting.stored import StoredConversion

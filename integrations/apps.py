@@ -12,17 +12,17 @@ class IntegrationsConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin.core.hook import later, provide
-        from flagadmin.core.http.error_formats import register_error_format
+        from flagadmin.core.http.error_responses import register_error_format
         from flagadmin.core.server import background_tasks
         from projects.deletion import kept_names
 
         kept_names.register("integrations.addons.actions")
         kept_names.register("integrations.signals.actions")
         provide(
-            "importer.moving.writing.created_integration.create_switched_off",
+            "importer.moving.writing.settings.create_switched_off",
             "integrations.addons.actions:create_switched_off",
         )
-        register_error_format("/mcp", later("integrations.mcp.protocol:make_error_document"))
+        register_error_format("/mcp", later("integrations.mcp.api:make_error_document"))
         provide("projects.history.queries.read_settled_id", "integrations.deliveries.sender:read_settled_id")
         background_tasks.run_throughout(later("integrations.deliveries.sender:run"))
         for task in (

@@ -1,5 +1,12 @@
-"""POST /api/admin/playground, /advanced and /compare: each flag's result and reason, and comparisons."""
+"""POST /api/admin/playground, /advanced and /compare: each flag's result and reason, and comparisons.
 
+The advanced form of the playground: several contexts, split from one, in several environments.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
 from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
@@ -8,13 +15,13 @@ from rest_framework.response import Response
 from flagadmin.core.http.request_bodies import ManyValuesParser
 from groups.viewsets import ApiRequest, ViewSet
 from playground import openapi as schema
-from playground.advanced import Loaded, answer_advanced, write_notes
-from playground.comparison import openapi as comparison_schema
-from playground.comparison.answer import answer_question
+from playground import request
+from playground.comparison import request as comparison_schema
 from playground.comparison.past import load_snapshots
-from playground.comparison.request import CompareBody
-from playground.queries import render_answer
+from playground.comparison.request import CompareBody, answer_question
+from playground.queries import render_advanced_features, render_answer
 from playground.request import PlaygroundRequest, read_request
+from playground.response.snapshot import ResponseSnapshot
 from playground.saved_contexts import serializers as saved_schema
 from playground.saved_contexts.checks import check_document, check_request
 
@@ -120,3 +127,34 @@ class PlaygroundViewSet(ViewSet):
     def check_expectations(self, request: ApiRequest) -> Response:
         body = self.validated(saved_schema.CheckBody)
         return Response(check_document(check_request(self.caller, body)))
+
+
+Loaded = tuple[Mapping[str, ResponseSnapshot], list[str]]
+Load = Callable[[PlaygroundRequest, int], Loaded]
+"""Loads the flags of a request by environment, with notes, for this number of contexts."""
+
+
+def answer_advanced(body: Any, load: Load) -> bytes:
+    """Evaluates a body with the flags that `load` returns. Raises ValidationError."""
+    invalid = request.list_invalid_properties(_read_context(body))
+    query = read_request(body, several=True)
+    context = {key: value for key, value in query.context.items() if key not in invalid}
+    fields = request.split_context(context)
+    snapshots, notes = load(query, request.count_contexts(fields))
+    features = render_advanced_features(snapshots, query.environments, fields, query.at)
+    answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(query.echo))
+    if invalid:
+        answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
+    return answer + write_notes(notes) + b"}"
+
+
+def write_notes(notes: list[str]) -> bytes:
+    return b',"notes":%b' % orjson.dumps(notes) if notes else b""
+
+
+def _read_context(body: Any) -> dict[str, Any]:
+    """The context as sent, without the known fields, which are coerced whatever their type."""
+    context = body.get("context") if isinstance(body, dict) else None
+    known = {"userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime"}
+    sent = context.items() if isinstance(context, dict) else ()
+    return {key: value for key, value in sent if key not in known}

@@ -18,9 +18,9 @@ class PlaygroundConfig(AppConfig):
 
         change_checks.register(later("playground.saved_contexts.guard:guard"))
         kept_names.register("playground.saved_contexts.actions")
-        provide("projects.flags.lists.people.measure_people", "playground.comparison.people:measure_people")
-        add("playground.comparison.kinds", "playground.comparison.past:PAST")
-        add("playground.comparison.kinds", "playground.comparison.draft:DRAFT")
+        provide("projects.flags.lists.cells.measure_people", "playground.comparison.people:measure_people")
+        add("playground.comparison.states", "playground.comparison.past:PAST")
+        add("playground.comparison.states", "playground.comparison.draft:DRAFT")
         loop_routes.add_evaluations(re.compile(r"/api/admin/playground(/advanced)?/?"))
         loop_routes.run_in_loop(later("playground.compile_ahead:start"))
 

@@ -5,8 +5,8 @@ from django.urls import path
 from playground.lens import LensPage
 from playground.outcomes.analyses import pages as analyses
 from playground.outcomes.pages import AssignmentsPage, IncidentsPage
-from playground.pages.if_saved import IfSavedPage
-from playground.pages.version_changes import VersionsPart
+from playground.pages.changes import VersionsPart
+from playground.pages.flag_detail import IfSavedPage
 from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved

@@ -5,8 +5,8 @@ from typing import Any
 
 from flagadmin.core.errors import Problem
 from playground.engine import literals
-from playground.engine.coercion import string_of, to_text
 from playground.engine.context import TOP_LEVEL
+from playground.engine.literals import string_of, to_text
 
 MAX_FIELDS = 1_000
 MAX_TEXT_LENGTH = 100_000  # characters of a value or name

@@ -1,8 +1,11 @@
 """The lens: as whom one looks at flags, on every page: a user id, a saved context, or one of one's own users. ``?as=``
-chooses it; the session keeps it until it is ended."""
+chooses it; the session keeps it until it is ended.
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import datetime
+What the lens got before and after the changes of a time.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,8 +16,8 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 
+from flagadmin.core.errors import clip
 from flagadmin.core.lists.charts import format_percent
-from flagadmin.core.wording import clip
 from groups.access import Caller
 from groups.console import ConsolePage, read_next_page
 from playground.comparison.results import Shares, StateResults
@@ -27,7 +30,8 @@ from playground.saved_contexts.expectations import compile_flags
 from playground.user_runs.file import find_own_users, load_own_users
 from projects.definitions import Definitions
 from projects.flag_versions import FlagVersions
-from projects.flags.lists.people import Place
+from projects.flags.lists.cells import Place
+from projects.history.noticed import NoticedChange
 from projects.models import Flag
 
 PARAMETER, SAVED, OWN = "as", "saved:", "own:"
@@ -215,3 +219,61 @@ def _drop_lens(url: str) -> str:
         return url
     kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != PARAMETER]
     return f"{path}?{urlencode(kept)}" if kept else path
+
+
+MAX_EVENTS = 100
+"""Events whose flags are evaluated, the newest changes first. Nothing is said about others."""
+MOMENT = timedelta(microseconds=1)
+
+
+class Noticed(NamedTuple):
+    """What the lens got of the first ``flag`` of the change that it noticed; equal answers if it noticed none."""
+
+    flag: str
+    before: Told
+    after: Told
+
+    @property
+    def is_other(self) -> bool:
+        return self.before.text != self.after.text
+
+
+def notice_changes(lens: Lens, changes: Sequence[NoticedChange], environment: str) -> dict[int, Noticed]:
+    """By the newest event of each change. Nothing about flags that are gone, or before versions.
+
+    Seven queries, and one for each state with other segments than the one before.
+    """
+    events = [
+        (change.event.pk, event)
+        for change in changes
+        for event in {row.event.pk: row.event for row in change.change.rows}.values()
+        if event.feature
+    ][:MAX_EVENTS]
+    if not events:
+        return {}
+    flags = {flag.name: flag for flag in Flag.objects.filter(name__in={event.feature for _, event in events})}
+    since = min(event.created_at for _, event in events) - MOMENT
+    versions = FlagVersions([flag.pk for flag in flags.values()], since)
+    noticed: dict[int, Noticed] = {}
+    for key, event in events:
+        flag = flags.get(event.feature or "")
+        if (
+            flag is None
+            or event.created_at <= versions.known_since
+            or (key in noticed and noticed[key].is_other)
+        ):
+            continue
+        sides = [
+            tell_at(lens, flag, environment, at, versions)
+            for at in (event.created_at - MOMENT, event.created_at)
+        ]
+        one = Noticed(flag.name, *sides)
+        if key not in noticed or one.is_other:
+            noticed[key] = one
+    return noticed
+
+
+def tell_at(lens: Lens, flag: Flag, environment: str, at: datetime, versions: FlagVersions) -> Told:
+    place = (flag.project_id, environment, flag.name)
+    [shares] = evaluate_for(lens, versions.read([flag.pk], environment, at), environment, [place], at)
+    return tell(shares, lens, place)

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from groups.models import User
 from projects.models import Environment, Flag, Project
-from projects.models.querysets import SharedQuerySet
+from projects.models.projects import SharedQuerySet
 
 
 class KeptContext(models.Model):

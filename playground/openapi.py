@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import ListOf, MapOf, Texts
-from flagadmin.core.http.prose import read_sections
+from flagadmin.core.http.openapi import read_sections
 from playground.context_body import MAX_FIELDS, MAX_TEXT_LENGTH
 from playground.request import MAX_ENVIRONMENTS, MAX_PROJECTS
 

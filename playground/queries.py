@@ -9,11 +9,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from flagadmin.core.db.statements import fetch_rows
-from flagadmin.core.errors import Problem, check_problems
+from flagadmin.core.errors import Problem, check_problems, choices
 from flagadmin.core.server.memory import collector_paused
-from flagadmin.core.wording import choices
 from groups.access import Caller
-from playground import combinations
+from playground import request
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import evaluate
 from playground.evaluation_metrics import EVALUATIONS
@@ -68,7 +67,7 @@ def find_project_problems(
 def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: int, limit: int) -> None:
     """Raises ValidationError, before compiling anything, if evaluating all flags of these projects is too much."""
     flags = count_active_flags(current)
-    combinations.check_size(environments=environments, flags=flags, contexts=contexts, limit=limit)
+    request.check_size(environments=environments, flags=flags, contexts=contexts, limit=limit)
 
 
 def count_active_flags(projects: Iterable[str]) -> int:
@@ -98,19 +97,19 @@ def render_advanced_features(
     flags = max(len(compiled.flags) for compiled in snapshots.values())
     if not flags:  # without evaluations, no limit would end the combinations
         return b""
-    combinations.check_size(
+    request.check_size(
         environments=len(environments),
         flags=flags,
-        contexts=combinations.count_contexts(fields),
+        contexts=request.count_contexts(fields),
         limit=settings.PLAYGROUND_MAX_EVALUATIONS,
     )
-    EVALUATIONS.labels("playground").inc(flags * len(environments) * combinations.count_contexts(fields))
+    EVALUATIONS.labels("playground").inc(flags * len(environments) * request.count_contexts(fields))
     now = at or timezone.now()
     evaluations_by_flag: dict[tuple[str, str], dict[str, list[bytes]]] = {}
     size = done = 0
     for environment in environments:
         compiled = snapshots[environment]
-        for context in combinations.combine_contexts(fields):
+        for context in request.combine_contexts(fields):
             extra = orjson.dumps({"environment": environment, "context": context})[1:]
             evaluation = evaluate(compiled.snapshot, Context(context), now=now, random=random.random)
             for flag, item in zip(compiled.snapshot.flags, render_each(compiled, evaluation), strict=True):
@@ -118,7 +117,7 @@ def render_advanced_features(
                 by_environment.setdefault(environment, []).append(item[:-1] + b"," + extra)
                 size += len(item) + len(extra)
             done += flags
-            combinations.check_answer_size(size, done)
+            request.check_answer_size(size, done)
     return b",".join(
         _write_advanced_feature(*key, by_environment) for key, by_environment in evaluations_by_flag.items()
     )

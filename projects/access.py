@@ -14,8 +14,7 @@ from flagadmin.core import change_checks
 from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.statements import Compiled
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError, choices
 from groups.access import Caller, Permission
 from projects.flags.payloads import watch
 from projects.models import Environment, Flag, Project

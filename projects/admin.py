@@ -25,7 +25,7 @@ from groups.admin_site.forms import validate_body
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.people import personal_tokens
 from projects.access import access_project_for_update
-from projects.applications.actions import delete_application
+from projects.applications.cleanup import delete_application
 from projects.context_fields import actions as context_fields
 from projects.deletion.execute import delete_project
 from projects.deletion.pages import describe_loss
@@ -52,8 +52,7 @@ from projects.projects import actions as project_actions
 from projects.projects import environments as places
 from projects.segments import actions as segments
 from projects.strategies import strategy_types
-from projects.strategies.constraint_serializers import ConstraintBody
-from projects.strategies.serializers import StrategyBody
+from projects.strategies.serializers import ConstraintBody, StrategyBody
 from projects.tag_types import actions as tag_types
 from projects.tokens import actions as tokens
 from projects.tokens.access import access_token_for_update

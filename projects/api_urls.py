@@ -14,7 +14,16 @@ from projects.applications.api import (
 )
 from projects.context_fields.api import ContextFieldViewSet, ProjectContextFieldViewSet
 from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentViewSet
-from projects.flags.api import FlagNameViewSet, FlagViewSet
+from projects.flags.api import (
+    FlagCreatorViewSet,
+    FlagNameViewSet,
+    FlagTypeViewSet,
+    FlagViewSet,
+    FlagViewViewSet,
+    LinkViewSet,
+    ProjectFlagCreatorViewSet,
+    SearchViewSet,
+)
 from projects.flags.archive.api import ArchiveViewSet
 from projects.flags.bulk.api import BulkFlagViewSet
 from projects.flags.dependencies.api import (
@@ -29,16 +38,8 @@ from projects.flags.environments.api import (
     FlagVariantsViewSet,
 )
 from projects.flags.lifecycle.api import LifecycleViewSet, StageCountViewSet
-from projects.flags.links.api import LinkViewSet
-from projects.flags.lists.api import (
-    FlagCreatorViewSet,
-    FlagViewViewSet,
-    ProjectFlagCreatorViewSet,
-    SearchViewSet,
-)
 from projects.flags.payloads.api import PayloadSchemaViewSet
 from projects.flags.tags.api import BulkTagViewSet, FlagTagViewSet, TagViewSet
-from projects.flags.types.api import FlagTypeViewSet
 from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet
 from projects.installation.api import (
     MaintenanceViewSet,

@@ -25,11 +25,11 @@ class ProjectsConfig(AppConfig):
         background_tasks.run_every(timedelta(minutes=10), later("projects.applications.cleanup:clean_usage"))
         background_tasks.run_every(timedelta(minutes=10), later("projects.history.definitions_at:fill_past"))
         background_tasks.run_every(
-            timedelta(hours=1), later("projects.tokens.expiry:announce_expiring_tokens")
+            timedelta(hours=1), later("projects.tokens.pending:announce_expiring_tokens")
         )
         background_tasks.run_throughout(later("projects.segments.source_task:run"))
         background_tasks.run_every(timedelta(hours=1), later("projects.revision:forget_changed_flags"))
         background_tasks.run_every(
             timedelta(minutes=1), later("projects.relays.reports:review_relays"), everywhere=True
         )
-        loop_routes.run_in_loop(later("projects.connect.refusals:refusals.run"))
+        loop_routes.run_in_loop(later("projects.connect.queries:refusals.run"))

@@ -8,27 +8,24 @@ from projects.applications import pages as applications
 from projects.connect import pages as connect
 from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
-from projects.drafting import drafting_path
+from projects.drafts import drafting_path
 from projects.environments import pages as environments
 from projects.flags import action_pages, form_pages
+from projects.flags import form_pages as copy_pages
 from projects.flags import pages as flags
 from projects.flags.archive import pages as archive_pages
 from projects.flags.bulk import pages as bulk_pages
-from projects.flags.copies import pages as copy_pages
-from projects.flags.environments import toggle_pages
-from projects.flags.payloads.pages import PayloadSchemaPage
+from projects.flags.pages import PayloadSchemaPage, ToggleFlag
 from projects.installation import pages as installation
 from projects.members import grant_page
 from projects.members import pages as members
-from projects.projects import approval_pages, flag_list_page, settings_pages
+from projects.projects import flag_list_page, pages, settings_pages
 from projects.projects import pages as projects
 from projects.relays import pages as relays
-from projects.reverts.change_page import RevertChange
 from projects.reverts.environment_page import SetBackPage
-from projects.reverts.version_page import RevertPage
+from projects.reverts.version_page import RevertChange, RevertPage
 from projects.segments import pages as segments
-from projects.segments.list_pages import SegmentListPage
-from projects.segments.source_pages import FetchListNow, ListSourcePage
+from projects.segments.list_pages import FetchListNow, ListSourcePage, SegmentListPage
 from projects.strategies import pages as strategies
 from projects.strategies import strategy_types_pages as strategy_types
 from projects.strategies import variants_page
@@ -61,7 +58,7 @@ urlpatterns = [
     path(f"{PROJECT}environments", settings_pages.Environments.as_view(), name="project-environments"),
     path(f"{PROJECT}environments/", environments.ComparePage.as_view(), name="environments-compare"),
     drafting_path(f"{PROJECT}environments/<str:environment>/strategy", settings_pages.DefaultStrategyPage, name="default-strategy"),
-    path(f"{PROJECT}environments/<str:environment>/approvals", approval_pages.ApprovalsPage.as_view(), name="environment-approvals"),
+    path(f"{PROJECT}environments/<str:environment>/approvals", pages.ApprovalsPage.as_view(), name="environment-approvals"),
     path(f"{PROJECT}archive", settings_pages.Archive.as_view(), name="project-archive"),
     path(f"{PROJECT}revive", settings_pages.Revive.as_view(), name="project-revive"),
     path(f"{PROJECT}delete/", deletion.DeleteProjectPage.as_view(), name="project-delete"),
@@ -86,7 +83,7 @@ urlpatterns = [
     path(FLAG, flags.FlagPage.as_view(), name="flag"),
     path(f"{FLAG}insights/", flags.InsightsPage.as_view(), name="flag-insights"),
     path(f"{FLAG}edit", form_pages.EditFlagPage.as_view(), name="flag-edit"),
-    drafting_path(f"{FLAG}switch", toggle_pages.ToggleFlag, name="flag-toggle"),
+    drafting_path(f"{FLAG}switch", ToggleFlag, name="flag-toggle"),
     path(f"{FLAG}favorite", action_pages.Favorite.as_view(), name="flag-favorite"),
     path(f"{FLAG}stale", action_pages.Stale.as_view(), name="flag-stale"),
     path(f"{FLAG}impression-data", action_pages.ImpressionData.as_view(), name="flag-impression-data"),

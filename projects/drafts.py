@@ -1,10 +1,18 @@
-"""Unsaved edits: the values that a form would store, to show their effect."""
+"""Unsaved edits: the values that a form would store, to show their effect.
+
+Pages whose forms can preview the effect of saving. Each registers with its route.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from django.http import HttpRequest
+from django.urls import Resolver404, URLPattern, path, resolve
+
+from flagadmin.core.errors import AppError, NotFound, ValidationError
 from groups.access import Caller
+from groups.console import ConsolePage
 from playground.engine.definitions import ConstraintDefinition, FlagDefinition, SegmentDefinition
 from projects.definitions import Definitions
 from projects.flags.environments.toggle import find_project_environment
@@ -85,3 +93,44 @@ def find_enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:
     names = Environment.objects.names()
     places = rows.values_list("flag__name", "environment_id")
     return sorted(places, key=lambda place: (names.index(place[1]), place[0]))
+
+
+class DraftingPage(ConsolePage):
+    """A page with a form. ``unchanged`` explains that saving it would change nothing.
+
+    ``shown_by`` is the method that shows the form again with the same values.
+    """
+
+    unchanged = ""
+    shown_by: Literal["get", "post"]
+
+    def get_edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
+        """The changes of saving the form. Raises the errors of saving."""
+        raise NotImplementedError
+
+
+_pages: dict[str, type[DraftingPage]] = {}  # by the names of their routes
+
+
+def drafting_path(route: str, page: type[DraftingPage], *, name: str) -> URLPattern:
+    """A route, like ``django.urls.path``, for a form with a preview."""
+    _pages[name] = page
+    return path(route, page.as_view(), name=name)
+
+
+def describe_refusal(error: AppError) -> list[str]:
+    """Why a draft cannot be saved: the problem of each value, or the broken rule."""
+    problems = error.details if isinstance(error, ValidationError) else ()
+    return [problem.message for problem in problems] or [error.message]
+
+
+def open_form(address: str, request: HttpRequest, caller: Caller) -> DraftingPage:
+    """The page at this path, as if requested directly. Raises NotFound if its form has no preview."""
+    try:
+        match = resolve(address)
+        page = _pages[match.url_name or ""]()
+    except (Resolver404, KeyError):
+        raise NotFound("Form not found.") from None
+    page.setup(request, **match.kwargs)
+    page.caller = caller
+    return page

@@ -11,7 +11,7 @@ from django.db import connection
 
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.document import Document
-from projects.definition_parts import FlagParts, read_flag_parts
+from projects.definitions import FlagParts, read_flag_parts
 from projects.flags.payloads.stored import read_schemas
 
 _FLAGS = """

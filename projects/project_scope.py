@@ -1,8 +1,11 @@
-"""Visibility, permissions and locks of rows that are global or belong to one project, such as segments."""
+"""Visibility, permissions and locks of rows that are global or belong to one project, such as segments.
+
+Base view sets for URLs below a project or a flag: they load the objects and check the permission.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Model
@@ -11,8 +14,10 @@ from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate
 from flagadmin.core.errors import NameExists
 from groups.access import Caller, Permission, missing
-from projects.access import begin_checks, check_not_archived, project_not_found
-from projects.models import Project
+from groups.viewsets import ViewSet
+from projects.access import access_flag, access_project, begin_checks, check_not_archived, project_not_found
+from projects.flags.environments.toggle import find_project_environment
+from projects.models import Flag, Project
 
 M = TypeVar("M", bound=Model)
 
@@ -71,3 +76,61 @@ def find_first_permission(caller: Caller, project_id: str, *permissions: Permiss
     The error message then names it.
     """
     return next((p for p in permissions if caller.can(p, project=project_id)), permissions[0])
+
+
+class InProjectViewSet(ViewSet):
+    """A base for URLs below ``projects/<str:project_id>``. Projects that the caller cannot read count as missing."""
+
+    project: Project
+
+    def authorize(self, project_id: str, *args: Any, **kwargs: Any) -> None:
+        self.project = access_project(self.caller, project_id)
+        self.check_permission(project=project_id)
+
+
+class OnFlagViewSet(InProjectViewSet):
+    """A base for URLs below ``projects/<str:project_id>/features``.
+
+    Loads the active flag and environment in the URL.
+    """
+
+    flag: Flag
+
+    def authorize(
+        self,
+        project_id: str,
+        name: str | None = None,
+        environment: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        if name is None:
+            super().authorize(project_id)
+            return
+        self.flag = self.find_flag(project_id, name)
+        self.check_permission(project=project_id, environment=environment)
+        if environment is not None:
+            find_project_environment(project_id, environment)
+
+    def find_flag(self, project_id: str, name: str) -> Flag:
+        return access_flag(self.caller, project_id, name, archived=False)
+
+
+class ScopedViewSet(ViewSet):
+    """A base for models that are global or belong to one project.
+
+    ``permission_in_project`` allows all changes there.
+    """
+
+    permission_in_project: Permission
+
+    def check_permission(self, *, project: str | None = None, environment: str | None = None) -> None:
+        for permission in self.needed_permissions:
+            check_scope(self.caller, permission, self.permission_in_project, project)
+
+    @property
+    def named_project(self) -> str | None:
+        """The ``project`` in the body, read before validation so that permission errors come first."""
+        body = self.request.data
+        named = body.get("project") if isinstance(body, dict) else None
+        return named if isinstance(named, str) and named else None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from playground.engine import coercion as reading
+from playground.engine import literals as reading
 
 
 def format_scalar(value: Any) -> str:

@@ -19,11 +19,10 @@ from flagadmin.core.errors import (
 )
 from flagadmin.core.server.loop_routes import Headers, Ready
 from flagadmin.core.server.receiving import BodyReceiver
-from flagadmin.core.server.slow_clients import is_large, send_large
-from flagadmin.core.server.slow_requests import answering
+from flagadmin.core.server.slow_clients import answering, is_large, send_large
 from relay.copy import STREAMING, Copy
 from relay.health import PATH as RELAYS
-from relay.health import Health, Presence
+from relay.health import Beginning, Health, Presence, Streams
 from relay.http import (
     MAX_BODY,
     OF_REPORTS,
@@ -36,14 +35,18 @@ from relay.http import (
     respond_json,
 )
 from relay.reports import ID_HEADER, Reports
-from relay.streams import Beginning, Streams
 from relay.tokens import BACKEND, FRONTEND, Token, Tokens
 from sdk.delta.history import read_known_version, read_version
-from sdk.evaluation.prepared import Prepared, make_context
-from sdk.evaluation.toggles import answer_toggle, answer_toggles, read_body_context, read_query_context
+from sdk.evaluation.prepared import (
+    Prepared,
+    answer_toggle,
+    answer_toggles,
+    make_context,
+    read_body_context,
+    read_query_context,
+)
 from sdk.headers import HEADER, knows_segments, make_headers, make_preflight_headers
-from sdk.ofrep.answers import EVENTS, PARAMETER, answer_flag, answer_flags, event_streams
-from sdk.ofrep.request import read_body
+from sdk.ofrep.answers import EVENTS, PARAMETER, answer_flag, answer_flags, event_streams, read_body
 
 log = logging.getLogger("flagadmin.relay")
 

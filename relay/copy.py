@@ -20,8 +20,7 @@ from urllib3.exceptions import HTTPError
 from flagadmin.core.errors import ServiceUnavailable
 from relay.flags import Changes, Flags, Texts, read_flags
 from relay.storage import Storage
-from relay.tokens import BACKEND, Ask, Scope, Token, Tokens
-from relay.upstream import Answer, Headers, UpstreamFailed
+from relay.tokens import BACKEND, Answer, Ask, Headers, Scope, Token, Tokens, UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
 

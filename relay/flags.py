@@ -14,8 +14,7 @@ from flagadmin.core.document import Document
 from flagadmin.core.server.memory import collector_paused
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from relay.reading import Listing, locate_flags, read_changed
-from relay.tokens import Scope
-from relay.upstream import UpstreamFailed
+from relay.tokens import Scope, UpstreamFailed
 from sdk.delta.history import History
 from sdk.evaluation.prepared import Prepared
 from sdk.features.chunks import Chunk, ChunkedBody, write_text

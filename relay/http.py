@@ -18,7 +18,7 @@ from flagadmin.core.server.loop_routes import Ready
 from relay.flags import Body, Flags
 from sdk.evaluation.prepared import Answer, Prepared
 from sdk.headers import HEADER
-from sdk.ofrep import request as ofrep
+from sdk.ofrep import answers as ofrep
 
 JSON = ("content-type", "application/json")
 MAX_BODY = 4_000_000  # bytes

@@ -16,18 +16,15 @@ from flagadmin.core.errors import AppError
 from flagadmin.core.server.event_streams import OTHERS, raise_limit
 from flagadmin.core.server.loop_routes import repeat
 from flagadmin.core.server.memory import settle
-from flagadmin.core.server.slow_clients import watch_readers
-from flagadmin.core.server.slow_requests import HTTP1, end_slow_requests
+from flagadmin.core.server.slow_clients import HTTP1, end_slow_requests, watch_readers
 from relay.application import Application
 from relay.copy import Copy, Listening
-from relay.health import Health, Presence
+from relay.health import MAX_STREAMS, Health, Presence, Streams
 from relay.http import Request
 from relay.options import Options, read_options
 from relay.reports import Reports
 from relay.storage import DirectoryInUse, Storage
-from relay.streams import MAX_STREAMS, Streams
-from relay.tokens import Ask, Tokens
-from relay.upstream import Answer, Upstream, UpstreamFailed
+from relay.tokens import Answer, Ask, Tokens, Upstream, UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
 

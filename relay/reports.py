@@ -20,8 +20,7 @@ import orjson
 from flagadmin.core.caches import BoundedDict
 from flagadmin.core.errors import ServiceUnavailable
 from relay.storage import Storage
-from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Token, Tokens
-from relay.upstream import UpstreamFailed
+from relay.tokens import BACKEND, MAX_AT_ONCE, Ask, Token, Tokens, UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
 

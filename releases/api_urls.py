@@ -3,8 +3,7 @@
 from flagadmin.core.http.routers import Router
 from releases.plans.api import ProgressionOfPlanViewSet, ProgressionViewSet, ReleasePlanViewSet
 from releases.requests.api import ChangeRequestViewSet, ChangeViewSet, EnvironmentChangeRequestViewSet
-from releases.requests.playground_api import ChangeRequestPlaygroundViewSet
-from releases.requests.search_api import ChangeRequestSearchViewSet
+from releases.requests.search_api import ChangeRequestPlaygroundViewSet, ChangeRequestSearchViewSet
 from releases.safeguards.api import (
     FlagMetricChartViewSet,
     FlagSafeguardViewSet,

@@ -16,11 +16,11 @@ class ReleasesConfig(AppConfig):
         change_checks.register(later("releases.gate:guard"))
         for hook, function in {
             "flagadmin.core.change_checks.override.settle": "releases.schedules.later:settle",
-            "groups.groups.approvals.find_approvals": "releases.requests.approvers:find_approvals",
-            "groups.groups.approvals.find_without_approvers": "releases.requests.approvers:find_without_approvers",
-            "projects.flags.arrivals.check_arrivals": "releases.kept_names:check_arrivals",
-            "playground.saved_contexts.actions.check_watched": "releases.context_watch:check_saved_context",
-            "playground.comparison.future.forecast": "releases.forecast:forecast",
+            "groups.groups.actions.find_approvals": "releases.requests.approvers:find_approvals",
+            "groups.groups.actions.find_without_approvers": "releases.requests.approvers:find_without_approvers",
+            "projects.flags.queries.check_arrivals": "releases.kept_names:check_arrivals",
+            "playground.saved_contexts.actions.check_watched": "releases.gate:check_saved_context",
+            "playground.comparison.compare.forecast": "releases.forecast:forecast",
             "projects.used_by.queries.find_planned": "releases.kept_names:find_planned",
             "projects.used_by.queries.find_segments_ahead": "releases.kept_names:find_segments_ahead",
         }.items():

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from releases.plans import pages as plans
-from releases.plans.steps_page import InStepsPage
+from releases.plans.pages import InStepsPage
 from releases.requests import pages
 from releases.requests.request_page import RequestPage
 from releases.safeguards import pages as safeguards

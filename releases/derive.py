@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
 from projects.definitions import Definitions, find_unequal
 from projects.fingerprint import list_evaluated
-from projects.limits import Limits
+from projects.rules import Limits
 from projects.states import Change, Part, change_parents, changes_there, match
 
 NOT_ANSWERED = ("stale", "project", "archived")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from flagadmin.core.change_checks import BrokenExpectations
 from flagadmin.core.errors import AppError, Conflict, ValidationError
 from groups.access import Caller
-from playground.comparison.future import Forecast
+from playground.comparison.compare import Forecast
 from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import find_differing
 from playground.engine.definitions import SegmentDefinition
@@ -20,7 +20,6 @@ from projects.history.definitions_at import Changed
 from projects.models import Project, ProjectEnvironment
 from releases.models import ChangeRequest, Schedule
 from releases.requests.conflicts import find_conflict, find_missing_environment, is_stuck
-from releases.requests.drift import take_request_fingerprint
 from releases.requests.impact import (
     Document,
     make_change,
@@ -28,7 +27,7 @@ from releases.requests.impact import (
     measure_impact,
     read_near,
 )
-from releases.requests.review import explain_refusal
+from releases.requests.review import explain_refusal, take_request_fingerprint
 from releases.schedules.due import explain_lapse
 from releases.targets import Predicted
 

@@ -2,31 +2,110 @@
 
 Registered with `flagadmin.core.change_checks`, which calls it before and after a project changes. Only the effect
 counts, whatever the operation: a title, a tag or a disabled flag changes no result. Tags that affect the number of
-approvals are guarded too (`tag_watch.py`).
+approvals are guarded too.
 
 A form that asks for a later time is refused in the same way, in any environment, and becomes a scheduled request.
+
+Watches saved contexts that affect the number of approvals, so that changing one does not bypass a rule.
+
+Watches tags that affect the number of approvals, so that tagging does not bypass a rule.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time, record_all
 from flagadmin.core.change_checks import KnownChange, Refusal, Watch
-from flagadmin.core.change_options import (
-    find_applied_environment,
-    get_change_options,
-    is_applied_to,
-)
+from flagadmin.core.change_options import find_applied_environment, get_change_options, is_applied_to
+from flagadmin.core.document import Document
+from flagadmin.core.errors import choices
 from flagadmin.core.installation.state import check_writable
-from flagadmin.core.wording import choices
+from playground.models import SavedContext
 from projects.definitions import Definitions, read_definitions
-from projects.models import Environment, Flag, ProjectEnvironment
+from projects.models import Environment, Flag, FlagTag, Project, ProjectEnvironment
+from projects.projects.required_comments import BREAKS_EXPECTATION, CHANGES_SAVED_CONTEXT, TOUCHES_TAG
 from projects.revision import read_revisions
 from releases.derive import ProposedChange, derive_changes, find_differing, find_users
 from releases.gate_refusal import Gated, NeedsChangeRequest, NeedsSkip, find_skipping, make_skip_event
 from releases.models import ReleasePlan, Safeguard
 from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
-from releases.tag_watch import Deciding, TagWatch, find_deciding
+
+Tagged = tuple[str, str]
+"""A flag, and one of its tags as `type:value`."""
+
+
+class Deciding(NamedTuple):
+    """Tags that may lower the number of required approvals: by removal, or by addition."""
+
+    going: set[str]
+    coming: set[str]
+
+
+def find_deciding(rules: Sequence[Mapping[str, Any]], otherwise: int) -> Deciding:
+    """The tags of rules that require more or fewer approvals than the alternatives."""
+    deciding = Deciding(set(), set())
+    for rule, goes, comes in compare_rules(rules, otherwise):
+        if rule["condition"] == TOUCHES_TAG:
+            deciding.going.update([rule["tag"]] if goes else [])
+            deciding.coming.update([rule["tag"]] if comes else [])
+    return deciding
+
+
+def compare_rules(
+    rules: Sequence[Mapping[str, Any]], otherwise: int
+) -> Iterator[tuple[Mapping[str, Any], bool, bool]]:
+    """Yields each rule with whether fewer approvals could be needed once it stops, or starts, to match.
+
+    The alternative is a later rule, or ``otherwise``.
+    """
+    for number, rule in enumerate(rules, 1):
+        needed = rule["requiredApprovals"]
+        instead = [*(later["requiredApprovals"] for later in rules[number:]), otherwise]
+        yield rule, needed > min(instead), needed < max(instead)
+
+
+class TagWatch:
+    """Reads the deciding tags of flags before and after a change."""
+
+    def __init__(self, project_id: str, deciding: Mapping[str, Deciding]) -> None:
+        """``deciding``: by environment."""
+        self.project_id = project_id
+        self.deciding = {name: tags for name, tags in deciding.items() if any(tags)}
+        self.before: set[Tagged] = set()
+        self.names: set[str] | None = set()
+        """The flags that have been read; None: all of the project."""
+
+    def look_at(self, flags: Collection[str] | None) -> None:
+        """Called before these flags change; with None, before anything may change."""
+        if not self.deciding or self.names is None:
+            return
+        known = self.names
+        self.before |= {pair for pair in self._read(flags) if pair[0] not in known}
+        self.names = None if flags is None else known.union(flags)
+
+    def find_retagged(self) -> dict[str, list[Tagged]]:
+        """The flags with added or removed tags that lower the requirement, by environment."""
+        if not self.deciding:
+            return {}
+        after = self._read(self.names)
+        if after == self.before or not Project.objects.filter(pk=self.project_id).exists():
+            return {}
+        lowering = {name: sorted(self._list_lowering(tags, after)) for name, tags in self.deciding.items()}
+        return {name: pairs for name, pairs in lowering.items() if pairs}
+
+    def _list_lowering(self, deciding: Deciding, after: set[Tagged]) -> Iterator[Tagged]:
+        yield from (pair for pair in self.before - after if pair[1] in deciding.going)
+        yield from (pair for pair in after - self.before if pair[1] in deciding.coming)
+
+    def _read(self, flags: Collection[str] | None) -> set[Tagged]:
+        named = set().union(*(tag for tags in self.deciding.values() for tag in tags))
+        values = {tag.partition(":")[2] for tag in named}
+        rows = FlagTag.objects.filter(flag__project=self.project_id, value__in=values)
+        if flags is not None:
+            rows = rows.filter(flag__name__in=flags)
+        pairs = rows.values_list("flag__name", "tag_type_id", "value")
+        return {(flag, tag) for flag, kind, value in pairs if (tag := f"{kind}:{value}") in named}
+
 
 BROUGHT = "The flag brings a release plan or safeguards, which change it automatically: remove them first."
 
@@ -228,3 +307,57 @@ def _find_brought(project_id: str, environment: str, entered: Collection[str]) -
 def _turn_off(flags: Sequence[str]) -> list[ProposedChange]:
     """Makes room for archiving them by the request of another environment: flags that are off answer nothing."""
     return [ProposedChange(name, "updateEnabled", {"enabled": False}) for name in flags]
+
+
+def check_saved_context(saved: SavedContext, before: Document | None, after: Document | None) -> None:
+    """Raises NeedsSkip if a request could need fewer approvals after the change of the saved context.
+
+    ``before`` and ``after`` are its documents, None for none. One without a project counts in all projects.
+    """
+    links = ProjectEnvironment.objects.needing_requests().exclude(approval_rules=[])
+    if saved.project_id is not None:
+        links = links.filter(project=saved.project_id)
+    for link in links.order_by("project_id", "environment_id"):
+        if not is_applied_to(link.project_id, link.environment_id):
+            _check(link, saved, before, after)
+
+
+def _check(
+    link: ProjectEnvironment, saved: SavedContext, before: Document | None, after: Document | None
+) -> None:
+    reasons = sorted({*_list_reasons(link, before, after)})
+    if not reasons or is_skipped(link.project_id, link.environment_id, [""], set()):
+        return
+    effect = (
+        f"This would change {' and '.join(reasons)} of {saved.name}, which approval rules of {link.environment_id} in "
+        f"project {link.project_id} depend on. Only those who may skip change requests there can do that."
+    )
+    raise NeedsSkip(Gated(link.project_id, link.environment_id, [], None, effect=effect))
+
+
+def _list_reasons(link: ProjectEnvironment, before: Document | None, after: Document | None) -> Iterator[str]:
+    old, new = (document and document["context"] for document in (before, after))
+    expected, expects = (_list_expected(link, document) for document in (before, after))
+    for rule, goes, comes in compare_rules(link.approval_rules, link.required_approvals or 0):
+        moved = old != new and ((old is not None and goes) or (new is not None and comes))
+        if rule["condition"] == CHANGES_SAVED_CONTEXT and moved:
+            yield "the fields"
+        if rule["condition"] == BREAKS_EXPECTATION:
+            if moved and (expected or expects):
+                yield "the fields"
+            gone = any(each not in expects for each in expected)
+            come = any(each not in expected for each in expects)
+            if (gone and goes) or (come and comes):
+                yield "the expectations"
+
+
+def _list_expected(link: ProjectEnvironment, document: Document | None) -> list[Any]:
+    """Its expectations of flags of the project in the environment."""
+    listed = [
+        each
+        for each in (document or {}).get("expectations", ())
+        if each["environment"] == link.environment_id
+    ]
+    names = {each["flag"] for each in listed}
+    here = set(Flag.objects.filter(project=link.project_id, name__in=names).values_list("name", flat=True))
+    return [each for each in listed if each["flag"] in here]

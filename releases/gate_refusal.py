@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from flagadmin.core.audit.record import Event, EventType
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_options import get_change_options
-from flagadmin.core.errors import NoAccess
-from flagadmin.core.wording import list_some
+from flagadmin.core.errors import NoAccess, list_some
 from groups.access import Caller, Permission
 from releases.derive import ProposedChange
 

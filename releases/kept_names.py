@@ -9,7 +9,7 @@ from typing import Any
 
 from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time
 from flagadmin.core.db.transactions import make_at_end_of_action
-from flagadmin.core.wording import list_some
+from flagadmin.core.errors import list_some
 from projects.models import ProjectEnvironment
 from projects.used_by.queries import PlannedUse
 from releases.gate import is_skipped

@@ -12,11 +12,11 @@ class SdkConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin.core.hook import later
-        from flagadmin.core.http.error_formats import register_error_format
+        from flagadmin.core.http.error_responses import register_error_format
         from flagadmin.core.server import background_tasks, loop_routes
 
-        background_tasks.run_every(timedelta(days=1), later("sdk.delta.version_ids:forget_unused"))
+        background_tasks.run_every(timedelta(days=1), later("sdk.delta.states:forget_unused"))
         background_tasks.run_every(timedelta(days=1), later("sdk.reports.batcher:forget_reports"))
         loop_routes.add_later(later("sdk.loop:register"))
-        register_error_format("/ofrep/", later("sdk.ofrep.request:make_error_body"))
+        register_error_format("/ofrep/", later("sdk.ofrep.answers:make_error_body"))
         loop_routes.add_evaluations(re.compile(r"/ofrep/.*|/api/(frontend|proxy)/?", re.DOTALL))

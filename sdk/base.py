@@ -1,7 +1,15 @@
-"""The base classes of the views that SDKs call, also from other origins, and responses to contexts."""
+"""The base classes of the views that SDKs call, also from other origins, and responses to contexts.
 
+The projects and environment that an SDK token can read, and their revision.
+
+The revision is the sum of the projects' revisions. Each of these only grows, so every change changes the sum.
+Their maximum may stay the same, because revisions are assigned before they are committed.
+"""
+
+from dataclasses import dataclass
 from typing import Any
 
+from django.db import connections
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
@@ -12,7 +20,7 @@ from flagadmin.core.http.responses import not_modified
 from flagadmin.core.installation.state import read_frontend_origins
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller, read_credential
 from groups.models import ApiToken
-from projects.connect.refusals import refusals
+from projects.connect.queries import refusals
 from sdk.evaluation.prepared import Answer
 from sdk.headers import METHODS, make_headers, make_preflight_headers
 
@@ -80,3 +88,38 @@ def respond(answer: Answer | None) -> HttpResponse:
         return not_modified(answer.etag)
     headers = {"ETag": answer.etag} if answer.etag else {}
     return HttpResponse(answer.body, content_type="application/json", headers=headers)
+
+
+_ALL = """
+SELECT project_id, revision FROM projects_projectrevision ORDER BY project_id COLLATE "C"
+"""
+_OF_SCOPES = """
+SELECT project_id, revision
+  FROM projects_projectrevision JOIN groups_apitokenproject t USING (project_id)
+ WHERE t.token_id = %s
+ ORDER BY project_id COLLATE "C"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScope:
+    """``revisions`` by project, in the order of the projects' ids (code points)."""
+
+    environment: str
+    revisions: dict[str, int]
+    all_projects: bool
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        return tuple(self.revisions)
+
+    @property
+    def revision(self) -> int:
+        return sum(self.revisions.values())
+
+
+def read_token_scope(token: ApiToken, *, using: str) -> TokenScope:
+    """Reads the projects, environment and revision of a token in one SQL statement."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(_ALL if token.all_projects else _OF_SCOPES, None if token.all_projects else [token.pk])
+        return TokenScope(str(token.environment_id), dict(cursor.fetchall()), token.all_projects)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from flagadmin.core.http.request_metrics import get_client_address
+from flagadmin.core.http.middleware import get_client_address
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller
 from playground.engine.context import TOP_LEVEL
 from playground.openapi import EvaluationContext
@@ -16,8 +16,13 @@ from playground.snapshot_cache import load_snapshot_at
 from projects.applications.usage_report import InstanceKey, UsageReport
 from sdk import schemas as wire
 from sdk.base import CorsView, get_environment, get_token, respond
-from sdk.evaluation.prepared import make_context, prepare
-from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context
+from sdk.evaluation.prepared import (
+    answer_toggles,
+    make_context,
+    prepare,
+    read_body_context,
+    read_query_context,
+)
 from sdk.poll_shortcuts import Origin, mark_origin
 from sdk.reports.api import make_instance, read_metrics_report
 from sdk.reports.batcher import report_batcher

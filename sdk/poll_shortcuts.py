@@ -16,9 +16,9 @@ from django.http import HttpResponse
 from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.server.loop_routes import Ready
 from flagadmin.core.server.ready_answers import Basis, ReadyAnswers
+from sdk.base import TokenScope
 from sdk.features.assembly import FeaturesAnswer
 from sdk.headers import HEADER
-from sdk.token_scope import TokenScope
 from sdk.watcher.state import State
 from sdk.watcher.watcher import Watcher, watcher
 

@@ -79,7 +79,7 @@ def remembered_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_earlier_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker notes a few refused requests in a second, and those of other tests would be the first."""
-    from projects.connect.refusals import refusals
+    from projects.connect.queries import refusals
 
     monkeypatch.setattr(refusals, "_noted", {})
 

@@ -5,9 +5,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from flagadmin.client import as_code, references, stale
-from flagadmin.client.errors import ClientError
+from flagadmin.client import as_code, references
 from flagadmin.client.report import drop_controls
+from flagadmin.client.server import ClientError
 
 FAILED = 1
 SERVER_OPTIONS = "The server is FLAGADMIN_URL, and the token FLAGADMIN_TOKEN, which other users cannot see."
@@ -43,8 +43,8 @@ COMMANDS = {
     ),
     "stale": Command(
         "List flags that can leave the code, with the proof and which value to keep.",
-        stale.add_stale,
-        stale.list_stale,
+        references.add_stale,
+        references.list_stale,
     ),
 }
 

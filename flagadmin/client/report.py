@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
 
-from flagadmin.client.errors import Problem
 from flagadmin.client.files import Document
+from flagadmin.client.server import Problem
 
 SIGNS = {"create": "+", "change": "~", "archive": "-"}
 # The same texts as in `playground.comparison.compare.Change`, which the client does not load.

@@ -1,16 +1,19 @@
-"""Calls the server with bounded time and size. No redirects; takes proxies and certificates from the environment."""
+"""Calls the server with bounded time and size. No redirects; takes proxies and certificates from the environment.
+
+Errors of these commands.
+"""
 
 import os
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import orjson
 import requests
 from requests.auth import AuthBase
-
-from flagadmin.client.errors import ClientError, Refused
 
 MAX_SECONDS = 300
 SILENCE = 120.0  # seconds without a byte: a large plan takes long
@@ -116,3 +119,34 @@ def find_cause(error: BaseException) -> str:
             break
         error = inner
     return ((error.strerror if isinstance(error, OSError) else None) or str(error))[:300]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """``line`` is 0 if the problem concerns the whole file."""
+
+    file: Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        location = f"{self.file}:{self.line}" if self.line else f"{self.file}"
+        return f"{location}: {self.message}"
+
+
+class ClientError(Exception):
+    """The command cannot continue. The message gives the reason, and never contains the token."""
+
+
+class BadFiles(ClientError):
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = sorted(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class Refused(ClientError):
+    """The server answered with an error record."""
+
+    def __init__(self, status: int, message: str, details: list[dict[str, str]]) -> None:
+        super().__init__(message)
+        self.status, self.details = status, details

@@ -12,9 +12,9 @@ from flagadmin.core.audit.events import KINDS, list_types
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.fields import is_id
 from flagadmin.core.http.responses import iso
-from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, find_zone, read_zone
+from flagadmin.core.lists.filters import FIRST, LAST, PARAMETERS, DateRange, find_zone, read_zone
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, free_chips, set_chips
 from groups.console import ConsolePage, ListPage
 from projects.access import access_project
@@ -29,7 +29,7 @@ from projects.history.changes import (
 )
 from projects.history.queries import EventFilter, in_present_projects, narrow_events, readable_events
 from projects.models import Environment, Project
-from projects.reverts.offers import add_reverts
+from projects.reverts.change_plan import add_reverts
 
 PER_PAGE = 40
 MAX_COUNTED = 10_000

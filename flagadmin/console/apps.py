@@ -15,6 +15,6 @@ class ConsoleConfig(AppConfig):
 
 async def prepare_openapi_document() -> None:
     # Imported late: commands do not need the document.
-    from flagadmin.console.api_docs import document
+    from flagadmin.console.api_docs import operations
 
-    await document.prepare_openapi_document()
+    await operations.prepare_openapi_document()

@@ -17,22 +17,20 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import NoAccess
+from flagadmin.core.errors import NoAccess, pluralize
 from flagadmin.core.lists.pages import cut
 from flagadmin.core.templatetags.moments import SOON
-from flagadmin.core.wording import pluralize
 from groups.access import Caller, Permission
 from groups.models import ApiToken
 from importer.models import ImportRun
-from importer.pages.history import describe_counts
+from importer.pages.upload import describe_counts
 from importer.runs import find_visible_runs
 from integrations.addons.queries import find_readable, name_of
 from integrations.models import Delivery
-from integrations.signals.holders import list_deaf_safeguards
-from integrations.signals.queries import list_suspended_rules
+from integrations.signals.actions import list_suspended_rules
+from integrations.signals.receive import list_deaf_safeguards
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
-from projects.applications.missing_flags import list_missing_flags
-from projects.applications.queries import list_outdated_applications
+from projects.applications.queries import list_missing_flags, list_outdated_applications
 from projects.console import application_url, flag_url
 from projects.flags.lists.cells import FlagCells, read_flag_cells
 from projects.flags.lists.queries import count_removable_flags

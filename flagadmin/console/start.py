@@ -1,4 +1,9 @@
-"""The start page: first steps of an empty installation, inbox, favorites; and the choice of a theme."""
+"""The start page: first steps of an empty installation, inbox, favorites; and the choice of a theme.
+
+/settings/: everything that is set for the whole installation, in groups.
+
+The style guide: every component of the console with its HTML. Available only with DEBUG.
+"""
 
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
@@ -14,17 +19,17 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
 from flagadmin.console.attention import Attention, list_attention
-from flagadmin.console.navigation import THEMES
+from flagadmin.console.navigation import THEMES, Group, find_place, list_pages
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError
+from flagadmin.core.templatetags.icons import ICONS
 from groups.console import ActionPage, Caller, ConsolePage, Permission, not_allowed
 from playground.pages.changes import format_share
 from projects.applications.documents import find_readable_applications
 from projects.applications.sdk_versions import format_sdk
 from projects.console import flag_url, project_url
-from projects.flags.lists.cells import Cell, read_flag_cells
-from projects.flags.lists.rows import Toggle
+from projects.flags.lists.cells import Cell, Toggle, read_flag_cells
 from projects.history.changes import change_page
 from projects.history.queries import readable_events
 from projects.models import ApplicationInstance, Environment, FavoriteProject, Flag, FlagEnvironment, Project
@@ -301,3 +306,28 @@ def find_first_steps(caller: Caller, flags: QuerySet[Flag]) -> FirstSteps | None
         in_production.exists(),
     )
     return steps if steps.current <= 3 else None
+
+
+class SettingsOverview(ConsolePage):
+    template_name = "console/settings.html"
+    title = "Settings"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        section, _, _ = find_place(self.request.path)
+        groups: tuple[Group, ...] = section.groups if section else ()
+        listed = [(group.label, list_pages(group, self.caller)) for group in groups]
+        return super().get_context_data(groups=[group for group in listed if group[1]], **kwargs)
+
+
+class StyleGuidePage(ConsolePage):
+    template_name = "styleguide/styleguide.html"
+    title = "Style guide"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            tabs=[("Flags", "?", 22_000, True), ("Access", "?", 6, False), ("Settings", "?", None, False)],
+            segments=[("Active", "?", 9, True), ("Stale", "?", 2, False), ("Archived", "?", 1, False)],
+            icons=sorted(ICONS),
+            moment=timezone.now() - timedelta(minutes=3),
+            **kwargs,
+        )

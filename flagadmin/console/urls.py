@@ -5,9 +5,7 @@ from django.urls import path
 
 from flagadmin.console.activity import ActivityPage, ProjectActivity
 from flagadmin.console.search.page import SearchPage
-from flagadmin.console.settings_overview import SettingsOverview
-from flagadmin.console.start import Dismiss, StartPage, keep_theme
-from flagadmin.console.styleguide import StyleGuidePage
+from flagadmin.console.start import Dismiss, SettingsOverview, StartPage, StyleGuidePage, keep_theme
 from flagadmin.console.what_happened import HappenedPage
 
 urlpatterns = [

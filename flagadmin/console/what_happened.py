@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from flagadmin.console.activity import CURSOR, ChangesPage, Segment
 from flagadmin.core.http.responses import iso
-from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, End
+from flagadmin.core.lists.filters import FIRST, LAST, PARAMETERS, DateRange, End
 from flagadmin.core.lists.pages import Column, Filter, Listing
 from groups.access import Caller
 from projects.history.noticed import NoticedChange, read_happened

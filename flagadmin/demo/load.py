@@ -16,9 +16,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import transactional
 from flagadmin.demo import requests, story
-from flagadmin.demo.analyses import add_analyses, add_incident
 from flagadmin.demo.clock import at
-from flagadmin.demo.connections import add_connections
 from flagadmin.demo.definitions import DemoFlag, import_body
 from flagadmin.demo.flags import (
     CONTEXT_FIELDS,
@@ -30,9 +28,17 @@ from flagadmin.demo.flags import (
     STRATEGY_TYPES,
     tried_in_development,
 )
-from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVORITE_FLAGS, FAVORITE_PROJECT, GROUPS, REVIEWERS
+from flagadmin.demo.people import (
+    ACCOUNTS,
+    ADMIN,
+    FAVORITE_FLAGS,
+    FAVORITE_PROJECT,
+    GROUPS,
+    REVIEWERS,
+    add_connections,
+)
 from flagadmin.demo.plans import add_plans
-from flagadmin.demo.usage import report_usage
+from flagadmin.demo.usage import add_analyses, add_incident, report_usage
 from groups.access import Caller, Permission
 from groups.groups.actions import NewGroup, create_group
 from groups.login.passwords import change_password

@@ -20,12 +20,11 @@ from flagadmin.demo.flags import FLAGS
 from flagadmin.demo.people import OWNERS
 from groups.access import EVERYTHING, Caller
 from groups.models import Group, User
-from projects.flags.actions import update_flag
+from projects.flags.actions import change_tags, update_flag
 from projects.flags.archive.actions import archive_flags
 from projects.flags.dependencies.actions import add_dependency
 from projects.flags.environments.actions import disable_flag, enable_flag
-from projects.flags.owner_rules import make_owner_columns
-from projects.flags.tags.actions import change_tags
+from projects.flags.name_rules import make_owner_columns
 from projects.models import Strategy
 from projects.strategies.actions import update_strategy
 

@@ -27,7 +27,7 @@ from rest_framework import serializers
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.override import ask_what_to_do, changing_as_asked
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, get_rejected_form
+from flagadmin.core.edit_conflicts.forms import EditConflictAdmin, get_rejected_form
 from flagadmin.core.errors import AppError, Problem, ValidationError, collect_errors
 from flagadmin.core.templatetags.moments import exact
 from groups.access import Caller

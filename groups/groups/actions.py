@@ -1,37 +1,94 @@
-"""Actions on groups: create, update, change members, delete. They require the Admin role."""
+"""Actions on groups: create, update, change members, delete. They require the Admin role.
 
-from collections.abc import Iterable, Iterator, Sequence
+Reads groups.
+
+The approvals that depend on a group. The app above, which knows change requests, provides the functions.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from flagadmin.core.audit.record import Event, EventType, record, record_change
-from flagadmin.core.db.lengths import length_problems
-from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.db.lookups import get_or_404, length_problems
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
     AppError,
+    InvalidOperation,
     NameExists,
     Problem,
     check_problems,
     collect_errors,
+    list_some,
 )
+from flagadmin.core.hook import Hook
 from groups.access import Caller, Permission
-from groups.groups.approvals import (
-    Place,
-    check_approvers_left,
-    check_approvers_without_group,
-    find_approvals,
-    list_places_with_approvers,
-)
 from groups.models import Grant, Group, GroupMembership, User
 from groups.people.actions import check_admins_without_group, keeping_admins
-from groups.roles.rules import find_root_role_id
+from groups.permissions import ROLE_READERS
+from groups.roles.actions import find_root_role_id
+
+Place = tuple[str, str]
+"""A project and one of its environments that accepts change requests."""
+MAX_PLACES = 5  # in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """The places that name the group as approvers, and those where nobody else could approve."""
+
+    places: Sequence[Place] = ()
+    only_here: Sequence[Place] = ()
+
+
+def _find_none(group_id: int) -> Approvals:
+    return Approvals()
+
+
+def _find_no_place(places: Collection[Place]) -> list[Place]:
+    return []
+
+
+find_approvals: Hook[[int], Approvals] = Hook("groups.groups.actions.find_approvals", _find_none)
+find_without_approvers: Hook[[Collection[Place]], list[Place]] = Hook(
+    "groups.groups.actions.find_without_approvers", _find_no_place
+)
+"""The places, among these, where nobody may approve."""
+
+
+def check_approvers_without_group(group: Group) -> None:
+    """Raises InvalidOperation if nobody could approve the changes of an environment without the group."""
+    _refuse(find_approvals(group.pk).only_here)
+
+
+def check_approvers_left(places: Collection[Place]) -> None:
+    """Raises InvalidOperation if one of the places, all of which had an approver, has none left."""
+    _refuse(find_without_approvers(places))
+
+
+def list_places_with_approvers(group_id: int) -> list[Place]:
+    """The places that name the group as approvers and have an approver."""
+    places = find_approvals(group_id).places
+    without = set(find_without_approvers(places))
+    return [place for place in places if place not in without]
+
+
+def describe_places(places: Sequence[Place]) -> str:
+    """``production in project shop``."""
+    return list_some([f"{environment} in project {project}" for project, environment in places], MAX_PLACES)
+
+
+def _refuse(places: Sequence[Place]) -> None:
+    if places:
+        raise InvalidOperation(
+            f"Nobody could approve changes of {describe_places(places)} any more. Name other approvers there first."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,3 +364,24 @@ def _check_name(group: Group) -> None:
     others = Group.objects.filter(name__iexact=group.name).exclude(pk=group.pk or 0)
     if taken := others.values_list("name", flat=True).first():
         raise NameExists(f"A group named {taken} already exists.")
+
+
+def read_groups(caller: Caller) -> QuerySet[Group]:
+    """All groups with their members and their grants in projects that the caller may read. Raises NoAccess."""
+    caller.check_any(ROLE_READERS)
+    grants = Grant.objects.filter(caller.match_readable("project")).select_related("role")
+    return Group.objects.prefetch_related("memberships__user", Prefetch("grants", grants))
+
+
+def find_offered_groups(caller: Caller) -> QuerySet[Group]:
+    """The groups whose names the caller may see: all, or their own and those with a role in a project they read."""
+    if any(map(caller.can, ROLE_READERS)) or caller.reads_installation:
+        return Group.objects.all()
+    own = Q(memberships__user=caller.id or 0) | Q(grants__project__in=caller.rights.projects)
+    return Group.objects.filter(pk__in=Group.objects.filter(own).values("pk"))
+
+
+def access_group(caller: Caller, group_id: int, *, with_members: bool = True) -> Group:
+    """Returns the group, by default with its members and grants. Raises NoAccess, NotFound."""
+    groups = read_groups(caller) if with_members else read_groups(caller).prefetch_related(None)
+    return get_or_404(groups, f"Group with id {group_id} not found.", pk=group_id)

@@ -8,12 +8,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import Body, ListOf, Texts
+from flagadmin.core.http.fields import Body, ListOf, Texts, path_id
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.responses import iso
 from groups.groups import actions
-from groups.groups.queries import access_group, read_groups
+from groups.groups.actions import access_group, read_groups
 from groups.models import Group
 from groups.models.people import GroupDocument
 from groups.people.serializers import AccountRecord, NamedGroup, RootRoleField, make_account_record

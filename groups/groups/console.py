@@ -3,7 +3,7 @@
 from django.urls import reverse, reverse_lazy
 
 from groups.console import ConsolePage
-from groups.groups.queries import access_group
+from groups.groups.actions import access_group
 from groups.models import Group
 
 GROUPS = ("Groups", reverse_lazy("groups"))

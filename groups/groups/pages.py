@@ -9,14 +9,12 @@ from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import join_words, list_some, pluralize
 from flagadmin.core.lists.pages import MAX_NAMES, Column, Filter, Listing
-from flagadmin.core.wording import join_words, list_some, pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage, Permission
 from groups.groups import actions
-from groups.groups.actions import GroupChanges, GroupDeletion, NewGroup
-from groups.groups.approvals import describe_places
+from groups.groups.actions import GroupChanges, GroupDeletion, NewGroup, describe_places, read_groups
 from groups.groups.console import GROUPS, OneGroup, group_url
-from groups.groups.queries import read_groups
 from groups.models import Group, GroupMembership, User
 from groups.models.people import GroupDocument
 from groups.people.console import find_account_by_name, list_root_role_choices, suggest_accounts

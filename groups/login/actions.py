@@ -1,5 +1,9 @@
-"""Password login: checks the password, records the result."""
+"""Password login: checks the password, records the result.
 
+Describes how accounts can log in without a second factor or a passkey.
+"""
+
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.utils import timezone
 
@@ -7,7 +11,9 @@ from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AuthenticationRequired
 from groups.access import Caller
-from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_failure
+from groups.login.passwords import Attempt, count_attempt, forget_attempts, log_failure
+from groups.login.rules import can_use_password
+from groups.login.sign_on.accounts import find_identity
 from groups.models import User
 
 WRONG_CREDENTIALS = "Wrong user name or password."
@@ -60,3 +66,17 @@ def record_login(user: User, *, how: str) -> None:
         Event(type=EventType.USER_LOGGED_IN, subject=user.username, after={"how": how}),
         actor=Caller(user=user),
     )
+
+
+def describe_login(user: User, *, password: str = "the password") -> str:
+    """``with the password`` or ``through the identity provider``; "" if the user needs a one-time link."""
+    if can_use_password(user):
+        return f"with {password}"
+    return "through the identity provider" if can_sign_on(user) else ""
+
+
+def can_sign_on(user: User) -> bool:
+    """Whether the account is linked with the identity provider, or will be at the first login there."""
+    if settings.SIGN_ON is None or user.is_service:
+        return False
+    return find_identity(user) is not None or (settings.SIGN_ON.link_by_email and bool(user.email))

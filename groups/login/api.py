@@ -23,8 +23,8 @@ from flagadmin.core.errors import (
     check_problems,
 )
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
+from flagadmin.core.http.middleware import get_client_address
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.request_metrics import get_client_address
 from groups.login.actions import check_login
 from groups.login.flow import begin_login
 from groups.login.passwords import choose_password, find_invited_user, request_reset
@@ -37,8 +37,7 @@ from groups.people.serializers import (
     make_account_record,
     make_role_record,
 )
-from groups.second_factor.actions import record_wrong_code
-from groups.second_factor.codes import check_code
+from groups.second_factor.actions import check_code, record_wrong_code
 from groups.sessions.store import read_sessions
 from groups.viewsets import OpenView
 

@@ -14,24 +14,26 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
 from flagadmin.core.http.error_responses import is_api, make_error_response
-from flagadmin.core.http.request_metrics import get_client_address
+from flagadmin.core.http.middleware import get_client_address
 from flagadmin.core.lists.pages import add_problems
 from groups.login.actions import check_login
-from groups.login.flow import begin_login, guarded, make_safe_next
-from groups.login.links import find_link, is_mail_on, use_login_link, use_setup_link
-from groups.login.login_form import (
+from groups.login.flow import (
     SESSION_ENDED,
     LoginForm,
     NewPasswordField,
     ask_to_log_in,
+    begin_login,
     find_page,
+    guarded,
     keep_input,
+    make_safe_next,
     read_input,
     render_login,
 )
+from groups.login.links import find_link, is_mail_on, use_login_link, use_setup_link
 from groups.login.passwords import NO_MAIL, request_reset
 from groups.login.rules import PASSWORDS_OFF
-from groups.login.sign_on.logout import find_provider_logout
+from groups.login.sign_on.pages import find_provider_logout
 
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "

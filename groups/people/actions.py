@@ -17,7 +17,7 @@ from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record, record_change
-from flagadmin.core.db.lengths import length_problems
+from flagadmin.core.db.lookups import length_problems
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
@@ -33,10 +33,10 @@ from groups.access import Caller
 from groups.login.links import end_links
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import Custody, Group, Role, User
-from groups.people.custody import hand_on, note_custody
+from groups.people.personal_tokens import hand_on, note_custody
 from groups.people.queries import find_account
 from groups.permissions import BuiltIn, Permission
-from groups.roles.rules import find_root_role_id
+from groups.roles.actions import find_root_role_id
 from groups.sessions.store import delete_sessions
 
 _EVENTS = {

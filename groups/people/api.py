@@ -1,5 +1,8 @@
 """/api/admin/user-admin: users, accounts that can be given access, inactive people, and the number of
-administrators."""
+administrators.
+
+/api/admin/service-account: service accounts and their tokens.
+"""
 
 from typing import Any
 
@@ -13,10 +16,9 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import check_problems
-from flagadmin.core.http.fields import Body, ListOf
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.fields import Body, ListOf, path_id
 from flagadmin.core.http.responses import iso
-from groups.groups.queries import find_offered_groups
+from groups.groups.actions import find_offered_groups
 from groups.login.links import make_absolute_url, send_invitation
 from groups.login.passwords import change_password, create_first_link, reset_password
 from groups.login.rules import list_password_problems
@@ -29,7 +31,13 @@ from groups.people.actions import (
     find_admins_who_log_in,
     read_inactive_people,
 )
-from groups.people.custody import confirm_account
+from groups.people.personal_tokens import (
+    confirm_account,
+    create_personal_token,
+    delete_personal_token,
+    read_personal_tokens,
+    read_tokens_by_user,
+)
 from groups.people.queries import access_account, find_person, read_accounts
 from groups.people.serializers import (
     AccountRecord,
@@ -39,15 +47,24 @@ from groups.people.serializers import (
     NamedAccount,
     PasswordBody,
     PeopleList,
+    PersonalToken,
+    PersonalTokenBody,
+    PersonalTokenList,
     PersonBody,
     PersonRecord,
     PersonUpdateBody,
     ResetPasswordBody,
     ResetPasswordRecord,
+    ServiceAccountBody,
+    ServiceAccountList,
+    ServiceAccountRecord,
+    ServiceAccountUpdateBody,
     make_account_record,
     make_candidate_record,
     make_custody_records,
+    make_personal_token_record,
     make_role_record,
+    make_service_account_record,
 )
 from groups.permissions import BuiltIn, Permission
 from groups.viewsets import ApiRequest, ViewSet
@@ -262,3 +279,114 @@ class InactivePeopleViewSet(ViewSet):
         """Delete these inactive users, all or none."""
         delete_inactive_people(self.validated(IdsBody)["ids"], caller=self.caller)
         return Response()
+
+
+class ServiceAccountViewSet(ETagMixin, ViewSet):
+    tags = ("Service accounts",)
+    lookup_url_kwarg = "account_id"
+    permissions = dict.fromkeys(("list", "create", "retrieve", "update", "destroy"), Permission.ADMIN)
+
+    @cached_property
+    def account(self) -> User:
+        return access_account(
+            self.caller, path_id(self.kwargs["account_id"], "Service account"), is_service=True
+        )
+
+    def get_current_document(self) -> AccountDocument:
+        return self.account.document()
+
+    @extend_schema(operation_id="getServiceAccounts", responses=ServiceAccountList)
+    def list(self, request: ApiRequest) -> Response:
+        """List all service accounts and the available root roles."""
+        accounts = read_accounts(self.caller, is_service=True)
+        tokens = read_tokens_by_user(accounts)
+        roles = [make_role_record(role) for role in Role.objects.root()]
+        records = [make_service_account_record(user, tokens.get(user.pk, ())) for user in accounts]
+        return Response({"serviceAccounts": records, "rootRoles": roles})
+
+    @extend_schema(
+        operation_id="createServiceAccount",
+        request=ServiceAccountBody,
+        responses={201: ServiceAccountRecord},
+    )
+    def create(self, request: ApiRequest) -> Response:
+        """Create a service account. It cannot log in; create its tokens separately."""
+        data = self.validated(ServiceAccountBody)
+        new = NewAccount(
+            username=data["username"],
+            name=data.get("name") or "",
+            root_role=data.get("rootRole"),
+            is_service=True,
+        )
+        return Response(_make_record(actions.create_account(new, caller=self.caller)), status=201)
+
+    @extend_schema(operation_id="getServiceAccount", responses=ServiceAccountRecord)
+    def retrieve(self, request: ApiRequest, account_id: str) -> Response:
+        """Get a service account."""
+        return Response(_make_record(self.account))
+
+    @extend_schema(
+        operation_id="updateServiceAccount",
+        request=ServiceAccountUpdateBody,
+        responses=ServiceAccountRecord,
+    )
+    def update(self, request: ApiRequest, account_id: str) -> Response:
+        """Update a service account. Omitted properties keep their values."""
+        changes = self.validated(ServiceAccountUpdateBody)
+        account = actions.update_account(
+            path_id(account_id, "Service account"),
+            changes,
+            is_service=True,
+            expected=self.expected,
+            caller=self.caller,
+        )
+        return Response(_make_record(account))
+
+    @extend_schema(operation_id="deleteServiceAccount", responses={200: None})
+    def destroy(self, request: ApiRequest, account_id: str) -> Response:
+        """Delete a service account with its tokens, roles and memberships."""
+        actions.delete_account(
+            path_id(account_id, "Service account"),
+            is_service=True,
+            expected=self.expected,
+            caller=self.caller,
+        )
+        return Response()
+
+
+class ServiceAccountTokenViewSet(ViewSet):
+    tags = ("Service accounts",)
+    lookup_url_kwarg = "token_id"
+    permissions = dict.fromkeys(("list", "create", "destroy"), Permission.ADMIN)
+    account: User
+
+    def authorize(self, account_id: str, *args: Any, **kwargs: Any) -> None:
+        self.check_permission()
+        self.account = access_account(self.caller, path_id(account_id, "Service account"), is_service=True)
+
+    @extend_schema(operation_id="getServiceAccountTokens", responses=PersonalTokenList)
+    def list(self, request: ApiRequest, account_id: str) -> Response:
+        """List the tokens of a service account, without their secrets."""
+        tokens = read_personal_tokens(self.account)
+        return Response({"pats": [make_personal_token_record(token) for token in tokens]})
+
+    @extend_schema(
+        operation_id="createServiceAccountToken",
+        request=PersonalTokenBody,
+        responses={201: PersonalToken},
+    )
+    def create(self, request: ApiRequest, account_id: str) -> Response:
+        """Create a token that acts as the service account. Only this response contains its secret."""
+        data = self.validated(PersonalTokenBody)
+        token, secret = create_personal_token(self.account, **data, caller=self.caller)
+        return Response(make_personal_token_record(token, secret), status=201)
+
+    @extend_schema(operation_id="deleteServiceAccountToken", responses={200: None})
+    def destroy(self, request: ApiRequest, account_id: str, token_id: str) -> Response:
+        """Revoke a token of a service account, effective immediately."""
+        delete_personal_token(self.account, path_id(token_id, "Token"), caller=self.caller)
+        return Response()
+
+
+def _make_record(user: User) -> dict[str, Any]:
+    return make_service_account_record(user, read_personal_tokens(user))

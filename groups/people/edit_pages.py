@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, EditPage, FormPage, Permission
 from groups.login.links import is_mail_on, send_invitation, send_reset
 from groups.login.passwords import create_first_link, reset_password

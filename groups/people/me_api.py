@@ -12,10 +12,9 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, Texts
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, Texts, path_id
+from flagadmin.core.http.middleware import get_client_address
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.parameters import path_id
-from flagadmin.core.http.request_metrics import get_client_address
 from flagadmin.core.http.responses import iso
 from groups.login.passwords import change_password, check_own_password
 from groups.models import User

@@ -15,9 +15,9 @@ from django.utils.functional import cached_property
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.request_metrics import get_client_address
+from flagadmin.core.http.middleware import get_client_address
 from groups.console import ActionPage, Breadcrumbs, FormPage, Listing, Permission, read_next_page
-from groups.login.login_form import NewPasswordField, PasswordField
+from groups.login.flow import NewPasswordField, PasswordField
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
 from groups.login.sign_on.accounts import describe_own_link
@@ -26,7 +26,7 @@ from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
 from groups.roles.subjects import is_used, name_permission
-from groups.second_factor.queries import read_second_factors
+from groups.second_factor.actions import read_second_factors
 from groups.sessions.store import keep_this_session, read_sessions
 
 

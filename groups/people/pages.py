@@ -18,10 +18,17 @@ from groups.models import ApiToken, Grant, GroupMembership, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.actions import INACTIVE_AFTER, read_inactive_people
 from groups.people.console import Kind, OneAccount, list_root_role_choices
-from groups.people.custody import confirm_account, find_confirmers, list_custodies, say_who_confirms
 from groups.people.own_account_pages import TokenForm, read_access_lists
-from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
-from groups.second_factor.queries import annotate_second_factor, list_factor_names
+from groups.people.personal_tokens import (
+    confirm_account,
+    create_personal_token,
+    delete_personal_token,
+    find_confirmers,
+    list_custodies,
+    read_personal_tokens,
+    say_who_confirms,
+)
+from groups.second_factor.actions import annotate_second_factor, list_factor_names
 
 INACTIVE = "inactive"  # a state to filter by
 VERBS = ("edit", "grant", "active", "delete")

@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.fields import is_id
 from groups.access import Caller, Permission
 from groups.models import User
 from groups.models.people import UserQuerySet

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, Texts
 from flagadmin.core.http.responses import iso
 from groups.models import ApiToken, Custody, Role, User
-from groups.people.custody import list_custodies
+from groups.people.personal_tokens import list_custodies
 
 
 @extend_schema_field(

@@ -10,16 +10,13 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import Body
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.fields import Body, path_id
 from groups.models import Role
 from groups.models.roles import HeldPermission, RoleDocument
 from groups.people.serializers import RoleRecord, make_role_record
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
-from groups.roles.actions import RoleChanges
-from groups.roles.queries import access_role
-from groups.roles.rules import check_role_name, read_environment_names
+from groups.roles.actions import RoleChanges, access_role, check_role_name, read_environment_names
 from groups.viewsets import ApiRequest, ViewSet
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import pluralize
 from groups.access import Caller
 from groups.models import Grant, Group, Role, User
 from groups.models.people import UserQuerySet

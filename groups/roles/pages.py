@@ -10,16 +10,20 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import pluralize
 from groups.console import Breadcrumbs, Column, ConfirmPage, EditPage, Filter, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.models.roles import HeldPermission, RoleDocument
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
-from groups.roles.actions import RoleChanges
+from groups.roles.actions import (
+    RoleChanges,
+    access_role,
+    check_not_built_in,
+    describe_blockers,
+    read_environment_names,
+)
 from groups.roles.holders import measure_reach
-from groups.roles.queries import access_role
-from groups.roles.rules import check_not_built_in, describe_blockers, read_environment_names
 from groups.roles.subjects import is_used, list_offered, list_unused_names
 
 ROLES = ("Roles", reverse_lazy("roles"))

@@ -1,17 +1,23 @@
-"""Creates, changes, deactivates and deletes accounts and groups for an identity provider."""
+"""Creates, changes, deactivates and deletes accounts and groups for an identity provider.
+
+Reads the settings of SCIM.
+
+Errors in SCIM's format (RFC 7644, section 3.12).
+"""
 
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import UserExists
+from flagadmin.core.errors import AppError, NameExists, UserExists, ValidationError
 from groups.access import Caller, Permission
 from groups.groups.actions import (
     GroupChanges,
@@ -23,12 +29,9 @@ from groups.groups.actions import (
     update_group,
 )
 from groups.models import ApiToken, Group, ScimSettings, User
-from groups.models.scim import ROW
+from groups.models.people import ROW
 from groups.people.actions import AccountChanges, NewAccount, create_account, delete_account, update_account
-from groups.people.custody import end_custody
-from groups.people.personal_tokens import delete_personal_tokens
-from groups.scim.errors import Taken
-from groups.scim.queries import load_settings
+from groups.people.personal_tokens import delete_personal_tokens, end_custody
 from groups.tokens import hash_secret
 
 
@@ -235,3 +238,38 @@ def _lock(caller: Caller) -> ScimSettings:
 
 def _record(caller: Caller, before: dict[str, bool], after: dict[str, bool]) -> None:
     record(Event(type=EventType.SETTING_UPDATED, subject=SUBJECT, before=before, after=after), actor=caller)
+
+
+def load_settings() -> ScimSettings:
+    """The stored settings, or the defaults of an installation that has never used SCIM."""
+    return ScimSettings.objects.filter(pk=ROW).first() or ScimSettings()
+
+
+def read_settings(caller: Caller) -> ScimSettings:
+    """Raises NoAccess."""
+    caller.check(Permission.ADMIN)
+    return load_settings()
+
+
+PREFIX = "/scim/"
+SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error"
+
+
+class ScimRefused(ValidationError):
+    """400, with SCIM's name for the reason (``scimType``)."""
+
+    def __init__(self, message: str, scim_type: str) -> None:
+        super().__init__(message)
+        self.kind = scim_type
+
+
+class Taken(NameExists):
+    """409: another account or group has the name."""
+
+
+def make_error_body(path: str, error: AppError, error_id: str) -> dict[str, Any]:
+    """``error_id`` identifies it in the server's log."""
+    kind = getattr(error, "kind", "uniqueness" if isinstance(error, NameExists) else "invalidValue")
+    detail = error.message if error.status < 500 else f"{error.message} (id {error_id})"
+    known = {"scimType": kind} if error.status in (400, 409) else {}
+    return {"schemas": [SCHEMA], "status": str(error.status), **known, "detail": detail}

@@ -1,4 +1,7 @@
-"""/scim/v2: accounts and groups, for an identity provider (RFC 7643 and 7644)."""
+"""/scim/v2: accounts and groups, for an identity provider (RFC 7643 and 7644).
+
+/api/admin/scim-settings: whether an identity provider may manage accounts and groups, and its token.
+"""
 
 import hmac
 from typing import Any, ClassVar
@@ -8,19 +11,23 @@ from django.urls import path
 from django.utils import timezone
 from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.decorators import action
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.core.db.standby import committed_locally
 from flagadmin.core.errors import AuthenticationRequired
+from flagadmin.core.http.fields import Body
 from flagadmin.core.http.request_bodies import FreedBodies, OrjsonRenderer, StrictJSONParser
 from groups.access import Caller
 from groups.authentication import ApiRequest, read_credential
 from groups.models import ScimSettings
-from groups.scim.actions import make_caller
-from groups.scim.queries import load_settings
+from groups.scim import actions
+from groups.scim.actions import load_settings, make_caller, read_settings
 from groups.tokens import LAST_USED_STEP, hash_secret
+from groups.viewsets import Permission, ViewSet
 
 MEDIA_TYPE = "application/scim+json"
 
@@ -169,3 +176,56 @@ urlpatterns = [
     path("Groups", GroupsView.as_view()),
     path("Groups/<str:key>", GroupView.as_view()),
 ]
+
+
+class ScimSettingsBody(Body):
+    enabled = serializers.BooleanField()
+    assumeControlOfExisting = serializers.BooleanField(
+        required=False,
+        help_text="Find accounts by their email address too, not only by their user name. The provider's user name is "
+        "theirs from then on.",
+    )
+
+
+class ScimSettingsRecord(serializers.Serializer):
+    enabled = serializers.BooleanField()
+    assumeControlOfExisting = serializers.BooleanField()
+    hasToken = serializers.BooleanField()
+
+
+class ScimTokenRecord(serializers.Serializer):
+    token = serializers.CharField()
+
+
+class ScimSettingsViewSet(ViewSet):
+    tags = ("People",)
+    permissions = {
+        "list": Permission.ADMIN,
+        "create": Permission.ADMIN,
+        "generate_new_token": Permission.ADMIN,
+    }
+
+    @extend_schema(operation_id="getScimSettings", responses={200: ScimSettingsRecord})
+    def list(self, request: ApiRequest) -> Response:
+        """Say whether SCIM is on, and whether it has a token."""
+        return Response(_record(read_settings(self.caller)))
+
+    @extend_schema(
+        operation_id="setScimSettings", request=ScimSettingsBody, responses={200: ScimSettingsRecord}
+    )
+    def create(self, request: ApiRequest) -> Response:
+        """Switch SCIM on or off, and say how accounts are found."""
+        values = self.validated(ScimSettingsBody)
+        by_email = values.get("assumeControlOfExisting")
+        scim = actions.set_enabled(values["enabled"], finds_by_email=by_email, caller=self.caller)
+        return Response(_record(scim))
+
+    @extend_schema(operation_id="generateScimToken", request=None, responses={200: ScimTokenRecord})
+    @action(detail=False, methods=["post"], url_path="generate-new-token")
+    def generate_new_token(self, request: ApiRequest) -> Response:
+        """Make a new token for SCIM. The one before no longer works. It is shown only here."""
+        return Response({"token": actions.make_token(caller=self.caller)})
+
+
+def _record(scim: ScimSettings) -> dict[str, bool]:
+    return scim.document() | {"hasToken": scim.has_token}

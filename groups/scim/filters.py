@@ -27,8 +27,8 @@ from scim2_models.path import (
     ValuePath,
 )
 
-from flagadmin.core.http.parameters import is_id
-from groups.scim.errors import ScimRefused
+from flagadmin.core.http.fields import is_id
+from groups.scim.actions import ScimRefused
 from groups.scim.resources import WORK
 
 NOTHING, EVERYTHING = Q(pk__in=[]), ~Q(pk__in=[])

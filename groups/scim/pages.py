@@ -10,7 +10,7 @@ from flagadmin.core.errors import ValidationError
 from groups.console import ActionPage, Breadcrumbs, FormPage, Permission
 from groups.one_time_secrets import CREATED, ShowsSecretOnce
 from groups.scim import actions
-from groups.scim.queries import read_settings
+from groups.scim.actions import read_settings
 
 
 class ProvisioningPage(ShowsSecretOnce, FormPage):

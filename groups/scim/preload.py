@@ -4,7 +4,7 @@ import asyncio
 
 from django.db import OperationalError, connections
 
-from groups.scim.queries import load_settings
+from groups.scim.actions import load_settings
 
 
 async def preload_service() -> None:

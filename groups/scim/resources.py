@@ -31,12 +31,11 @@ from scim2_models import (
 )
 from scim2_models.path import CompareOperator, Comparison, FilterNode, LogicalExpr, LogicalOperator
 
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.fields import is_id
 from groups.models import Group as GroupRow
 from groups.models import User as UserRow
 from groups.people.actions import AccountChanges
-from groups.scim.actions import MemberChanges
-from groups.scim.errors import ScimRefused
+from groups.scim.actions import MemberChanges, ScimRefused
 
 MAX_RESULTS = 1_000
 

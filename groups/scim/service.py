@@ -20,7 +20,7 @@ from scim2_models import (
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.document import Document
 from flagadmin.core.errors import NotFound, PayloadTooLarge
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.fields import is_id
 from flagadmin.core.lists.filters import MAX_OFFSET
 from groups.access import Caller
 from groups.models import Group as GroupRow
@@ -28,10 +28,8 @@ from groups.models import GroupMembership
 from groups.models import User as UserRow
 from groups.people.actions import AccountChanges
 from groups.scim import actions
-from groups.scim.actions import GroupValues, MemberChanges
-from groups.scim.errors import ScimRefused
+from groups.scim.actions import GroupValues, MemberChanges, ScimRefused, load_settings
 from groups.scim.filters import BY_EMAIL, GROUP_COLUMNS, USER_COLUMNS, Column, make_condition
-from groups.scim.queries import load_settings
 from groups.scim.resources import (
     MAX_RESULTS,
     MEMBERS,

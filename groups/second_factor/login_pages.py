@@ -22,20 +22,17 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import AppError, NoAccess, TooManyRequests, ValidationError
-from flagadmin.core.http.request_metrics import get_client_address
+from flagadmin.core.http.middleware import get_client_address
 from flagadmin.core.lists.pages import add_problems
-from groups.login.flow import begin_login, make_safe_next
-from groups.login.login_form import keep_input
+from groups.login.flow import begin_login, keep_input, make_safe_next
+from groups.login.passwords import log_failure
 from groups.login.rules import PASSWORDS_OFF
-from groups.login.throttle import log_failure
 from groups.models import User
-from groups.second_factor.actions import record_wrong_code, use_challenge
-from groups.second_factor.adapter import has_passkeys
-from groups.second_factor.codes import check_code
-from groups.second_factor.queries import read_second_factors
+from groups.second_factor.actions import check_code, read_second_factors, record_wrong_code, use_challenge
+from groups.second_factor.passkeys import has_passkeys
 
 if TYPE_CHECKING:
-    from groups.second_factor.stage import SecondFactorStage
+    from groups.second_factor.required import SecondFactorStage
 
 
 class CodeForm(forms.Form):

@@ -13,28 +13,30 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.request_metrics import get_client_address
+from flagadmin.core.http.middleware import get_client_address
 from groups.console import Breadcrumbs, ConfirmPage, FormPage, read_next_page
+from groups.login.actions import describe_login
 from groups.login.passwords import check_own_password
 from groups.login.rules import can_use_password
-from groups.login.ways import describe_login
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OneAccount, OwnPage
 from groups.second_factor.actions import (
+    SecretKeyChanged,
     add_app,
     add_passkey,
+    check_code,
+    describe_factor,
     find_own_factor,
     find_own_passkey,
+    list_factor_names,
     make_recovery_codes,
+    read_second_factors,
     remove_all_factors,
     remove_factor,
     rename_passkey,
 )
-from groups.second_factor.adapter import has_passkeys
-from groups.second_factor.codes import SecretKeyChanged, check_code
-from groups.second_factor.confirmation import NeedsConfirmation, confirm
-from groups.second_factor.queries import describe_factor, list_factor_names, read_second_factors
-from groups.second_factor.required import is_required
+from groups.second_factor.passkeys import has_passkeys
+from groups.second_factor.required import NeedsConfirmation, confirm, is_required
 
 CODE = forms.TextInput(
     attrs={"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false", "size": 12}

@@ -2,21 +2,32 @@
 
 A challenge is kept until it is answered, once: in the session, or before a login in a cookie, because sessions for
 all visitors of the login page would fill the database.
+
+The adapter for allauth.mfa: encrypts secrets, and names this installation for apps, browsers and passkeys.
 """
 
+import ipaddress
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
+from allauth.core import context
+from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.internal import auth
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.fernet import InvalidToken
+from django.conf import settings
 from django.core.exceptions import ValidationError as Refused
+from django.http import HttpRequest
 
+from flagadmin.core.encryption import make_fernet
 from flagadmin.core.errors import ValidationError
 from groups.models import User
+from groups.second_factor.actions import SecretKeyChanged
 
 MAX_ANSWER_LENGTH = 20_000  # characters of a browser's answer
 REFUSED = "The passkey was not accepted. Try again."
@@ -106,3 +117,45 @@ def _refusing() -> Iterator[None]:
         yield
     except INVALID_ANSWER_ERRORS as error:
         raise ValidationError(REFUSED) from error
+
+
+def find_host(request: HttpRequest) -> str:
+    """The host name that people open. Passkeys belong to it: under another name, browsers do not offer them."""
+    return urlsplit(settings.PUBLIC_URL or f"//{request.get_host()}").hostname or ""
+
+
+def has_passkeys(request: HttpRequest) -> bool:
+    """Whether browsers offer passkeys here: they require HTTPS and a host name instead of an address."""
+    host = find_host(request)
+    with suppress(ValueError):
+        ipaddress.ip_address(host)
+        return False
+    return request.is_secure() or host == "localhost" or host.endswith(".localhost")
+
+
+_PURPOSE = "groups.second_factor"
+
+
+class MFAAdapter(DefaultMFAAdapter):
+    """Named in ``settings.MFA_ADAPTER``."""
+
+    error_messages = {"incorrect_code": "The passkey was not accepted. Try again."}
+
+    def encrypt(self, text: str) -> str:
+        return make_fernet(_PURPOSE).encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Raises SecretKeyChanged."""
+        try:
+            return make_fernet(_PURPOSE).decrypt(encrypted_text).decode()
+        except InvalidToken as error:
+            raise SecretKeyChanged from error
+
+    def get_totp_issuer(self) -> str:
+        return f"flagadmin ({find_host(context.request)})"
+
+    def _get_user_identifier(self, user: Any) -> str:
+        return user.username
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {"id": find_host(context.request), "name": "flagadmin"}

@@ -5,8 +5,7 @@ from django.urls import reverse_lazy
 from groups.console import ActionPage
 from groups.login.passwords import log_out_everywhere
 from groups.people.console import OneAccount, OwnPage
-from groups.sessions.actions import end_session
-from groups.sessions.store import keep_this_session
+from groups.sessions.store import end_session, keep_this_session
 from groups.templatetags.devices import device
 
 

@@ -2,20 +2,35 @@
 
 Django's session rows decide who is logged in. A `UserSession` adds the user and a description of the browser. A session
 of an earlier version gets one with its next request.
+
+Keeps the list of sessions up to date: at each login, and then every few minutes while a session is in use.
+
+Ends sessions: one, or all of an account.
 """
 
+import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from allauth.account.adapter import get_adapter
+from allauth.account.signals import user_logged_in as allauth_logged_in
 from allauth.usersessions.models import UserSession
+from allauth.usersessions.signals import on_user_logged_in as allauth_note
 from django.conf import settings
-from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth import SESSION_KEY, update_session_auth_hash
+from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.models import Session
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from flagadmin.core.audit.record import Event, EventType, record
+from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.db.standby import committed_locally
+from flagadmin.core.db.transactions import transactional
+from groups.access import Caller, Permission
 from groups.models import User
 
 NOTE_EVERY = timedelta(minutes=5)
@@ -94,3 +109,61 @@ def forget_ended_sessions() -> None:
 
 def _is_open() -> Exists:
     return Exists(Session.objects.filter(session_key=OuterRef("session_key"), expire_date__gt=timezone.now()))
+
+
+log = logging.getLogger("flagadmin.sessions")
+
+
+class SessionsMiddleware:
+    """Handles requests that used their session; requests with a token never do."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        session = request.session
+        if response.status_code >= 500 or not session.accessed or SESSION_KEY not in session:
+            return response
+        if is_due(request) and request.user.is_authenticated:
+            try:
+                with committed_locally():
+                    _note(request, request.user)
+            except DatabaseError as error:  # the answer exists, and matters more
+                log.warning("A session's last use was not stored: %s", error)
+        return response
+
+
+def _note(request: HttpRequest, user: User) -> None:
+    """Saves the session now, unless it is saved later: Django would wait for the commit, even for a page."""
+    session = request.session
+    is_saved_later = session.modified
+    note_session(request, user)
+    if not is_saved_later:
+        session.save()
+        session.modified = False
+
+
+def connect() -> None:
+    # allauth would read all sessions of the account one by one at each login, and does not handle unknown addresses.
+    allauth_logged_in.disconnect(allauth_note)
+    user_logged_in.connect(_begin_session)
+
+
+def _begin_session(sender: Any, *, request: HttpRequest, user: User, **kwargs: Any) -> None:
+    begin_session(request, user)
+
+
+@transactional
+def end_session(user: User, session_id: int, *, caller: Caller) -> UserSession:
+    """Ends one session of the account, for all workers at once. Returns the ended session.
+
+    Raises NoAccess, NotFound.
+    """
+    if caller.id != user.pk:
+        caller.check(Permission.ADMIN)
+    session = get_or_404(UserSession.objects, "This session has ended already.", user=user, pk=session_id)
+    delete_session(session)
+    before = {"address": session.ip, "userAgent": session.user_agent}
+    record(Event(type=EventType.USER_SESSION_ENDED, subject=user.username, before=before), actor=caller)
+    return session

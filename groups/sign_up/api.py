@@ -24,8 +24,13 @@ from groups.people.serializers import (
     make_role_record,
 )
 from groups.sign_up import actions
-from groups.sign_up.actions import NewInviteLink, sign_up
-from groups.sign_up.queries import access_invite_link, open_invite_link, read_invite_links
+from groups.sign_up.actions import (
+    NewInviteLink,
+    access_invite_link,
+    open_invite_link,
+    read_invite_links,
+    sign_up,
+)
 from groups.viewsets import ApiRequest, OpenView, Permission, ViewSet
 
 EXAMPLE = OpenApiExample(

@@ -15,16 +15,13 @@ from django.views import View
 from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import Column, Filter, add_problems
 from groups.console import ActionPage, FormPage, ListPage
-from groups.login.flow import begin_login, guarded
+from groups.login.flow import NewPasswordField, begin_login, guarded
 from groups.login.links import make_absolute_url
-from groups.login.login_form import NewPasswordField
 from groups.models import InviteLink, Role, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission
 from groups.sign_up import actions
-from groups.sign_up.actions import NewInviteLink
-from groups.sign_up.queries import open_invite_link, read_invite_links
-from groups.sign_up.rules import may_be_given
+from groups.sign_up.actions import NewInviteLink, may_be_given, open_invite_link, read_invite_links
 
 API = "/api/admin/invite-link/tokens"
 OFFERED_DAYS = 30

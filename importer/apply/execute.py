@@ -1,25 +1,30 @@
-"""Plans and writes an import, in one transaction with the project locked."""
+"""Plans and writes an import, in one transaction with the project locked.
+
+Reports the progress of a large import on a separate connection while its transaction is open.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from itertools import chain
 from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
+from django.db import connection, transaction
 from django.db.models import Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
 from flagadmin.core.audit.record import AuditEvent, Event, EventType, copy_all, read_transaction_time
 from flagadmin.core.change_checks.comments import check_comment
+from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound
-from flagadmin.core.wording import name_flags
+from flagadmin.core.errors import Conflict, NotFound, name_flags
 from groups.access import Caller
 from importer.apply import rows
-from importer.apply.progress import Progress, ignore_progress, mark_running
 from importer.apply.rows import hash_document, lock_saved_contexts, write_saved_contexts
 from importer.body.schemas import Body
 from importer.bulk_work import bulk_work
@@ -30,10 +35,53 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.promotion import Promotion, read_promotion
 from importer.report import make_brief_reports, make_promotion_document, write_reports
 from projects.access import lock_projects
-from projects.flags.arrivals import check_arrivals
+from projects.flags.queries import check_arrivals
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
-from projects.segments.documents import event_document
+from projects.segments.actions import event_document
+
+Progress = Callable[[str, int, int], None]
+"""Called after each step with its name, the number of flags done, and of all; first called before any step."""
+
+
+def ignore_progress(step: str, done: int, total: int) -> None:
+    """For imports without a viewer."""
+
+
+@contextmanager
+def write_progress(run_id: UUID) -> Iterator[Progress]:
+    """Writes progress to a committed run, from which a page reads it."""
+    own = connection.copy()
+
+    def write(step: str, done: int, total: int) -> None:
+        with own.cursor() as cursor:
+            cursor.execute(
+                "UPDATE importer_importrun SET state = 'running', step = %s, progress_done = %s, progress_total = %s"
+                " WHERE id = %s",
+                [step, done, total, run_id],
+            )
+
+    try:
+        yield write
+    finally:
+        own.close()
+
+
+def mark_running(run_id: UUID) -> None:
+    """Makes :func:`is_running` true until the end of the transaction.
+
+    The lock is released with its connection, so a killed import does not appear to be running.
+    """
+    execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(run_id)])
+
+
+def is_running(run_id: UUID) -> bool:
+    # In a transaction, because only its locks work behind a pooler.
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%s, 0))", [str(run_id)])
+        [free] = cursor.fetchone()
+    return not free
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -10,8 +10,7 @@ from flagadmin.core.audit.record import AuditEvent, Event, EventType, copy_all
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, transactional
-from flagadmin.core.errors import MAX_DETAILS, Conflict, NotFound, Problem
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import MAX_DETAILS, Conflict, NotFound, Problem, choices
 from groups.access import Caller, Permission
 from groups.models import User
 from importer.apply import rows
@@ -26,9 +25,9 @@ from importer.plan.checks import (
 from importer.plan.import_plan import Action, FlagPlan, StoredFlag, read_flags
 from importer.plan.target import make_no_access
 from projects.access import access_project_for_update
-from projects.flags.archive.delete import check_no_children, remove_flags
-from projects.flags.dependencies.rules import FlagState, ProposedDependency, dependency_problems
-from projects.flags.limits import check_room
+from projects.flags.actions import check_room
+from projects.flags.archive.actions import check_no_children, remove_flags
+from projects.flags.dependencies.actions import FlagState, ProposedDependency, dependency_problems
 from projects.history.changes import change_of
 from projects.history.queries import readable_events
 from projects.models import Flag, FlagEnvironment

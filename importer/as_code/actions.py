@@ -34,7 +34,7 @@ from projects.definitions import Definitions, read_definitions
 from projects.flags.archive.actions import archive_flags_of_projects
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment, Strategy
 from projects.segments.actions import create_segment, update_segment
-from projects.segments.cut_lists import change_documents
+from projects.segments.lists import change_documents
 from projects.strategies.constraint_rules import make_constraint
 from releases.derive import ProposedChange, derive_changes
 from releases.gate_refusal import NeedsChangeRequest

@@ -15,9 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from flagadmin.core.document import Document
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.errors import NotFound, ValidationError, choices
 from flagadmin.core.http.fields import Texts
-from flagadmin.core.wording import choices
 from groups.viewsets import ApiRequest, Caller, OpenView, ViewSet
 from importer.api import BytesParser
 from importer.as_code.actions import WrittenChanges, apply_directory, plan_directory

@@ -12,8 +12,7 @@ from django.db.models import Q
 
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.document import Document
-from flagadmin.core.errors import Problem, ValidationError
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import Problem, ValidationError, choices
 from groups.access import Caller
 from importer.as_code.schemas import MAX_PROJECTS, FlagFile
 from importer.body.schemas import Body

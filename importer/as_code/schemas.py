@@ -8,8 +8,7 @@ from typing import Annotated, Any, Required
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from importer.body.coercion import Boolean, Integer, Text
-from importer.body.schema_errors import validate_shape
+from importer.body.schema_errors import Boolean, Integer, Text, validate_shape
 from importer.body.schemas import (
     Constraint,
     FeatureVariant,

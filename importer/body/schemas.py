@@ -18,8 +18,9 @@ from typing_extensions import TypedDict
 from flagadmin.core import errors
 from flagadmin.core.change_checks.comments import tidy_comment
 from flagadmin.core.http.json_bodies import BY_HAND, Bounds, check_values, list_double_names, parse_json
-from importer.body.coercion import (
+from importer.body.schema_errors import (
     EXPECTED_TYPE,
+    MAX_SCHEMAS,
     Boolean,
     Color,
     Integer,
@@ -29,12 +30,12 @@ from importer.body.coercion import (
     Text,
     Weight,
     make_choice,
+    validate_by_parts,
 )
-from importer.body.schema_errors import MAX_SCHEMAS, validate_by_parts
 from importer.bulk_work import bulk_work
 from playground.engine.operators import OPERATORS
 from projects.flags.payloads.rules import schema_problems
-from projects.strategies.variant_rules import PAYLOAD_TYPES, WEIGHT_TYPES
+from projects.strategies.rules import PAYLOAD_TYPES, WEIGHT_TYPES
 
 T = TypeVar("T")
 # Nested lists report only their first error, so that the number of errors does not grow with the size of an

@@ -14,17 +14,16 @@ from importer.converting.conditions import Unsupported
 from importer.converting.convert import Conversion, ConvertedFlag
 from importer.converting.flags import Flag
 from importer.converting.strategies import Choice, Strategies
-from playground.comparison.budget import Budget
 from playground.comparison.contexts import make_context
 from playground.comparison.users import make_users
-from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users
+from playground.comparison.who_changes import Budget, Contexts, WhoChanges, choose_number_of_users
 from playground.engine.context import Context, format_time
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
 from playground.engine.snapshot import Snapshot
 from playground.response.snapshot import compile_playground
 from playground.user_runs.file import MAX_HELD_CELLS, UserFile
 from projects.definitions import Definitions
-from projects.limits import Limits
+from projects.rules import Limits
 
 MAX_COUNTED = 1_000
 """Flags with percentages whose users are counted, the first ones in the file."""

@@ -12,7 +12,7 @@ import orjson
 
 from flagadmin.core import errors
 from flagadmin.core.document import Document
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import choices
 from importer.body.schemas import check_state_file
 from importer.converting import flagd, flagsmith, gofeatureflag, growthbook, launchdarkly, openfeature
 from importer.converting.conditions import Unsupported
@@ -20,7 +20,7 @@ from importer.converting.files import read_with_notes
 from importer.converting.flags import Flag, Note, Parent, Share, Source
 from importer.converting.strategies import Choice, Strategies
 from projects.flags.name_rules import find_name_problem
-from projects.limits import Limits
+from projects.rules import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from yaml.composer import Composer
 from yaml.constructor import ConstructorError
 
-from flagadmin.client.yaml_bounds import TooLarge, check_yaml
+from flagadmin.client.files import TooLarge, check_yaml
 from flagadmin.core import errors
 from flagadmin.core.errors import MAX_DETAILS, Problem
 from flagadmin.core.http.json_bodies import (

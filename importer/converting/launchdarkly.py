@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from flagadmin.core import errors
-from flagadmin.core.wording import choices, clip, list_some
+from flagadmin.core.errors import choices, clip, list_some
 from importer.converting.conditions import All, Unsupported, match_any
 from importer.converting.files import validate
 from importer.converting.flags import Flag, Outcome, Parent, Result, Rule, Share, Source, Split, make_name

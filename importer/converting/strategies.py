@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from flagadmin.core.document import Document
-from flagadmin.core.wording import clip
+from flagadmin.core.errors import clip
 from importer.converting.conditions import (
     ALWAYS,
     All,
@@ -39,9 +39,9 @@ from playground.engine.constraints import compile_constraint
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, find_problem
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
-from projects.limits import Limits
+from projects.rules import Limits
 from projects.segments.rules import MAX_SEGMENT_NAME_LENGTH
-from projects.strategies.variant_rules import TOTAL_WEIGHT
+from projects.strategies.rules import TOTAL_WEIGHT
 
 WITHOUT = (Result.OFF, Result.NEXT)
 

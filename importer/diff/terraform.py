@@ -13,7 +13,7 @@ from flagadmin.core.document import Document
 from importer.converting import launchdarkly
 from importer.converting.convert import convert
 from importer.converting.files import validate
-from importer.diff.sides import OPTIONS, Side, read_conversion, read_export
+from importer.diff.compare import OPTIONS, Side, read_conversion, read_export
 
 UNLEASH = ("unleash_feature_v2", "unleash_feature", "unleash_feature_enabling", "unleash_strategy_assignment")
 LAUNCHDARKLY = ("launchdarkly_feature_flag", "launchdarkly_feature_flag_environment", "launchdarkly_segment")

@@ -6,6 +6,6 @@ is the same work, rolled back. Integrations are created through a hook (`created
 above this one. `writing/keeping.py` finds edits made here since the last move in the audit log, and preserves them.
 
 `proving/` reads SDK answers from both servers and compares them; it evaluates flags whose definitions differ.
-`follow.py` repeats all of this. The console runs it in a thread of the worker that got the request (`run.py`), because
+`run.py` repeats all of this. The console runs it in a thread of the worker that got the request (`run.py`), because
 only this worker's memory has the token. `back.py` writes exports to the other server.
 """

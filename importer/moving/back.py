@@ -11,8 +11,7 @@ import orjson
 
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.document import Document
-from flagadmin.core.errors import NotFound
-from flagadmin.core.wording import choices, pluralize
+from flagadmin.core.errors import NotFound, choices, pluralize
 from groups.models import ApiToken
 from importer.moving.reading.read import read_version
 from importer.moving.reading.shapes import Overview, Shape, read_shape
@@ -21,10 +20,10 @@ from importer.moving.report import Kind, Line, Report
 from playground.engine.context import TOP_LEVEL
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.export import export_flags
-from projects.limits import Limits
 from projects.models import ContextField, Flag, Project, Segment, StrategyType, TagType
+from projects.rules import Limits
 from projects.segments.rules import count_values
-from projects.strategies.variant_rules import TOTAL_WEIGHT
+from projects.strategies.rules import TOTAL_WEIGHT
 
 MOST_VALUES = Limits().segment_values
 """Values of a segment that a server accepts by default."""

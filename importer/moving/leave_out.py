@@ -3,8 +3,7 @@
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flagadmin.core.errors import Problem, check_problems
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import Problem, check_problems, choices
 from importer.moving.proving.answers import Flags
 from importer.moving.reading.installation import Installation, SourceProject
 from importer.moving.report import Kind, Line

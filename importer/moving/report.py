@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from flagadmin.core.wording import list_some
+from flagadmin.core.errors import list_some
 
 MAX_NAMED = 5
 

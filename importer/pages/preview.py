@@ -10,8 +10,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from flagadmin.core.db.transactions import stream_rows
-from flagadmin.core.errors import ValidationError
-from flagadmin.core.wording import choices, pluralize
+from flagadmin.core.errors import ValidationError, choices, pluralize
 from groups.console import Breadcrumbs, Column, Filter, Listing
 from importer.converting.changes import describe_change
 from importer.converting.convert import Exactness, Missing, Options

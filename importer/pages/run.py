@@ -20,15 +20,13 @@ from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.db.transactions import stream_rows
-from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
+from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError, choices, clip, pluralize
 from flagadmin.core.lists.pages import curl_for, make_csv_response
-from flagadmin.core.wording import choices, clip, pluralize
 from groups.console import Breadcrumbs, Caller, ConfirmPage, ConsolePage, Permission
 from importer.apply.undo import Undoing, check_may_undo, find_undoing, plan_undo, undo_import
 from importer.bulk_work import run_isolated
 from importer.converting.runs import change_conversion
 from importer.models import ImportRun
-from importer.pages.history import list_counts, name_callers
 from importer.pages.preview import (
     FlagRow,
     list_csv_rows,
@@ -40,7 +38,7 @@ from importer.pages.preview import (
     preview_context,
     read_options,
 )
-from importer.pages.upload import STEPS
+from importer.pages.upload import STEPS, list_counts, name_callers
 from importer.promotion import ENABLED, MAX_FLAGS, STRATEGIES, VARIANTS, Promotion
 from importer.runs import (
     access_run,

@@ -6,8 +6,7 @@ from typing import Any
 
 from flagadmin.core.db.statements import fetch_row
 from flagadmin.core.document import Document
-from flagadmin.core.errors import NoAccess, Problem
-from flagadmin.core.wording import list_some
+from flagadmin.core.errors import NoAccess, Problem, list_some
 from groups.access import Caller, Permission
 from importer.body.schemas import Body
 from importer.bulk_work import bulk_work
@@ -27,8 +26,7 @@ from importer.plan.import_plan import Action, FlagPlan, Plan, SavedContextPlan, 
 from importer.plan.references import References, resolve_references
 from importer.plan.target import Issue, IssueKind, Target, find_target
 from playground.models import SavedContext
-from playground.saved_contexts.enforcement import enforce
-from playground.saved_contexts.rules import (
+from playground.saved_contexts.actions import (
     MAX_EXPECTATIONS,
     MAX_IN_A_PROJECT,
     Known,
@@ -36,6 +34,7 @@ from playground.saved_contexts.rules import (
     make_expectation_documents,
     saved_context_problems,
 )
+from playground.saved_contexts.enforcement import enforce
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
 from projects.flags.payloads.rules import PayloadCheck
 from projects.models import Environment, Flag, FlagType

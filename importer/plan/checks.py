@@ -9,7 +9,7 @@ from importer.plan.entries import Entries, Entry
 from importer.plan.import_plan import FlagPlan, Plan, StoredFlag, read_flags
 from importer.plan.references import References
 from importer.plan.target import Issue, IssueKind, Target
-from projects.flags.dependencies.rules import FlagState, ProposedDependency, dependency_problems
+from projects.flags.dependencies.actions import FlagState, ProposedDependency, dependency_problems
 from projects.states import permissions
 
 

@@ -13,11 +13,10 @@ from importer.plan.entries import Entry
 from importer.plan.references import References
 from importer.plan.target import Issue, IssueKind, Target
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.dependencies.rules import make_dependency
+from projects.flags.dependencies.actions import make_dependency
 from projects.flags.links.rules import link_problems, normalize_url
 from projects.states import has_enabled, next_sort_order, with_strategies
-from projects.strategies.rules import make_strategy, strategy_problems
-from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.strategies.rules import make_strategy, make_variants, strategy_problems, variants_problems
 from projects.tag_types.rules import tag_problems
 from projects.text_values import format_scalar
 

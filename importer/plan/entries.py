@@ -12,7 +12,7 @@ from typing import Any
 
 from importer.body.schemas import Body
 from importer.plan.target import Issue, IssueKind
-from projects.flags.dependencies.rules import make_dependency
+from projects.flags.dependencies.actions import make_dependency
 
 WithPath = tuple[str, Any]
 """A part of the body after its JSON path."""

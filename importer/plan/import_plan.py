@@ -26,7 +26,7 @@ from importer.models import ImportRun
 from importer.plan.references import References
 from importer.plan.target import Issue, IssueKind, Target, make_no_access
 from playground.engine.definitions import VariantDefinition
-from projects.definition_parts import FlagParts, read_flag_parts
+from projects.definitions import FlagParts, read_flag_parts
 from projects.states import Change, changes_there, match
 
 

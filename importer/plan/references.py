@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flagadmin.core.errors import Problem
+from flagadmin.core.errors import Problem, choices
 from flagadmin.core.unreadable_values import UnreadableValue
-from flagadmin.core.wording import choices
 from importer.plan.entries import Entries
 from importer.plan.target import Issue, IssueKind, Target
-from projects.context_fields.rules import context_field_problems
+from projects.context_fields.actions import context_field_problems
 from projects.models import ContextField, Segment, StrategyType, TagType
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import make_constraint

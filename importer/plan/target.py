@@ -7,15 +7,14 @@ from typing import Any
 
 from flagadmin.core.change_options import get_change_options
 from flagadmin.core.document import Document
-from flagadmin.core.errors import NoAccess, Problem
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import NoAccess, Problem, choices
 from groups.access import Caller, Permission, describe_place
 from groups.roles.subjects import name_permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import describe_unknown_environment, describe_unknown_project
-from projects.limits import Limits
 from projects.models import Environment, Project, ProjectEnvironment
 from projects.projects.links import make_links
+from projects.rules import Limits
 from projects.strategies.rules import StrategyDefaults, make_default_strategy
 
 

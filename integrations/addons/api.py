@@ -9,8 +9,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import Body, ListOf, MapOf, Texts
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.fields import Body, ListOf, MapOf, Texts, path_id
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from integrations.addons import actions
 from integrations.addons.queries import (

@@ -8,7 +8,7 @@ from django.utils.html import format_html
 
 from flagadmin.core.audit.events import KINDS, EventType, group_types
 from flagadmin.core.audit.sentences import make_label
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import pluralize
 from integrations.providers import MASK, Parameter, Provider
 
 _RECORDED = frozenset(kind.value for kind in EventType)

@@ -12,8 +12,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.document import Document
-from flagadmin.core.errors import NotFound
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import NotFound, pluralize
 from groups.console import (
     ActionPage,
     Breadcrumbs,

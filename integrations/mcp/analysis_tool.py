@@ -6,9 +6,13 @@ from pydantic import AwareDatetime, Field
 
 from groups.permissions import Permission
 from integrations.mcp.tool import Answer, Call, ListArguments, Tool, WriteArguments, done, find_flag, perform
-from playground.outcomes.analyses.actions import create_analysis
+from playground.outcomes.analyses.actions import (
+    access_analysis,
+    create_analysis,
+    list_analyses,
+    make_analysis_document,
+)
 from playground.outcomes.analyses.design import KINDS, Design, read_measures
-from playground.outcomes.analyses.queries import access_analysis, list_analyses, make_analysis_document
 
 DESIGN = ("id", "name", "environment", "state", "from", "to", "measures", "control", "method", "problem")
 RESULT = ("sentence", "unit", "counts", "leftOut", "changes")

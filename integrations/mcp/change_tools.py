@@ -6,8 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, ValidationError
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import InvalidOperation, ValidationError, pluralize
 from groups.permissions import Permission
 from integrations.mcp.flag_tools import change_document
 from integrations.mcp.tool import (

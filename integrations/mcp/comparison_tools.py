@@ -14,10 +14,9 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.fields import validate_body
 from groups.access import Caller
 from integrations.mcp.tool import FEW, Answer, Arguments, Call, ListArguments, Tool, find_flag
-from playground.comparison.answer import compare_states, explain_nobody
 from playground.comparison.compare import FlagReasons
 from playground.comparison.past import compile_flag_then
-from playground.comparison.request import CompareBody
+from playground.comparison.request import CompareBody, compare_states, explain_nobody
 from playground.comparison.results import StateResults
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context

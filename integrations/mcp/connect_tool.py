@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from flagadmin.core.errors import ValidationError
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import ValidationError, choices
 from integrations.mcp.tool import Answer, Arguments, Call, Tool, Whole
 from projects.connect.snippets import read_snippets, render_text
 

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, choices
 from flagadmin.core.http.responses import iso
-from flagadmin.core.wording import choices
 from groups.access import Caller
 from integrations.mcp.comparison_tools import count_who_changes
 from integrations.mcp.plan_tool import list_unfinished_plans

@@ -11,8 +11,7 @@ from projects.access import check_environment, check_project
 from releases.changes import KINDS
 from releases.models import ChangeRequest
 from releases.requests.conflicts import make_target, name_request, read_stored
-from releases.requests.documents import make_request_documents
-from releases.requests.queries import CLOSED, UNDECIDED, visible_requests
+from releases.requests.queries import CLOSED, UNDECIDED, make_request_documents, visible_requests
 
 STATES = {"open": (ChangeRequest.State.DRAFT, *UNDECIDED), "closed": CLOSED}
 MAX_SENTENCES = 5

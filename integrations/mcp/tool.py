@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from flagadmin.core.change_checks.comments import MAX_LENGTH, tidy_comment
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import run_and_roll_back
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, clip
 from flagadmin.core.http.request_bodies import ORJSON_OPTIONS
-from flagadmin.core.wording import clip
 from groups.access import Caller
 from projects.models import Flag
 

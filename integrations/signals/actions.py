@@ -1,9 +1,16 @@
-"""Creates, changes and deletes sources of signals and their rules."""
+"""Creates, changes and deletes sources of signals and their rules.
 
+Rules for signal sources and their rules.
+
+Reads sources of signals, their rules and received signals, and makes their documents.
+"""
+
+import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record
@@ -11,18 +18,11 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import NotFound, ValidationError, check_problems
+from flagadmin.core.errors import NotFound, Problem, ValidationError, check_problems
+from flagadmin.core.http.responses import iso
 from groups.access import Caller, Permission
 from groups.tokens import hash_secret
-from integrations.models import SignalDone, SignalRule, SignalSource
-from integrations.signals.queries import (
-    find_rule,
-    find_source,
-    list_rules_to_suspend,
-    make_rule_document,
-    make_source_document,
-)
-from integrations.signals.rules import find_rule_problems, find_source_problems
+from integrations.models import Signal, SignalDone, SignalRule, SignalSource
 from projects.access import access_flag
 from projects.models import ProjectEnvironment
 
@@ -190,3 +190,135 @@ def end(kind: str, names: Any, *, caller: Caller) -> None:
         rule.enabled = False
         rule.save(update_fields=["enabled"])
         _record_rule(rule, caller, before=before, after=make_rule_document(rule))
+
+
+MAX_RULES = 100  # of a source
+MAX_CONDITIONS = 10
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+
+
+def find_source_problems(name: str) -> Iterator[Problem]:
+    if not _NAME.fullmatch(name):
+        yield Problem("name", "must be lower-case letters, digits, - and _, because it is part of the URL")
+    elif SignalSource.objects.filter(name=name).exists():
+        yield Problem("name", f"there is a source {name} already")
+
+
+def find_rule_problems(
+    source: SignalSource, values: Mapping[str, Any], *, instead: SignalRule | None
+) -> Iterator[Problem]:
+    others = source.rules.exclude(pk=instead.pk) if instead else source.rules.all()
+    if others.filter(name=values["name"]).exists():
+        yield Problem("name", f"there is a rule {values['name']} already")
+    if len(others) >= MAX_RULES:
+        yield Problem("name", f"a source has at most {MAX_RULES} rules")
+    yield from match_problems(values["match"])
+
+
+def match_problems(match: Mapping[str, str]) -> Iterator[Problem]:
+    if not 1 <= len(match) <= MAX_CONDITIONS:
+        yield Problem(
+            "match", f"must have 1 to {MAX_CONDITIONS} conditions, such as labels.alertname: CheckoutErrors"
+        )
+    for path, value in match.items():
+        if not path.strip() or not value:
+            yield Problem("match", "each condition needs a path and a value; * is any value")
+
+
+READERS = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
+
+
+def find_source(source_id: int) -> SignalSource:
+    """Raises NotFound."""
+    return get_or_404(SignalSource.objects, "Source not found.", pk=source_id)
+
+
+def find_visible_source(caller: Caller, source_id: int) -> SignalSource:
+    """Raises NotFound, also for callers who may not see sources, so that they do not learn which exist."""
+    if not any(map(caller.can, READERS)):
+        raise NotFound("Source not found.")
+    return find_source(source_id)
+
+
+def read_rules(source: SignalSource, caller: Caller) -> QuerySet[SignalRule]:
+    """The source's rules of projects that the caller may read."""
+    return source.rules.filter(caller.match_readable("project"))
+
+
+def find_rule(source: SignalSource, rule_id: int, caller: Caller) -> SignalRule:
+    """Raises NotFound, also for a rule of a project that the caller may not read."""
+    return get_or_404(read_rules(source, caller).select_related("source"), "Rule not found.", pk=rule_id)
+
+
+def list_rules_to_suspend(source: SignalSource, caller: Caller) -> list[SignalRule]:
+    """The rules of other authors, which the caller could trigger with a new token. Admins have these rights anyway."""
+    if caller.is_admin:
+        return []
+    rules = source.rules.filter(suspended_at=None)
+    return list(rules.filter(author=None) | rules.exclude(author=caller.user))
+
+
+def list_suspended_rules(caller: Caller) -> QuerySet[SignalRule]:
+    """The suspended enabled rules of readable projects that the caller may save or has saved."""
+    readable = SignalRule.objects.filter(caller.match_readable("project"), enabled=True)
+    rules = readable.exclude(suspended_at=None).select_related("source")
+    return rules if caller.can(Permission.UPDATE_ADDON) else rules.filter(author=caller.id or 0)
+
+
+def list_sources() -> QuerySet[SignalSource]:
+    return SignalSource.objects.annotate(last_received=Max("signals__received_at"))
+
+
+def make_source_document(source: SignalSource, caller: Caller) -> Document:
+    """With the rules of projects that the caller may read."""
+    return {
+        "id": source.pk,
+        "name": source.name,
+        "kind": source.kind,
+        "createdAt": iso(source.created_at),
+        "rules": [make_rule_document(rule) for rule in source.rules.all() if caller.can_read(rule.project)],
+    }
+
+
+def make_rule_document(rule: SignalRule) -> Document:
+    return {
+        "id": rule.pk,
+        "name": rule.name,
+        "match": rule.match,
+        "project": rule.project,
+        "flag": rule.flag,
+        "environment": rule.environment,
+        "then": rule.then,
+        "enabled": rule.enabled,
+        "suspended": rule.suspended_at and {"since": iso(rule.suspended_at), "by": rule.suspended_by},
+    }
+
+
+def select_visible_results(source: SignalSource, signals: Iterable[Signal], caller: Caller) -> list[Signal]:
+    """The signals with the results of rules of projects that the caller may read.
+
+    Results from before 1.4 do not name their project: only those of a readable rule that is still there are visible.
+    """
+    signals = list(signals)
+    if not caller.reads_all_projects:
+        known = set(read_rules(source, caller).values_list("name", "flag"))
+        for signal in signals:
+            signal.results = [
+                result
+                for result in signal.results
+                if (
+                    caller.can_read(result["project"])
+                    if "project" in result
+                    else (result["rule"], result["flag"]) in known
+                )
+            ]
+    return signals
+
+
+def make_signal_document(signal: Signal) -> Document:
+    return {
+        "id": signal.pk,
+        "receivedAt": iso(signal.received_at),
+        "body": signal.body,
+        "results": signal.results,
+    }

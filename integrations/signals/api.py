@@ -12,15 +12,13 @@ from rest_framework.views import APIView
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import AuthenticationRequired
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, MapOf
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, MapOf, path_id
 from flagadmin.core.http.request_bodies import FreedBodies
 from groups.authentication import ApiRequest, read_credential
 from groups.viewsets import Permission, ViewSet
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.holders import find_holder
-from integrations.signals.queries import (
+from integrations.signals.actions import (
     READERS,
     find_rule,
     find_visible_source,
@@ -30,7 +28,7 @@ from integrations.signals.queries import (
     make_source_document,
     select_visible_results,
 )
-from integrations.signals.receive import authenticate_source, receive_signal, try_rule
+from integrations.signals.receive import authenticate_source, find_holder, receive_signal, try_rule
 
 
 class SourceBody(Body):

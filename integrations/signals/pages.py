@@ -12,15 +12,13 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.document import Document
-from flagadmin.core.errors import AppError
+from flagadmin.core.errors import AppError, pluralize
 from flagadmin.core.lists.pages import Column, Filter, add_problems
-from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage, Permission
 from groups.one_time_secrets import ShowsSecretOnce
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.holders import list_deaf_safeguards
-from integrations.signals.queries import (
+from integrations.signals.actions import (
     READERS,
     find_rule,
     find_source,
@@ -31,7 +29,7 @@ from integrations.signals.queries import (
     read_rules,
     select_visible_results,
 )
-from integrations.signals.receive import try_rule
+from integrations.signals.receive import list_deaf_safeguards, try_rule
 from projects.history.queries import readable_events
 from projects.models import Environment, Project
 

@@ -1,8 +1,15 @@
-"""Receives a signal, and applies the matching rules, each with the rights of the user who saved it last."""
+"""Receives a signal, and applies the matching rules, each with the rights of the user who saved it last.
+
+Matches a signal against the conditions of a rule. Pure: knows no database.
+
+Says whose rights the alerts of a source have: those of the person who got its token and could send any
+alert.
+"""
 
 import hmac
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -23,17 +30,88 @@ from flagadmin.core.errors import (
     ValidationError,
 )
 from flagadmin.core.installation.state import check_writable
-from groups.access import Caller, Permission
+from groups.access import NOTHING, Caller, Permission
 from groups.tokens import hash_secret
 from integrations.models import Signal, SignalDone, SignalRule, SignalSource
-from integrations.signals.holders import find_holder
-from integrations.signals.matching import Item, look_up, meets, read_items
 from projects.access import access_flag_for_update
 from projects.flags.environments.actions import disable_flag
-from releases.models import ReleasePlan
+from releases.models import ReleasePlan, Safeguard
 from releases.plans.actions import pause_plan
 from releases.plans.queries import FlagPath, access_flag_in, read_plans
-from releases.safeguards.actions import note_alert
+from releases.safeguards.actions import may_breach, note_alert
+from releases.safeguards.queries import list_waiting_for_alerts
+
+ANY = "*"
+MAX_ALERTS = 100  # of one request of Alertmanager
+MAX_SUMMARY = 300  # characters
+_SUMMARIES = (
+    "annotations.summary",
+    "annotations.description",
+    "summary",
+    "title",
+    "message",
+    "labels.alertname",
+)
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One statement of a signal. Items with the same ``key`` are repetitions; "" marks a unique one."""
+
+    document: Document
+    key: str
+
+    @property
+    def summary(self) -> str:
+        texts = (look_up(self.document, path) for path in _SUMMARIES)
+        return " ".join(next((text for text in texts if text), "").split())[:MAX_SUMMARY]
+
+
+def read_items(kind: str, body: Document) -> list[Item]:
+    """Reads each firing alert of Alertmanager, or the body itself. Raises ValueError with the problem."""
+    if kind != "alertmanager":
+        return [Item(body, look_up(body, "id"))]
+    alerts = body.get("alerts")
+    if not isinstance(alerts, list) or not all(isinstance(alert, dict) for alert in alerts):
+        raise ValueError("alerts must be a list of objects, as Alertmanager sends them")
+    if len(alerts) > MAX_ALERTS:
+        raise ValueError(f"alerts must have at most {MAX_ALERTS} items; this has {len(alerts):,}")
+    return [Item(alert, _make_key(alert)) for alert in alerts if alert.get("status", "firing") == "firing"]
+
+
+def _make_key(alert: Document) -> str:
+    return " ".join(filter(None, (look_up(alert, "fingerprint"), look_up(alert, "startsAt"))))
+
+
+def meets(match: Mapping[str, str], document: Document) -> bool:
+    """Whether the document has each value, or any at all for ``*``."""
+    return all(
+        (text := look_up(document, path)) == value or (value == ANY and text != "")
+        for path, value in match.items()
+    )
+
+
+def look_up(document: Any, path: str) -> str:
+    """The text at a path like ``labels.severity``; "" if there is none. Names may contain dots."""
+    if not isinstance(document, Mapping):
+        return ""
+    if path in document:
+        return _as_text(document[path])
+    dot = path.find(".")
+    while dot != -1:
+        if path[:dot] in document and (text := look_up(document[path[:dot]], path[dot + 1 :])):
+            return text
+        dot = path.find(".", dot + 1)
+    return ""
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else ""
+
 
 log = logging.getLogger("flagadmin.integrations")
 
@@ -202,3 +280,21 @@ def delete_old_signals() -> None:
     before = timezone.now() - KEPT
     Signal.objects.filter(received_at__lt=before).delete()
     SignalDone.objects.filter(at__lt=before).delete()
+
+
+def find_holder(source: SignalSource) -> Caller:
+    """flagadmin itself if no person has got the token, or it is not known; nobody's rights if they are gone."""
+    if not source.token_by_name:
+        return Caller.system()
+    user = source.token_by
+    return Caller(user=user) if user and user.is_active else Caller(user=user, rights=NOTHING)
+
+
+def list_deaf_safeguards(caller: Caller) -> list[Safeguard]:
+    """The safeguards of readable projects that wait for an alert, and that no source may tell."""
+    waiting = list(list_waiting_for_alerts(caller))
+    if not waiting:
+        return []
+    sources = SignalSource.objects.filter(kind=SignalSource.Kind.ALERTMANAGER).select_related("token_by")
+    holders = [find_holder(source) for source in sources]
+    return [each for each in waiting if not any(may_breach(holder, each) for holder in holders)]

@@ -1,22 +1,41 @@
-"""Compares two states over the contexts of a table: the number, kind and reasons of different results."""
+"""Compares two states over the contexts of a table: the number, kind and reasons of different results.
+
+Forecasts flags at a future moment, with a function of the app above that knows scheduled changes.
+
+Payloads of variants: their equality for an application, and their form on pages.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
+from typing import NamedTuple
 
-from playground.comparison.payloads import normalize_payloads
-from playground.comparison.results import Answer, Shares, StateResults, drop_payloads, sort_key
+from flagadmin.core.errors import clip
+from flagadmin.core.hook import Hook
+from playground.comparison.results import (
+    Answer,
+    Shares,
+    StateResults,
+    drop_payloads,
+    replace_payloads,
+    sort_key,
+)
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
 from playground.engine.outcomes import State
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
+from playground.engine.variants import Payload
+from projects.history.definitions_at import Changed
+from projects.strategies.rules import find_json_fault
 
 MISSING = "The flag does not exist, or is archived"
 
@@ -235,3 +254,61 @@ def _count_answers(pairs: Pairs, side: int) -> dict[Answer, Fraction]:
         for answer, share in shares:
             counts[answer] += share * number
     return dict(sorted(counts.items(), key=lambda item: sort_key(item[0])))
+
+
+class Forecast(NamedTuple):
+    """The future differences in an environment, and a sentence about each change until then."""
+
+    changed: Changed
+    notes: Sequence[str] = ()
+
+
+forecast: Hook[[Collection[str], str, datetime], Forecast] = Hook(
+    "playground.comparison.compare.forecast",
+    lambda projects, environment, at: Forecast(Changed(frozenset(), [], {}, frozenset())),
+)
+"""For projects, an environment and a moment. It only reads."""
+
+
+MAX_SHOWN = 60
+"""Characters of a payload on a page."""
+_STRING_OR_SPACE = re.compile(r'("(?:\\.|[^"\\])*")|[ \t\n\r]+')
+
+
+def normalize_payload(payload: Payload) -> Payload:
+    """A normal form, equal for equivalent payloads: JSON without white space between its tokens.
+
+    Everything else matters to the application: the type, the order of members, 1.0 instead of 1.
+    """
+    kind, value = payload
+    if kind != "json" or find_json_fault(value):
+        return payload
+    return kind, _STRING_OR_SPACE.sub(r"\1", value)
+
+
+def is_same_payload(first: Payload, second: Payload | None) -> bool:
+    return first == second or (second is not None and normalize_payload(first) == normalize_payload(second))
+
+
+def normalize_payloads(shares: Shares) -> Shares:
+    return replace_payloads(shares, normalize_payload)
+
+
+def describe_payload(payload: Payload | None) -> str:
+    """`number 900`, truncated if it is long."""
+    return clip(_format_payload(payload), MAX_SHOWN)
+
+
+def describe_difference(before: Shares, after: Shares) -> tuple[str, str]:
+    """The payloads of both sides; of long ones, the differing part."""
+    texts = [", ".join(_format_payload(answer.payload) for answer, _ in shares) for shares in (before, after)]
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    start = max(0, alike - MAX_SHOWN // 2)
+    if start and max(map(len, texts)) > MAX_SHOWN:
+        texts = [f"…{text[start:]}" for text in texts]
+    old, new = (clip(text, MAX_SHOWN) for text in texts)
+    return old, new
+
+
+def _format_payload(payload: Payload | None) -> str:
+    return "no payload" if payload is None else " ".join(payload).strip()

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Literal, NotRequired, TypedDict
 
-from flagadmin.core.wording import clip
+from flagadmin.core.errors import clip
 from playground.comparison.compare import Change, Example, FlagComparison, Result
 from playground.comparison.results import Answer
 from playground.comparison.who_changes import FlagChanges, WhoChanges

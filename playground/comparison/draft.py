@@ -10,8 +10,7 @@ from rest_framework import serializers
 from flagadmin.core.errors import NotFound, Problem, ValidationError, collect_errors
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
-from playground.comparison.kinds import Body, StateKind
-from playground.comparison.states import Scope, State, StoredFlags, find_users
+from playground.comparison.states import Body, Scope, State, StateKind, StoredFlags, find_users
 from playground.engine.definitions import (
     ConstraintDefinition,
     DependencyDefinition,
@@ -21,22 +20,25 @@ from playground.engine.definitions import (
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions
 from projects.drafts import Draft
-from projects.flags.archive.delete import check_no_children
-from projects.flags.dependencies.actions import parents_problems
-from projects.flags.dependencies.rules import make_dependency
+from projects.flags.archive.actions import check_no_children
+from projects.flags.dependencies.actions import make_dependency, parents_problems
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.serializers import ParentRecord, VariantBody
-from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Segment
+from projects.rules import Limits
 from projects.serializers import StrictSerializer
 from projects.states import has_enabled, turn_on, with_strategies
 from projects.strategies.constraint_rules import constraints_problems, make_constraint
-from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.known_names import read_legal_values
 from projects.strategies.planned import check_number_of_strategies, make_added_strategy
-from projects.strategies.rules import StrategyDefaults, StrategyPlanner, merge_strategy
-from projects.strategies.serializers import StrategyChanges
-from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.strategies.rules import (
+    StrategyDefaults,
+    StrategyPlanner,
+    make_variants,
+    merge_strategy,
+    variants_problems,
+)
+from projects.strategies.serializers import ConstraintBody, StrategyChanges
 from projects.strategies.write import read_planned
 
 IN_ENVIRONMENT = {"enabled", "strategies", "variants"}

@@ -10,13 +10,12 @@ from django.db.models import QuerySet
 
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
-from playground.comparison.budget import Budget
 from playground.comparison.compare import COUNTED, Example
 from playground.comparison.states import compile_definitions
 from playground.comparison.unmeasured import find_unmeasured
-from playground.comparison.who_changes import Contexts, FlagChanges, WhoChanges, choose_users
-from playground.engine.coercion import objects_of
+from playground.comparison.who_changes import Budget, Contexts, FlagChanges, WhoChanges, choose_users
 from playground.engine.context import Context
+from playground.engine.literals import objects_of
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions, find_used_segments, read_definitions
 from projects.drafts import Draft, FlagEdit, NewFlagEdit

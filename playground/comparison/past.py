@@ -14,9 +14,8 @@ from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import Problem, check_problems
 from flagadmin.core.server.memory import collector_paused
 from groups.access import Caller
-from playground.comparison.future import Forecast, forecast
-from playground.comparison.kinds import Body, StateKind
-from playground.comparison.states import Scope, State, StoredFlags, find_users
+from playground.comparison.compare import Forecast, forecast
+from playground.comparison.states import Body, Scope, State, StateKind, StoredFlags, find_users
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
 from playground.queries import explain_empty, read_known_revisions, refuse_too_many

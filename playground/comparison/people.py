@@ -19,7 +19,7 @@ from playground.engine.outcomes import State
 from playground.saved_contexts.effects import UNLIMITED
 from playground.saved_contexts.expectations import read_stored_flags
 from projects.definitions import Definitions, find_parents
-from projects.flags.lists.people import People, Place
+from projects.flags.lists.cells import People, Place
 from projects.revision import read_revisions
 
 REMEMBERED = 20_000

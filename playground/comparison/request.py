@@ -1,22 +1,35 @@
-"""The body of a comparison: two states, the flags, and the contexts."""
+"""The body of a comparison: two states, the flags, and the contexts.
 
+Describes the comparison in the OpenAPI document.
+
+Compares two states for an API request.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from itertools import chain, islice
+from typing import Any, NamedTuple, NotRequired
 
+from django.conf import settings
 from rest_framework import serializers
+from rest_framework import serializers as s
 
 from flagadmin.core.errors import ValidationError, check_problems
-from flagadmin.core.http.fields import BoundedTexts
+from flagadmin.core.http.fields import BoundedTexts, Texts
+from flagadmin.core.http.openapi import read_sections
+from flagadmin.core.http.request_bodies import ManyValuesParser
 from groups.access import Caller
-from playground.comparison.budget import Budget
+from playground.comparison.compare import FlagReasons
+from playground.comparison.documents import EXAMPLES, ComparisonDocument, make_comparison_document
 from playground.comparison.given_contexts import ContextsBody, GivenContexts
-from playground.comparison.kinds import list_kinds, read_state
 from playground.comparison.past import find_readable_past
-from playground.comparison.states import Scope, State, StatePair, add_children
-from playground.comparison.who_changes import Contexts
+from playground.comparison.states import Scope, State, StatePair, add_children, list_kinds, read_state
+from playground.comparison.who_changes import Budget, Contexts, WhoChanges
 from playground.models import SavedContext
+from playground.openapi import OutcomeField, Payload
 from playground.queries import count_active_flags
+from playground.saved_contexts.checks import ChangesDocument, make_changes_document
+from playground.saved_contexts.effects import find_changed_expectations, list_expected_flags
 from projects.models import Dependency
 from projects.serializers import StrictSerializer
 
@@ -129,3 +142,141 @@ def _list_names(flag: str | None, pair: StatePair) -> list[str]:
 def _list_dependent_flags(flag: str, projects: Iterable[str]) -> list[str]:
     rows = Dependency.objects.filter(parent__name=flag, flag__project__in=list(projects))
     return list(rows.values_list("flag__name", flat=True))
+
+
+SECTIONS = read_sections(
+    __file__,
+    megabytes=settings.COMPARE_BODY_LIMIT // 1_000_000,
+    values=f"{ManyValuesParser.bounds.values:,}",
+)
+
+
+class Counts(s.Serializer[Any]):
+    offToOn = s.IntegerField()
+    onToOff = s.IntegerField()
+    variant = s.IntegerField()
+    payload = s.IntegerField()
+    share = s.IntegerField()
+    unknown = s.IntegerField()
+    unchanged = s.IntegerField()
+
+
+class CountedAnswer(s.Serializer[Any]):
+    isEnabled = OutcomeField()
+    variant = s.CharField(allow_null=True)
+    contexts = s.FloatField(help_text="Contexts that get it; random ones count with their share.")
+
+
+class ComparedAnswer(CountedAnswer):
+    payload = Payload(allow_null=True)
+
+
+class ComparedFlag(s.Serializer[Any]):
+    name = s.CharField()
+    counts = Counts()
+    before = ComparedAnswer(many=True)
+    after = ComparedAnswer(many=True)
+
+
+class SharedAnswer(s.Serializer[Any]):
+    isEnabled = OutcomeField()
+    variant = s.CharField(allow_null=True)
+    payload = Payload(allow_null=True)
+    share = s.FloatField(help_text="The share of calls that give it: 1 if the result is not random.")
+
+
+class ComparedResult(s.Serializer[Any]):
+    results = SharedAnswer(many=True)
+    reason = s.CharField()
+
+
+class ComparedExample(s.Serializer[Any]):
+    flag = s.CharField()
+    context = s.DictField(child=s.CharField())  # type: ignore[assignment]  # a field's name, not DRF's own
+    savedContext = s.CharField(required=False, help_text="The name of the context, if it is a saved one.")
+    change = s.ChoiceField(["offToOn", "onToOff", "variant", "payload", "share", "unknown"])
+    before = ComparedResult()
+    after = ComparedResult()
+
+
+class ExpectationRecord(s.Serializer[Any]):
+    savedContext = s.CharField()
+    project = s.CharField()
+    flag = s.CharField()
+    environment = s.CharField()
+    enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
+    variant = s.CharField(allow_null=True)
+    payload = Payload(required=False, help_text="Missing: any.")
+    enforcedIn = s.CharField(
+        allow_null=True, help_text="The project that refuses to break it, if it refuses that."
+    )
+
+
+class ChangedExpectation(ExpectationRecord):
+    before = ComparedResult()
+    after = ComparedResult()
+
+
+class ChangedExpectations(s.Serializer[Any]):
+    broken = ChangedExpectation(many=True, help_text="Met before, not after.")
+    met = ChangedExpectation(many=True, help_text="Not met before, met after.")
+
+
+class CompareResponse(s.Serializer[Any]):
+    contexts = s.IntegerField()
+    people = s.IntegerField(help_text="Contexts for which at least one flag changes.")
+    counts = Counts()
+    flags = ComparedFlag(many=True)
+    examples = ComparedExample(many=True)
+    expectations = ChangedExpectations()
+    notes = Texts(required=False, help_text="Changes since then whose past is not known.")
+
+
+BUDGET = Budget()
+MAX_EXPLAINED = 200
+"""The number of contexts whose reasons are counted if no result changes."""
+
+
+class Answer(ComparisonDocument):
+    """``expectations`` of saved contexts that break or are met again; ``notes`` on gaps in the data."""
+
+    expectations: ChangesDocument
+    notes: NotRequired[list[str]]
+
+
+def answer_question(caller: Caller, body: Mapping[str, Any]) -> Answer:
+    """The answer to a validated body (`CompareBody`). Raises ValidationError."""
+    return compare_states(caller, body)[0]
+
+
+def compare_states(caller: Caller, body: Mapping[str, Any]) -> tuple[Answer, WhoChanges]:
+    """The same, with the underlying comparison."""
+    question = read_question(caller, body, beside=lambda: list_expected_flags(caller), budget=BUDGET)
+    pair, names = question.pair, question.names
+    always = [body["flag"]] if "flag" in body else []
+    who = WhoChanges(*pair.snapshots, question.contexts, names, budget=BUDGET, always=always)
+    changed = find_changed_expectations(
+        caller,
+        *pair.snapshots,
+        add_children(names, pair.snapshots),
+        projects=pair.projects,
+        instead=question.saved_contexts,
+    )
+    answer: Answer = {
+        **make_comparison_document(who, saved=question.saved, limit=body.get("limit", EXAMPLES)),
+        "expectations": make_changes_document(changed),
+    }
+    return ({**answer, "notes": question.notes} if question.notes else answer), who
+
+
+def explain_nobody(who: WhoChanges, name: str) -> list[str]:
+    """Explains why no result of the flag changes: the most frequent reasons of the later state, at most 3.
+
+    Returns ["The flag is the same in both states."] if it is. Reads at most ``MAX_EXPLAINED`` contexts.
+    """
+    if who.comparison.is_same(name):
+        return ["The flag is the same in both states."]
+    comparison = who.compare(name).source
+    reasons = FlagReasons(comparison.after, name)
+    contexts = islice(comparison.table.contexts, MAX_EXPLAINED)
+    return [reason for reason, _ in Counter(map(reasons.of, contexts)).most_common(3)]

@@ -15,8 +15,8 @@ from playground.comparison.rules import Document, find_own_constraints, list_sti
 from playground.comparison.table import Mask
 from playground.comparison.users import IDENTIFIERS
 from playground.comparison.who_changes import WhoChanges
-from playground.engine.coercion import objects_of, parameters_of, strings_of, to_text
 from playground.engine.constraints import Constraints
+from playground.engine.literals import objects_of, parameters_of, strings_of, to_text
 from playground.engine.operators import OPERATORS
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.definitions import Definitions

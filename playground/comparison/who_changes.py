@@ -1,4 +1,7 @@
-"""Counts, for each flag, the users whose result differs between two states, and gives examples."""
+"""Counts, for each flag, the users whose result differs between two states, and gives examples.
+
+Limits the computation of one comparison.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from operator import or_
+from time import monotonic
 
 from django.utils.functional import cached_property
 
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
-from playground.comparison.budget import Budget
 from playground.comparison.compare import CHANGES, COUNTED, Change, Comparison, Example, FlagComparison
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.results import Answer
@@ -23,6 +27,33 @@ from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.user_runs.file import find_own_users, make_own_contexts
 from projects.definitions import Definitions
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of one comparison. ``results`` are flags times contexts, ``advice`` suggests how to reduce them."""
+
+    results: int = 1_000_000
+    seconds: float = 20
+    advice: str = "Name a flag, or give fewer contexts."
+
+    def check_size(self, flags: int, contexts: int) -> None:
+        """Raises ValidationError if these are too many."""
+        if flags * contexts > self.results:
+            flag, user = "flag" if flags == 1 else "flags", "user" if contexts == 1 else "users"
+            size = f"{flags:,} {flag} × {contexts:,} {user} (limit {self.results:,})"
+            raise ValidationError(f"Too many: {size}. {self.advice}")
+
+    def spend(self, names: Sequence[str]) -> Iterator[str]:
+        """Yields the names while there is time left: some rules can take long. Raises ValidationError."""
+        start = monotonic()
+        for done, name in enumerate(names):
+            if monotonic() - start > self.seconds:
+                raise ValidationError(
+                    f"After {self.seconds} seconds {done:,} of {len(names):,} flags were compared. {self.advice}"
+                )
+            yield name
+
 
 MAX_USERS = 10_000
 SHOWN_RESULTS = 500_000

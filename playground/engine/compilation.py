@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from playground.engine.coercion import items_of, mapping_of, objects_of, string_of, strings_of, to_text
-from playground.engine.constraints import Constraints
+from playground.engine.constraints import Constraints, Shared
 from playground.engine.flags import CompiledFlag, CompiledSegment, Parent, Traits
-from playground.engine.sharing import Shared
+from playground.engine.literals import items_of, mapping_of, objects_of, string_of, strings_of, to_text
 from playground.engine.snapshot import Snapshot
 from playground.engine.strategies import (
     CompiledStrategy,

@@ -2,23 +2,48 @@
 
 A constraint that Yggdrasil's rule language cannot express switches the *whole flag* off. It gets a `fault` and never
 holds, not even if it is inverted. docs/decisions/evaluation.md lists the cases.
+
+Lets equal values of a compilation share their memory: most names, weights and texts of a flag recur in
+others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from sys import intern
-from typing import Any, Final
+from sys import getsizeof, intern
+from typing import Any, Final, TypeVar
 
 import orjson
 
-from playground.engine import literals, operators, patterns, suggestions
-from playground.engine.coercion import objects_of, string_of, strings_of, to_text
+from playground.engine import literals, operators, sentences
 from playground.engine.context import Columns
+from playground.engine.literals import objects_of, string_of, strings_of, to_text
 from playground.engine.operators import OPERATORS, Test
 from playground.engine.sentences import met_phrase, quote_value, suggestion, undecidable_pattern, unmet_phrase
-from playground.engine.sharing import Shared
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Shared:
+    """Keeps the first of equal values. Called with a value, it returns the kept one.
+
+    `nbytes` is the memory of the kept values. The members of a tuple count only if they are shared themselves.
+    """
+
+    __slots__ = ("_known", "nbytes")
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+        self.nbytes = 0
+
+    def __call__(self, value: T) -> T:
+        known: T | None = self._known.get(value)
+        if known is None:
+            known = self._known[value] = value
+            self.nbytes += getsizeof(value)
+        return known
+
 
 WHITESPACE: Final = " \t"
 
@@ -127,7 +152,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         )
     inverted = bool(document.get("inverted"))
     form, test, fault, values = _bind(operator, document)
-    hint = suggestion(suggestions.suggest_value(operator, to_text(document.get("value"))))
+    hint = suggestion(sentences.suggest_value(operator, to_text(document.get("value"))))
     if fault is not None:
         return _compile_broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
     return CompiledConstraint(
@@ -138,7 +163,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
         unmet=unmet_phrase(operator, values, inverted=inverted) + hint,
         met=met_phrase(operator, values, inverted=inverted) + hint,
-        undecidable=undecidable_pattern(field, patterns.find_fault(values[0]))
+        undecidable=undecidable_pattern(field, operators.find_fault(values[0]))
         if form == "undecidable"
         else "",
     )
@@ -199,10 +224,12 @@ def _bind_text(operator: str, values: list[str], fold: bool) -> Bound:
 def _bind_regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
     if pattern.endswith("\\"):
         return "text", operators.never, "ends in a backslash", [pattern]
-    fault = patterns.find_fault(pattern, case_insensitive=fold)
-    if fault == patterns.INVALID:
+    fault = operators.find_fault(pattern, case_insensitive=fold)
+    if fault == operators.INVALID:
         return "text", _nothing, None, [pattern]
-    form = "undecidable" if fault else f"matched {patterns.find_longest_text(pattern, case_insensitive=fold)}"
+    form = (
+        "undecidable" if fault else f"matched {operators.find_longest_text(pattern, case_insensitive=fold)}"
+    )
     return form, operators.make_pattern_test(pattern, fold=fold, inverted=inverted), None, [pattern]
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from playground.engine import literals, patterns
-from playground.engine.coercion import mapping_of, string_of, to_text
+from playground.engine import literals, operators
+from playground.engine.literals import mapping_of, string_of, to_text
 from playground.engine.operators import UNDECIDABLE
 
 TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime")
@@ -176,7 +176,7 @@ PARSERS: dict[str, Callable[[str | None], Any]] = {
     "version": literals.read_version,
     "instant": literals.read_instant,
     "address": literals.read_address,
-    **{f"matched {longest}": _encode_up_to(longest) for longest in patterns.TEXT_LENGTHS},
+    **{f"matched {longest}": _encode_up_to(longest) for longest in operators.TEXT_LENGTHS},
     "identifier": _encode,
     "undecidable": lambda text: UNDECIDABLE,
     "never": lambda text: None,

@@ -9,18 +9,18 @@ from sys import intern
 from typing import Any
 
 from playground.engine import sentences
-from playground.engine.coercion import items_of, mapping_of, parameters_of, string_of, to_text
 from playground.engine.constraints import (
     CompiledConstraint,
     Conditions,
     Constraints,
+    Shared,
     bind_networks,
     bind_set,
     unquotable,
 )
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
-from playground.engine.sharing import Shared
+from playground.engine.literals import items_of, mapping_of, parameters_of, string_of, to_text
 from playground.engine.strategy_types import GROUP_ID, STRATEGY_TYPES, StrategyType, read_percentage
 from playground.engine.variants import CompiledVariants, compile_strategy_variants
 

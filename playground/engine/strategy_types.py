@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from playground.engine.coercion import trim
+from playground.engine.literals import trim
 from playground.engine.sentences import shorten_value
 
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)

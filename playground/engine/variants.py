@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from playground.engine.coercion import objects_of, string_of, strings_of, to_text, weight_of
+from playground.engine.constraints import Shared
 from playground.engine.context import Columns, Values
 from playground.engine.hashing import VARIANT_SEED, Random, draw_places, hash_key, hash_places
-from playground.engine.sharing import Shared
+from playground.engine.literals import objects_of, string_of, strings_of, to_text, weight_of
 
 NONE = -1
 """The index if there is no variant."""

@@ -1,5 +1,8 @@
 """/playground/assignments/: who had a flag at the time of something that happened; /playground/incidents/: which change
-some users noticed, and others did not."""
+some users noticed, and others did not.
+
+A form with a table, which may be a query instead of a file.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,17 +14,51 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
+from flagadmin.core.errors import Conflict
 from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from playground.outcomes.answer import DEFAULT_LAG, MAX_LAG
 from playground.outcomes.history import MAX_FLAGS
-from playground.outcomes.query_form import QueryForm
 from playground.outcomes.runs import MAX_USERS, create_assignments, create_incident
+from playground.outcomes.sql import list_queries
 from playground.outcomes.table import MAX_ROWS
 from playground.user_runs.runs import MAX_RUNS
 from playground.user_runs.table_form import TablePage, UsersForm, list_runs_for_page
 from playground.user_runs.worker import KEPT
+
+
+class QueryForm(forms.Form):
+    """Has the fields ``file`` and ``query``, of which one must be given."""
+
+    query = forms.ChoiceField(
+        required=False, label="Or a query", help_text="Of the company's database. Its rows are the table."
+    )
+
+    queries_problem = ""
+    """Why there are none: files can still be sent."""
+
+    def offer_queries(self, caller: Caller) -> None:
+        """Those that the caller may run. Without any, there is no such field."""
+        names: list[str] = []
+        try:
+            names = list_queries(caller)
+        except Conflict as error:
+            self.queries_problem = error.message
+        field = self.fields["query"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "none"), *((name, name) for name in names)]
+        if names:
+            self.fields["file"].required = False
+        else:
+            del self.fields["query"]
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if "query" in self.fields and bool(values.get("file")) == bool(values.get("query")):
+            self.add_error("file", "Choose a table or a query.")
+        return values
+
 
 API = "/api/admin/playground/assignments"
 EXAMPLE = "userId,country,time,amount\n42,NO,2026-11-21T14:05:00Z,12.50\n7,DE,2026-11-21T14:06:30Z,8.00"

@@ -16,7 +16,7 @@ import orjson
 
 from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems
 from playground.context_body import MAX_FIELDS, find_time_problem
-from playground.engine.coercion import to_text
+from playground.engine.literals import to_text
 from playground.outcomes.parquet import MAGIC, read_parquet
 from playground.user_runs.evaluate import CHUNK_CELLS
 from playground.user_runs.file import (

@@ -28,7 +28,7 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem, ValidationError
 from groups.access import Caller
-from playground import combinations
+from playground import request
 from playground.engine import literals
 from playground.engine.context import TOP_LEVEL
 from playground.models import KeptContext
@@ -162,13 +162,13 @@ def _make_contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
     whole = _read_whole(query)
     if query.json is not None and len(query.environments) == 1:
         return [whole]
-    values = combinations.split_context(whole)
-    count = combinations.count_contexts(values) * len(query.environments)
+    values = request.split_context(whole)
+    count = request.count_contexts(values) * len(query.environments)
     if count > MAX_COLUMNS:
         raise ValidationError.at(
             "context", f"There are {count} combinations; the page shows at most {MAX_COLUMNS} side by side."
         )
-    return [_coerce(nest_context(fields)) for fields in combinations.combine_contexts(values)]
+    return [_coerce(nest_context(fields)) for fields in request.combine_contexts(values)]
 
 
 def _as_fields(json: str) -> tuple[dict[str, str], str | None]:

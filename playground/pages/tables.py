@@ -15,7 +15,7 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.lists.charts import choose_variant_color
 from flagadmin.core.lists.pages import Column, Filter, Listing
-from playground.comparison.payloads import describe_payload, normalize_payload
+from playground.comparison.compare import describe_payload, normalize_payload
 from playground.engine.chance import find_drawn_flags, find_state_over_calls
 from playground.engine.evaluator import Evaluation
 from playground.engine.outcomes import ON, RESULT, FlagOutcome, State, find_chosen_variant, find_state

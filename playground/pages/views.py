@@ -15,13 +15,14 @@ from django.utils.functional import Promise
 from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage
-from playground import combinations
 from playground.comparison.past import compile_flag_then, describe_request
 from playground.comparison.states import Stored
 from playground.engine.compilation import compile_snapshot
 from playground.engine.evaluator import Evaluation
 from playground.engine.snapshot import Snapshot
-from playground.pages.evaluations import (
+from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, read_strategy_titles
+from playground.pages.form import FormOptions, fill_with_saved, make_form, offer_saved, read_form_options
+from playground.pages.lines import (
     evaluate_columns,
     find_used_fields,
     get_engine_snapshots,
@@ -29,8 +30,6 @@ from playground.pages.evaluations import (
     make_past_request,
     read_shown_revisions,
 )
-from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, read_strategy_titles
-from playground.pages.form import FormOptions, fill_with_saved, make_form, offer_saved, read_form_options
 from playground.pages.query import (
     PlaygroundQuery,
     keep_if_long,
@@ -41,6 +40,7 @@ from playground.pages.query import (
 )
 from playground.pages.tables import Matrix, Results
 from playground.queries import render_advanced_features
+from playground.request import split_context
 from playground.response.writer import render_features
 from playground.saved_contexts.actions import may_save
 from projects.console import flag_url
@@ -176,7 +176,7 @@ class PlaygroundPage(QueryPage):
         """The API's response to the equivalent request."""
         body = self.query.body()
         if self.query.several:
-            fields = combinations.split_context(body["context"])
+            fields = split_context(body["context"])
             environments, at = self.query.environments, self.query.at
             features = b"[%b]" % render_advanced_features(self.snapshots, environments, fields, at)
         else:

@@ -17,13 +17,11 @@ from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.console import ConsolePage
-from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.given_contexts import MAX_GENERATED, read_fixed_fields
-from playground.comparison.kinds import list_state_choices, split_choice
 from playground.comparison.request import CompareBody, Question, read_question
-from playground.comparison.states import StatePair
-from playground.comparison.who_changes import WhoChanges, choose_number_of_users
+from playground.comparison.states import StatePair, list_state_choices, split_choice
+from playground.comparison.who_changes import Budget, WhoChanges, choose_number_of_users
 from playground.engine.context import Context
 from playground.models import OwnUsers, SavedContext
 from playground.pages.changes import Changes
@@ -207,7 +205,7 @@ PLACES = {
 class WhoForm:
     """The form as sent. `users`, `seed`, `fixed` and the moments are as entered, "" if not; no moment means now.
 
-    `before` and `after` are environments, or other states (`playground.comparison.kinds.list_state_choices`).
+    `before` and `after` are environments, or other states (`playground.comparison.states.list_state_choices`).
     """
 
     before: str

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from playground.engine.coercion import objects_of, parameters_of, to_text
-from playground.engine.constraints import CONSTRAINT, VALUE
+from playground.engine.constraints import CONSTRAINT, VALUE, Shared
 from playground.engine.flags import CompiledFlag, CompiledSegment
-from playground.engine.sharing import Shared
+from playground.engine.literals import objects_of, parameters_of, to_text
 from playground.engine.strategies import CompiledStrategy, Mode
 
 TRUE, FALSE = b"true", b"false"

@@ -6,14 +6,14 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.fields import path_id
 from groups.authentication import ApiRequest
 from playground.models import SavedContext
 from playground.saved_contexts import actions
 from playground.saved_contexts import serializers as schema
 from playground.saved_contexts.queries import build_visible_document, build_visible_documents
 from projects.access import check_project
-from projects.viewsets import ScopedViewSet
+from projects.project_scope import ScopedViewSet
 
 
 class SavedContextViewSet(ETagMixin, ScopedViewSet):

@@ -7,13 +7,11 @@ from xml.etree import ElementTree
 
 from django.utils import timezone
 
-from flagadmin.core.errors import check_problems
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import check_problems, pluralize
 from groups.access import Caller
 from playground.comparison.compare import Result
 from playground.comparison.documents import ResultDocument, make_result_document
-from playground.comparison.kinds import read_state
-from playground.comparison.states import Scope, compile_states
+from playground.comparison.states import Scope, compile_states, read_state
 from playground.models import SavedContext
 from playground.queries import find_project_problems
 from playground.saved_contexts.expectations import (

@@ -11,11 +11,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from groups.access import Caller
-from playground.comparison.budget import Budget
 from playground.comparison.compare import CHANGES, Result
 from playground.comparison.draft import DraftState
 from playground.comparison.states import StatePair, Stored, add_children
-from playground.comparison.who_changes import Contexts, WhoChanges, find_differing
+from playground.comparison.who_changes import Budget, Contexts, WhoChanges, find_differing
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from flagadmin.core.wording import clip
+from flagadmin.core.errors import clip
 from groups.access import Caller
 from playground.saved_contexts.actions import may_save
 from playground.saved_contexts.expectations import Checked, Expectation

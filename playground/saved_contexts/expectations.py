@@ -11,8 +11,7 @@ from django.utils import timezone
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
-from playground.comparison.compare import FlagReasons
-from playground.comparison.payloads import describe_payload, is_same_payload
+from playground.comparison.compare import FlagReasons, describe_payload, is_same_payload
 from playground.comparison.results import Answer, Shares, StateResults, drop_payloads
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot

@@ -10,16 +10,21 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.errors import clip
+from flagadmin.core.http.fields import path_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
-from flagadmin.core.wording import clip
 from groups.console import Breadcrumbs, ConfirmPage, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
 from playground.pages.query import as_json, flatten_context, read_query, restore_kept
 from playground.saved_contexts import actions
 from playground.saved_contexts.expectations import check_expectations, list_expectations
-from playground.saved_contexts.expectations_page import ExpectationRow, make_expectation_row
-from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm, make_expectation_rows
+from playground.saved_contexts.expectations_page import (
+    ExpectationRow,
+    NewSavedContextForm,
+    SavedContextForm,
+    make_expectation_row,
+    make_expectation_rows,
+)
 from playground.saved_contexts.queries import build_visible_document, select_visible_expectations
 from projects.history.queries import readable_events
 from projects.models import Flag, Project

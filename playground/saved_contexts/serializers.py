@@ -7,9 +7,9 @@ from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import Body, BoundedTexts, NullableText
 from playground.comparison.draft import DraftBody
-from playground.comparison.openapi import ExpectationRecord, SharedAnswer
+from playground.comparison.request import ExpectationRecord, SharedAnswer
 from playground.context_body import MAX_FIELDS
-from playground.saved_contexts.rules import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
+from playground.saved_contexts.actions import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
 from projects.serializers import StrictSerializer
 from projects.strategies.serializers import PayloadBody
 

@@ -21,10 +21,10 @@ from playground.models import SavedContext
 from playground.saved_contexts.expectations import compile_flags, describe_shares, read_stored_flags
 from projects.definitions import Definitions
 from projects.flags.insights.evaluations import read_last_evaluations
-from projects.flags.lifecycle.queries import ORDER
 from projects.flags.lists.conditions import removable
+from projects.flags.queries import ORDER
 from projects.models import Dependency, Flag, FlagQuerySet, FlagType, LifecycleStage, ProjectEnvironment
-from projects.references.queries import InRepository, read_references
+from projects.references.actions import InRepository, read_references
 
 MAX_CONTEXTS = 300
 QUIET = timedelta(days=7)

@@ -10,9 +10,8 @@ from playground.engine.context import Context, find_sticky_text
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.hashing import ROLLOUT_SEED, hash_key, hash_place
 from playground.engine.strategy_types import STRATEGY_TYPES
-from playground.lens import Told, tell_flags
-from playground.lens_changes import Noticed, notice_changes
-from projects.flags.lists.rows import FlagRow
+from playground.lens import Noticed, Told, notice_changes, tell_flags
+from projects.flags.lists.cells import FlagRow
 from projects.history.noticed import NoticedChange
 from projects.models import Flag
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 from playground.engine.outcomes import State
 from playground.stale.queries import Proof, prove_flags, write_task
 from projects.console import flag_url
+from projects.flags.lists.cells import FlagRow
 from projects.flags.lists.conditions import list_reasons
-from projects.flags.lists.rows import FlagRow
 
 register = Library()
 

@@ -17,8 +17,7 @@ import orjson
 from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems, choices
 from groups.access import Caller
 from playground.context_body import MAX_FIELDS, find_time_problem
 from playground.engine.context import Context, format_time

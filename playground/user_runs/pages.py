@@ -15,7 +15,7 @@ from flagadmin.core.lists.charts import format_percent
 from flagadmin.core.lists.pages import Column, Filter, curl_for, cut
 from groups.console import ActionPage, Breadcrumbs, ConsolePage, ListPage
 from playground.models import UserRun
-from playground.outcomes.found import describe_found
+from playground.outcomes.answer import describe_found
 from playground.pages.form import ContextForm, make_form
 from playground.pages.query import read_query
 from playground.user_runs import runs

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers as s
 
 from flagadmin.core.lists.pages import SPREADSHEET
-from playground.comparison.openapi import CountedAnswer
+from playground.comparison.request import CountedAnswer
 from playground.models import UserRun
 
 RUN_EXAMPLE = {

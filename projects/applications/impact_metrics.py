@@ -2,7 +2,7 @@
 
 SDKs report the values recorded since their last report. Counters and histograms are added up; a gauge keeps the last
 reported value. The numbers of names, labels and series are limited. Samples that exceed a limit or contradict the kind
-of a metric are ignored and counted (``projects.applications.report_limits``).
+of a metric are ignored and counted (``projects.applications.sdk_versions``).
 """
 
 import hashlib

@@ -16,7 +16,7 @@ from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Breadcrumbs, ListPage, Permission
 from projects.applications import queries as documents
-from projects.applications.actions import delete_application
+from projects.applications.cleanup import delete_application
 from projects.applications.documents import (
     access_application,
     count_ignored,
@@ -26,8 +26,7 @@ from projects.applications.documents import (
     find_readable_applications,
     list_overview_documents,
 )
-from projects.applications.missing_flags import list_missing_flags
-from projects.applications.queries import ApplicationFilter, ProjectApplicationFilter
+from projects.applications.queries import ApplicationFilter, ProjectApplicationFilter, list_missing_flags
 from projects.applications.sdk_versions import group_sdks, read_application_adoption, read_sdk_adoption
 from projects.console import PROJECTS, InProjectPage, api_path, application_url, flag_url, project_url
 from projects.models import Application, Environment, Project, ProjectApplication

@@ -22,7 +22,7 @@ from django.utils import timezone
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from projects.applications.impact_metrics import write_samples
-from projects.applications.report_limits import (
+from projects.applications.sdk_versions import (
     IMPACT,
     UNKNOWN_FLAG,
     VARIANT,

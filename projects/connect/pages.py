@@ -17,7 +17,7 @@ from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.parameters import read_id
+from flagadmin.core.http.fields import read_id
 from groups.console import Caller, ConsolePage, FormPage, Permission
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce

@@ -2,9 +2,11 @@
 
 Changing a field of a project locks the project and requires its permission. Changing a global field locks
 only the field and requires a root permission.
+
+Validation rules for context fields, used by the API, the console, the admin site and the import.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flagadmin.core.audit.record import Event, EventType, record, record_change
@@ -13,10 +15,9 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, Problem, ValidationError, check_problems
 from groups.access import Caller, Permission
 from projects.access import check_project
-from projects.context_fields.rules import context_field_problems, legal_value_problems
 from projects.models import ContextField
 from projects.project_scope import check_scope, lock_scope, name_is_free
-from projects.rules import tidy
+from projects.rules import name_problems, text_problems, tidy
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_CONTEXT
 LEGAL_VALUE_KEYS = ("value", "description")
@@ -167,3 +168,33 @@ def _no_field(name: str) -> NotFound:
 
 def _make_event(kind: EventType, field: ContextField, *, before: Any = None, after: Any = None) -> Event:
     return Event(type=kind, project=field.project_id, subject=field.name, before=before, after=after)
+
+
+MAX_LEGAL_VALUE_LENGTH = 100
+RESERVED_FIELDS = ("validate",)  # used in place of a name in URLs below /api/admin/context/
+
+
+def context_field_problems(field: ContextField) -> Iterator[Problem]:
+    # A field of an earlier version may have such a name, and can be edited.
+    yield from name_problems(field.name, reserved=RESERVED_FIELDS if field._state.adding else ())
+    yield from legal_value_problems(field.legal_values)
+
+
+def legal_value_problems(values: Any, path: str = "legalValues") -> Iterator[Problem]:
+    """Problems of ``[{"value": string, "description": string or null}]``. Values must be unique."""
+    if not isinstance(values, list):
+        yield Problem(path, "must be a list")
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(values):
+        value_path = f"{path}[{index}]"
+        value = item.get("value") if isinstance(item, dict) else None
+        if not isinstance(value, str):
+            yield Problem(f"{value_path}.value", "is required and must be a string")
+            continue
+        if not 1 <= len(value) <= MAX_LEGAL_VALUE_LENGTH:
+            yield Problem(f"{value_path}.value", f"must have 1 to {MAX_LEGAL_VALUE_LENGTH} characters")
+        if value in seen:
+            yield Problem(f"{value_path}.value", f'"{value}" is listed more than once')
+        seen.add(value)
+        yield from text_problems(item.get("description"), f"{value_path}.description")

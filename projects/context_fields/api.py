@@ -15,12 +15,12 @@ from groups.access import Caller, Permission
 from groups.authentication import ApiRequest
 from projects.access import access_project
 from projects.context_fields import actions
-from projects.context_fields.rules import RESERVED_FIELDS
+from projects.context_fields.actions import RESERVED_FIELDS
 from projects.models import ContextField
+from projects.project_scope import ScopedViewSet
 from projects.rules import name_problems
 from projects.used_by.queries import UNUSED, count_context_field_usage, list_context_field_uses
 from projects.used_by.serializers import ProjectUse, SegmentUse, SegmentUses, VariantsUse
-from projects.viewsets import ScopedViewSet
 
 GLOBAL = Q(project=None)
 

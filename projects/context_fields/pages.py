@@ -11,7 +11,7 @@ from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.wording import choices, pluralize
+from flagadmin.core.errors import choices, pluralize
 from groups.console import (
     Breadcrumbs,
     Column,
@@ -26,8 +26,13 @@ from groups.console import (
 from projects.context_fields import actions
 from projects.history.queries import readable_events
 from projects.models import ContextField, Project
-from projects.used_by.lines import paginate_uses
-from projects.used_by.queries import UNUSED, Uses, count_context_field_usage, list_context_field_uses
+from projects.used_by.queries import (
+    UNUSED,
+    Uses,
+    count_context_field_usage,
+    list_context_field_uses,
+    paginate_uses,
+)
 
 CONTEXT_FIELDS = ("Context fields", reverse_lazy("context-fields"))
 

@@ -25,11 +25,11 @@ from projects.deletion.plan import (
     read_scopes,
 )
 from projects.export import project_backup
-from projects.flags.archive.delete import remove_flag_rows, remove_rows
+from projects.flags.archive.actions import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.actions import make_active_flags_error
 from projects.projects.queries import list_project_environment_documents, make_settings_document
-from projects.segments.documents import event_document
+from projects.segments.actions import event_document
 from projects.tokens.actions import document as token_document
 
 

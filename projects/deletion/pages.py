@@ -17,8 +17,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import FormVersion
-from flagadmin.core.errors import AppError, Conflict, ValidationError
-from flagadmin.core.wording import join_words, pluralize
+from flagadmin.core.errors import AppError, Conflict, ValidationError, join_words, pluralize
 from groups.access import missing
 from groups.console import Breadcrumbs, Column, ConsolePage, Filter, ListPage, Permission, SubmitPage
 from projects.access import access_project

@@ -8,13 +8,12 @@ from typing import Any
 
 from django.db.models import Max, QuerySet
 
-from flagadmin.core.errors import AppError, InvalidOperation, Problem, collect_errors
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, collect_errors
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project
 from projects.deletion.kept_names import PROJECT, list_users
-from projects.flags.archive.delete import make_orphans_error, read_names_and_plans
+from projects.flags.archive.actions import make_orphans_error, read_names_and_plans
 from projects.models import (
     Application,
     ContextField,

@@ -1,27 +1,29 @@
 """Creates, changes, sorts and deletes environments.
 
 Environments belong to the whole installation, so only admins may change them.
+
+Validates an environment's name and type.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from flagadmin.core.audit.record import Event, EventType, record, record_all, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
 from groups.access import Caller, Permission
 from groups.models import ApiToken
 from projects.access import access_environment, describe_unknown_environment
 from projects.definitions import read_all_definitions
 from projects.deletion.kept_names import ENVIRONMENT, end_names
-from projects.environments.rules import environment_problems
-from projects.flags.archive.delete import remove_rows
+from projects.flags.archive.actions import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.project_scope import name_is_free
 from projects.projects.queries import make_environment_document
+from projects.rules import name_problems
+from projects.strategies.rules import MAX_TYPE_LENGTH
 from projects.tokens.pending import activate_tokens
 
 
@@ -150,3 +152,15 @@ def check_environment_values(environment: Environment) -> None:
 def _make_event(kind: EventType, environment: Environment, *, before: Any = None, after: Any = None) -> Event:
     name = environment.name
     return Event(type=kind, environment=name, subject=name, before=before, after=after)
+
+
+# Used in place of a name in URLs below /api/admin/environments/.
+RESERVED_ENVIRONMENTS = frozenset({"project", "sort-order", "update", "validate"})
+
+
+def environment_problems(environment: Environment) -> Iterator[Problem]:
+    # An environment of an earlier version may have such a name, and can be edited.
+    reserved = RESERVED_ENVIRONMENTS if environment._state.adding else ()
+    yield from name_problems(environment.name, reserved=reserved)
+    if not 1 <= len(environment.type) <= MAX_TYPE_LENGTH:
+        yield Problem("type", f"must have 1 to {MAX_TYPE_LENGTH} characters")

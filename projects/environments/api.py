@@ -15,8 +15,9 @@ from flagadmin.core.http.openapi import refusal
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import access_environment, access_project
 from projects.environments import actions
-from projects.environments.rules import RESERVED_ENVIRONMENTS
+from projects.environments.actions import RESERVED_ENVIRONMENTS
 from projects.models import Environment
+from projects.project_scope import InProjectViewSet
 from projects.projects import environments as project_actions
 from projects.projects.queries import (
     list_environment_summaries,
@@ -25,7 +26,6 @@ from projects.projects.queries import (
 )
 from projects.rules import name_problems
 from projects.strategies.serializers import StrategyBody
-from projects.viewsets import InProjectViewSet
 
 MAX_SIZE = 2**31 - 1
 

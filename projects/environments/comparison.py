@@ -16,7 +16,7 @@ from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.db.statements import fetch_rows
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import STRATEGY_TYPES
-from projects.definition_parts import BATCH
+from projects.definitions import BATCH
 from projects.strategies.fields import COLUMNS, SELECTED, from_row
 
 SWITCH, STRATEGY, ROLLOUT, CONDITION, VARIANTS = "switch", "strategy", "rollout", "condition", "variants"

@@ -1,6 +1,8 @@
 """The flags of a project in two of its environments, and the rows of the page that compares them.
 
 Rows are sentences with the differing words marked.
+
+Reads the projects that use an environment, and the losses from deleting it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,17 +12,20 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
 
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import QueryDict
 
-from flagadmin.core.errors import ValidationError
-from flagadmin.core.wording import clip
+from flagadmin.core.errors import ValidationError, clip, join_words, pluralize
+from groups.access import Caller
+from groups.models import RolePermission
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import GROUP_ID, PARAMETERS
+from projects.deletion.kept_names import ENVIRONMENT, list_users
 from projects.environments.comparison import KINDS, Configuration, Pair, find_differences, read_configurations
 from projects.flags.lists.conditions import text_query
 from projects.flags.lists.strategy_lines import Palette
 from projects.history.diff import STRATEGY_VARIANTS, compare_strategies
-from projects.models import Environment, Flag, Project
+from projects.models import Environment, Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 from projects.strategies.sentences import format_percent, summarize_strategy
 
 MAX_STRATEGIES = 5
@@ -311,3 +316,42 @@ def select_matching(project: Project, environments: tuple[str, str], query: Quer
     """The flags that the page with this query string lists, on all its pages."""
     flags = compare_flags(project, environments, text=query.get("q", "").strip())
     return select_flags(flags, show=query.get("show", DIFFERS), kind=query.get("in", ""))
+
+
+def describe_losses(environment: Environment, caller: Caller) -> Iterator[str]:
+    """Describes the losses from deleting the environment, in nine queries. Projects that no longer use it still have
+    their flags' settings there.
+    """
+    yield f"Environment {environment.name} ({environment.type})"
+    strategies = Strategy.objects.filter(environment=environment)
+    states = FlagEnvironment.objects.filter(environment=environment)
+    touched = states.filter(Q(enabled=True) | ~Q(variants=[]))
+    flags = {*strategies.values_list("flag_id", flat=True), *touched.values_list("flag_id", flat=True)}
+    if flags:
+        number = pluralize(strategies.count(), "strategy", "strategies")
+        yield f"What {pluralize(len(flags), 'flag')} had there, with {number}"
+    if plans := environment.release_plans.count():
+        yield f"{pluralize(plans, 'release plan')} of flags there"
+    if safeguards := Flag.objects.filter(safeguards__environment=environment).count():
+        yield f"{pluralize(safeguards, 'safeguard')} of flags there"
+    # Drafts are private to their authors.
+    if requests := environment.change_requests.exclude(state="Draft").count():
+        yield f"{pluralize(requests, 'change request')}"
+    limited = RolePermission.objects.filter(environment=environment)
+    for role, number in limited.values_list("role__name").annotate(Count("pk")).order_by("role__name"):
+        yield f"{pluralize(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
+    if users := list_users(ENVIRONMENT, [environment.name], caller):
+        yield f"What applies to this environment only: {join_words(users)}"
+
+
+def find_projects_with_use(environment: Environment, caller: Caller) -> QuerySet[Project]:
+    """The caller's active projects, with ``is_used`` and ``flags_on`` there, those that use it first."""
+    links = ProjectEnvironment.objects.filter(project=OuterRef("pk"), environment=environment)
+    on = Q(
+        flags__archived_at=None,
+        flags__environments__environment=environment,
+        flags__environments__enabled=True,
+    )
+    projects = Project.objects.active().readable_by(caller)
+    counted_projects = projects.annotate(is_used=Exists(links), flags_on=Count("flags", filter=on))
+    return counted_projects.order_by("-is_used", "name", "pk")

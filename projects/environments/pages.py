@@ -28,11 +28,12 @@ from projects.environments.comparison_queries import (
     choose_environments,
     collect_segment_ids,
     compare_flags,
+    describe_losses,
     describe_sides,
     find_last_change,
+    find_projects_with_use,
     select_flags,
 )
-from projects.environments.loss_queries import describe_losses, find_projects_with_use
 from projects.flags.lists.queries import list_environment_names
 from projects.flags.lists.strategy_lines import Palette
 from projects.history.queries import readable_events

@@ -10,20 +10,17 @@ from flagadmin.core.errors import ValidationError
 from groups.console import Breadcrumbs, Permission
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url, get_flag_breadcrumbs
-from projects.drafting import DraftingPage
-from projects.drafts import Draft, FlagEdit, draft_plan, find_enabled_places
-from projects.flags.actions import update_flag
+from projects.drafts import Draft, DraftingPage, FlagEdit, draft_plan, find_enabled_places
+from projects.flags.actions import add_link, change_tags, remove_link, update_flag
 from projects.flags.dependencies.actions import add_dependency, check_parent, no_parent, remove_dependency
 from projects.flags.environments.toggle import find_project_environment
-from projects.flags.links.actions import add_link, remove_link
 from projects.flags.lists.strategy_lines import move_strategy
 from projects.flags.queries import read_dependency_documents
-from projects.flags.tags.actions import change_tags
 from projects.models import Environment, Flag, Segment
 from projects.projects.actions import set_flag_favorite
 from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
-from projects.reverts.offers import UndoableAction
+from projects.reverts.change_plan import UndoableAction
 from projects.strategies.actions import order_strategies
 from projects.strategies.planned import PlannedFlag
 from projects.strategies.sentences import summarize_strategy

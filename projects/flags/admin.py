@@ -18,20 +18,20 @@ from groups.admin_site.forms import ActionModelForm, validate_body
 from projects.access import access_flag_for_update, change_in_each_project, group_by_project
 from projects.console import flag_url
 from projects.flags import actions
+from projects.flags import actions as links
+from projects.flags import actions as tags
 from projects.flags.actions import NewFlag
 from projects.flags.archive import actions as archiving
-from projects.flags.archive.delete import check_no_children
+from projects.flags.archive.actions import check_no_children
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as flag_environments
-from projects.flags.links import actions as links
 from projects.flags.serializers import VariantBody
-from projects.flags.tags import actions as tags
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
 from projects.strategies import actions as strategies
 from projects.strategies.fields import COLUMNS, make_strategy_document
 from projects.strategies.planned import check_strategy
+from projects.strategies.rules import variants_problems
 from projects.strategies.serializers import StrategyBody
-from projects.strategies.variant_rules import variants_problems
 
 VARIANTS = '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]'
 CONSTRAINTS = (

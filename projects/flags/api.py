@@ -1,35 +1,69 @@
-"""/api/admin/projects/:projectId/features: list, create, change, archive, move and clone flags."""
+"""/api/admin/projects/:projectId/features: list, create, change, archive, move and clone flags.
+
+/api/admin/projects/:projectId/features/:name/link: add, change and remove links of a flag.
+
+/api/admin/feature-types: flag types and their expected lifetimes.
+
+/api/admin/search/features: search flags across projects. /api/admin/flag-creators: who created flags.
+/api/admin/flag-views: saved views.
+"""
 
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import PatchOperation, make_patch_example, patch_object, validate_body
+from flagadmin.core.http.fields import (
+    Body,
+    PatchOperation,
+    Texts,
+    make_patch_example,
+    patch_object,
+    path_id,
+    validate_body,
+)
+from groups.people.serializers import AccountName
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import check_project
+from projects.flags import actions
 from projects.flags import actions as flags
 from projects.flags.archive import actions as archiving
 from projects.flags.copies import clone as cloning
 from projects.flags.copies import move as moving
 from projects.flags.flag_document import read_flag_document
-from projects.flags.queries import list_flag_summaries, make_metadata_answer, make_metadata_document
+from projects.flags.lists.queries import MAX_CREATORS, list_flag_creators
+from projects.flags.lists.search import FlagFilter
+from projects.flags.lists.views import MAX_NAME, MAX_QUERY, delete_view, list_views, save_view
+from projects.flags.queries import (
+    list_flag_summaries,
+    make_metadata_answer,
+    make_metadata_document,
+    search_documents,
+)
 from projects.flags.serializers import (
     CloneBody,
+    EnvironmentSummary,
     FlagBody,
     FlagChanges,
     FlagMetadata,
     FlagRecord,
+    FlagSummary,
     FlagSummaryList,
+    LinkBody,
     MoveBody,
     NewNameBody,
+    OwnerRecord,
+    Person,
+    StageRecord,
 )
+from projects.flags.types.actions import set_lifetime
 from projects.history.definitions_at import make_seen_version
-from projects.models import Flag, Project
-from projects.viewsets import OnFlagViewSet
+from projects.models import Flag, FlagType, Project
+from projects.project_scope import InProjectViewSet, OnFlagViewSet
 
 NEW_FLAG = OpenApiExample(
     "A flag for a release",
@@ -163,3 +197,200 @@ class FlagNameViewSet(ViewSet):
             project = check_project(self.caller, values["projectId"], "projectId")
         flags.check_new_name(project, values["name"], caller=self.caller)
         return Response()
+
+
+EXAMPLE = OpenApiExample(
+    "A ticket", {"url": "https://tracker.example.com/SHOP-12", "title": "SHOP-12"}, request_only=True
+)
+
+
+class LinkViewSet(OnFlagViewSet):
+    tags = ("Feature links",)
+    lookup_url_kwarg = "link_id"
+    permissions = {
+        "create": Permission.UPDATE_FEATURE,
+        "update": Permission.UPDATE_FEATURE,
+        "destroy": Permission.UPDATE_FEATURE,
+    }
+
+    @extend_schema(
+        operation_id="createFeatureLink", request=LinkBody, responses={204: None}, examples=[EXAMPLE]
+    )
+    def create(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Add a link. `example.com` becomes `https://example.com`."""
+        link = self.validated(LinkBody)
+        actions.add_link(project_id, name, link["url"], link.get("title"), caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(operation_id="updateFeatureLink", request=LinkBody, responses={204: None})
+    def update(self, request: ApiRequest, project_id: str, name: str, link_id: str) -> Response:
+        """Replace the URL and the title of a link."""
+        link = self.validated(LinkBody)
+        actions.update_link(project_id, name, link_id, link["url"], link.get("title"), caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(operation_id="deleteFeatureLink", responses={204: None})
+    def destroy(self, request: ApiRequest, project_id: str, name: str, link_id: str) -> Response:
+        """Remove a link."""
+        actions.remove_link(project_id, name, link_id, caller=self.caller)
+        return Response(status=204)
+
+
+MAX_LIFETIME = 36_500
+
+
+class FlagTypeRecord(serializers.Serializer):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    lifetimeDays = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
+
+
+class FlagTypeList(serializers.Serializer):
+    version = serializers.IntegerField()
+    types = FlagTypeRecord(many=True)
+
+
+class LifetimeBody(Body):
+    lifetimeDays = serializers.IntegerField(
+        allow_null=True, min_value=0, max_value=MAX_LIFETIME, help_text="null or 0: unlimited."
+    )
+
+
+def make_flag_type_record(flag_type: FlagType) -> dict[str, Any]:
+    return {
+        "id": flag_type.pk,
+        "name": flag_type.name,
+        "description": flag_type.description,
+        "lifetimeDays": flag_type.lifetime_days,
+    }
+
+
+class FlagTypeViewSet(ViewSet):
+    tags = ("Feature types",)
+    lookup_url_kwarg = "type_id"
+    permissions = {"lifetime": Permission.ADMIN}
+
+    @extend_schema(operation_id="getAllFeatureTypes", responses={200: FlagTypeList})
+    def list(self, request: ApiRequest) -> Response:
+        """List the types that a flag can have."""
+        types = [make_flag_type_record(flag_type) for flag_type in FlagType.objects.all()]
+        return Response({"version": 1, "types": types})
+
+    @extend_schema(
+        operation_id="updateFeatureTypeLifetime",
+        request=LifetimeBody,
+        responses={200: FlagTypeRecord},
+        examples=[OpenApiExample("Seven weeks", {"lifetimeDays": 49}, request_only=True)],
+    )
+    @action(detail=True, methods=["put"])
+    def lifetime(self, request: ApiRequest, type_id: str) -> Response:
+        """Set the expected lifetime of flags of this type. Older flags are not changed."""
+        days = self.validated(LifetimeBody)["lifetimeDays"]
+        return Response(make_flag_type_record(set_lifetime(type_id, days or None, caller=self.caller)))
+
+
+class FoundEnvironment(EnvironmentSummary):
+    yes = serializers.IntegerField()
+    no = serializers.IntegerField()
+    changeRequestIds = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Always empty: open change requests are not listed here."
+    )
+
+
+class FoundFlag(FlagSummary):
+    """A flag in the search results."""
+
+    environments = FoundEnvironment(many=True)
+    project = serializers.CharField()
+    archivedAt = serializers.DateTimeField(allow_null=True)
+    dependencyType = serializers.ChoiceField(choices=["parent", "child"], allow_null=True)
+    segments = Texts(help_text="Names of the segments that its strategies use.")
+    createdBy = Person()
+    owner = OwnerRecord(required=False, help_text="Absent without one.")
+    lifecycle = StageRecord(required=False, help_text="The current stage.")
+
+
+class FoundFlags(serializers.Serializer):
+    features = FoundFlag(many=True)
+    total = serializers.IntegerField(help_text="Number of flags that match, on all pages.")
+
+
+class SearchViewSet(ViewSet):
+    @extend_schema(
+        operation_id="searchFeatures",
+        tags=["Search"],
+        parameters=FlagFilter.parameters(),
+        responses={200: FoundFlags},
+    )
+    @action(detail=False)
+    def features(self, request: ApiRequest) -> Response:
+        """Search the flags that the caller can read.
+
+        Archived flags are found only with archived=IS:true or lifecycle=IS:archived.
+        """
+        search = FlagFilter(request.query_params, Flag.objects.readable_by(self.caller))
+        flags, total = search.page(self.caller.id)
+        return Response({"features": search_documents(flags, caller=self.caller), "total": total})
+
+
+class CreatorsQuery(serializers.Serializer):
+    limit = serializers.IntegerField(min_value=1, max_value=MAX_CREATORS, default=MAX_CREATORS)
+
+
+class FlagCreatorViewSet(ViewSet):
+    tags = ("Features",)
+
+    @extend_schema(
+        operation_id="getFlagCreators", parameters=[CreatorsQuery], responses={200: AccountName(many=True)}
+    )
+    def list(self, request: ApiRequest) -> Response:
+        """List the accounts that created a flag that the caller can read, archived flags included."""
+        query = CreatorsQuery(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        creators = list_flag_creators(Flag.objects.readable_by(self.caller), **query.validated_data)
+        return Response(AccountName(creators, many=True).data)
+
+
+class ViewBody(Body):
+    name = serializers.CharField(max_length=MAX_NAME)
+    query = serializers.CharField(
+        max_length=MAX_QUERY, help_text="Parameters of the console's list, such as `owner=mine&sort=name`."
+    )
+
+
+class ViewRecord(ViewBody):
+    id = serializers.IntegerField()
+
+
+class FlagViewViewSet(ViewSet):
+    tags = ("Favorites",)
+    lookup_url_kwarg = "view_id"
+    permissions = {"create": None, "destroy": None}
+
+    @extend_schema(operation_id="getFlagViews", responses={200: ViewRecord(many=True)})
+    def list(self, request: ApiRequest) -> Response:
+        """List the caller's saved views of the list of all flags."""
+        return Response(ViewRecord(list_views(self.caller), many=True).data)
+
+    @extend_schema(operation_id="saveFlagView", request=ViewBody, responses={200: ViewRecord})
+    def create(self, request: ApiRequest) -> Response:
+        """Save a view of the list of all flags for the caller, in place of one with the same name."""
+        view = save_view(**self.validated(ViewBody), caller=self.caller)
+        return Response(ViewRecord(view).data)
+
+    @extend_schema(operation_id="deleteFlagView", responses={204: None})
+    def destroy(self, request: ApiRequest, view_id: str) -> Response:
+        """Delete one of the caller's views."""
+        delete_view(path_id(view_id, "View"), caller=self.caller)
+        return Response(status=204)
+
+
+class ProjectFlagCreatorViewSet(InProjectViewSet):
+    tags = ("Projects",)
+
+    @extend_schema(operation_id="getProjectFlagCreators", responses={200: AccountName(many=True)})
+    def list(self, request: ApiRequest, project_id: str) -> Response:
+        """List the accounts that created a flag of the project, archived flags included."""
+        creators = list_flag_creators(Flag.objects.filter(project=self.project))
+        return Response(AccountName(creators, many=True).data)

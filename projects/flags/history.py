@@ -17,7 +17,7 @@ from projects.history.definitions_at import just_before
 from projects.history.descriptions import Part
 from projects.history.queries import TYPES, readable_events
 from projects.models import Flag
-from projects.reverts.offers import add_reverts
+from projects.reverts.change_plan import add_reverts
 from projects.reverts.parts import may_revert
 
 SHOWN = 3

@@ -1,10 +1,16 @@
-"""Validates flag names: they must be safe in a URL and match the project's naming pattern."""
+"""Validates flag names: they must be safe in a URL and match the project's naming pattern.
+
+Rules for the owner of a flag, a person or a group.
+"""
 
 import re
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 from unicodedata import combining
 
-from playground.engine import patterns
+from flagadmin.core.errors import Problem
+from groups.models import Group, User
+from playground.engine import operators
 
 MAX_LENGTH = 100
 ALLOWED = "Allowed: letters, digits, - . _ ~"
@@ -49,7 +55,7 @@ def find_pattern_problem(name: str, rules: NamingRules) -> str | None:
     """The problem if the whole name of a new flag does not match the project's pattern."""
     if not rules.naming_pattern:
         return None
-    pattern = patterns.compile_pattern(rules.naming_pattern)
+    pattern = operators.compile_pattern(rules.naming_pattern)
     if pattern is None or pattern.fullmatch(name):
         return None
     message = f"{name} does not match the project's naming pattern {rules.naming_pattern}."
@@ -58,3 +64,28 @@ def find_pattern_problem(name: str, rules: NamingRules) -> str | None:
     if rules.naming_description:
         message += f" {rules.naming_description}"
     return message
+
+
+Columns = dict[str, int | None]
+
+
+def make_owner_columns(kind: str | None, owner_id: int | None) -> Columns:
+    """``owner_user_id`` and ``owner_group_id`` of a flag. ``kind``: "user", "group", or None without an owner."""
+    return {f"owner_{each}_id": owner_id if kind == each else None for each in ("user", "group")}
+
+
+def owner_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yields the problems of the owner's columns among the values."""
+    user, group = values.get("owner_user_id"), values.get("owner_group_id")
+    if user is not None and not User.objects.people().filter(pk=user).exists():
+        yield Problem("owner", f"Person with id {user} not found.")
+    if group is not None and not Group.objects.filter(pk=group).exists():
+        yield Problem("owner", f"Group with id {group} not found.")
+
+
+def find_remaining_owner(owner: Mapping[str, Any] | None) -> Columns:
+    """The columns of a former owner; empty if the person or the group no longer exists."""
+    if owner is None:
+        return make_owner_columns(None, None)
+    columns = make_owner_columns(owner["kind"], owner["id"])
+    return make_owner_columns(None, None) if [*owner_problems(columns)] else columns

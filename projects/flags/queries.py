@@ -1,24 +1,28 @@
 """Reads flags and their related rows into the documents used by the API and by audit events.
 
 Every function accepts any number of flags and runs a fixed number of queries.
+
+Checks by an app above on flags that come to a project: moved from another, or created under a name.
+
+Reads the lifecycle stages of flags.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Case, Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum, Value, When
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.lookups import find_best_matches
 from flagadmin.core.document import Document
+from flagadmin.core.hook import Hook
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.lifecycle.queries import read_current_stages
 from projects.models import (
     Dependency,
     Environment,
@@ -26,7 +30,9 @@ from projects.models import (
     Flag,
     FlagEnvironment,
     FlagLink,
+    FlagQuerySet,
     FlagTag,
+    LifecycleStage,
     Strategy,
     StrategySegment,
     UsageHour,
@@ -290,3 +296,50 @@ def list_production_toggles(flag: Flag) -> list[tuple[str, bool]]:
     states = FlagEnvironment.objects.filter(flag=flag, environment=OuterRef("name"), enabled=True)
     environments = Environment.objects.production().filter(projects=flag.project_id)
     return list(environments.values_list("name", Exists(states)))
+
+
+check_arrivals: Hook[[Collection[str], str, str | None], None] = Hook(
+    "projects.flags.queries.check_arrivals", lambda names, project_id, moved_from: None
+)
+"""Called with the names of the flags, their project and, if they are moved, the previous one. Raises Refusal."""
+
+
+Stage = LifecycleStage.Stage
+ORDER = Stage.values
+STAGE_MEMBERS = {stage: "preLive" if stage == Stage.PRE_LIVE else str(stage) for stage in ORDER}
+"""The stages as members of objects."""
+
+
+def read_lifecycle(flag: Flag) -> list[Document]:
+    """All stages that the flag has entered, in lifecycle order."""
+    return [make_stage_document(row) for row in _read_in_order([flag.pk])]
+
+
+def read_current_stage(flag: Flag) -> LifecycleStage | None:
+    """The last stage that the flag has entered."""
+    return next(reversed(_read_in_order([flag.pk])), None)
+
+
+def read_current_stages(ids: Sequence[int]) -> dict[int, Document]:
+    """The current stage of each of these flags: the last one it entered. One query."""
+    return {row.flag_id: make_stage_document(row) for row in _read_in_order(ids)}
+
+
+def count_stages(flags: FlagQuerySet) -> dict[str, int]:
+    """The number of these flags by their current stage, as a member. Every stage has an entry. Two queries."""
+    ranks = Case(*(When(stage=stage, then=Value(rank)) for rank, stage in enumerate(ORDER)))
+    active = LifecycleStage.objects.filter(flag__in=flags.active()).order_by()
+    last = active.values("flag").annotate(rank=Max(ranks))
+    counts = last.aggregate(
+        **{STAGE_MEMBERS[stage]: Count("flag", filter=Q(rank=rank)) for rank, stage in enumerate(ORDER)}
+    )
+    return counts | {"archived": flags.archived().count()}
+
+
+def _read_in_order(ids: Sequence[int]) -> list[LifecycleStage]:
+    return sorted(LifecycleStage.objects.filter(flag_id__in=ids), key=lambda row: ORDER.index(row.stage))
+
+
+def make_stage_document(row: LifecycleStage) -> Document:
+    stage = {"stage": row.stage, "enteredStageAt": iso(row.entered_at)}
+    return stage | ({"status": row.status} if row.status else {})

@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, BoundedTexts, ListOf, Texts
-from projects.flags.owner_rules import make_owner_columns
+from projects.flags.name_rules import make_owner_columns
 from projects.models import LifecycleStage
 from projects.serializers import StrictSerializer, TextField
 from projects.strategies.serializers import PayloadBody, StrategyBody

@@ -15,7 +15,7 @@ from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import find_template, read_address
 from flagadmin.core.document import Document
-from flagadmin.core.wording import join_words
+from flagadmin.core.errors import join_words
 from projects.console import flag_url, project_url
 from projects.history.field_changes import NO_NAMES, Names, changes_of, document_of
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from flagadmin.core.document import Document
-from flagadmin.core.wording import clip, list_some
+from flagadmin.core.errors import clip, list_some
 from playground.engine.definitions import (
     ConstraintDefinition,
     DependencyDefinition,

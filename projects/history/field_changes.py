@@ -12,15 +12,14 @@ from django.utils.text import capfirst
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.document import Document
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import pluralize
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
 from projects.history.diff import FlagPart, find_differing_parts
 from projects.models import Segment, Strategy
-from projects.projects.approval_rules import CONDITIONS, describe_rule
-from projects.segments.cut_lists import CHANGE as LIST_CHANGE
-from projects.segments.cut_lists import drop_list, read_list_size
-from projects.segments.lists import describe_difference, pluralize_values
+from projects.projects.required_comments import CONDITIONS, describe_rule
+from projects.segments.lists import CHANGE as LIST_CHANGE
+from projects.segments.lists import describe_difference, drop_list, pluralize_values, read_list_size
 from projects.strategies.sentences import summarize_strategy
 
 MAX_FIELDS, MAX_LETTERS = 12, 250

@@ -10,8 +10,7 @@ from rest_framework import serializers
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import check_problems
-from flagadmin.core.http.fields import Body
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.fields import Body, is_id
 from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.filters import find_unknown_parameters
 from projects.history.queries import EventFilter

@@ -1,18 +1,21 @@
-"""Changes the installation's settings."""
+"""Changes the installation's settings.
 
-from collections.abc import Sequence
+Rules for the installation's settings.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import OperationalError
 
 from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, transactional
-from flagadmin.core.errors import Conflict, check_problems
+from flagadmin.core.errors import Conflict, Problem, check_problems
 from flagadmin.core.installation import state
 from flagadmin.core.installation.models import ROW, Installation
 from flagadmin.core.installation.state import await_changes, check_writable
 from groups.access import Caller, Permission
-from projects.installation.rules import problems_of_origins
 
 ORIGINS = "the frontend API's origins"
 """The subject of their events."""
@@ -64,3 +67,20 @@ def _write(values: dict[str, Any], subject: str, caller: Caller) -> None:
         return
     Installation.objects.filter(pk=ROW).update(**values)
     record(Event(type=EventType.SETTING_UPDATED, subject=subject, before=before, after=values), actor=caller)
+
+
+MAX_ORIGINS = 100
+ALL = "*"
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]{1,253}", re.IGNORECASE)
+
+
+def problems_of_origins(origins: Sequence[str]) -> Iterator[Problem]:
+    """Each is ``*`` or a browser's ``Origin`` header: scheme, host and, unless it is the default, port."""
+    if len(origins) > MAX_ORIGINS:
+        yield Problem("frontendApiOrigins", f"At most {MAX_ORIGINS} origins.")
+    for index, origin in enumerate(origins):
+        if origin != ALL and not _ORIGIN.fullmatch(origin):
+            yield Problem(
+                f"frontendApiOrigins[{index}]",
+                f"{origin[:200]} is not an origin. Enter * or, for example, https://app.example.org.",
+            )

@@ -18,9 +18,9 @@ from flagadmin.core.lists.pages import make_csv_response
 from groups.login.links import make_absolute_url
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.installation import actions
-from projects.installation.rules import MAX_ORIGINS
-from projects.installation.statistics import flatten_statistics, read_statistics
-from projects.limits import Limits
+from projects.installation.actions import MAX_ORIGINS
+from projects.installation.pages import flatten_statistics, read_statistics
+from projects.rules import Limits
 
 
 class Banners(serializers.Serializer):

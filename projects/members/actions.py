@@ -12,8 +12,7 @@ from django.conf import settings
 
 from flagadmin.core.audit.record import Event, EventType, record_all
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError, check_problems
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError, check_problems, choices
 from groups.access import Caller
 from groups.login.links import send_invitation
 from groups.login.passwords import create_first_link

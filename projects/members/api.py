@@ -11,15 +11,14 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf, path_id
 from groups.login.links import make_absolute_url
 from groups.people.serializers import NamedAccount, NamedGroup
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.members import actions
 from projects.members.actions import WRITE_PERMISSIONS, Holders, Invitation, invite, mail_invitation
 from projects.members.queries import make_project_access_document, read_role_usage
-from projects.viewsets import InProjectViewSet
+from projects.project_scope import InProjectViewSet
 
 
 class Ids(ListOf):

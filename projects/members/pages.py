@@ -12,16 +12,15 @@ from django.urls import reverse_lazy
 from django.utils.functional import cached_property
 
 from flagadmin.core.errors import InvalidOperation
-from flagadmin.core.http.parameters import read_id
+from flagadmin.core.http.fields import read_id
 from groups.access import missing
 from groups.console import ActionPage, Breadcrumbs, Column, Filter, FormPage, ListPage
 from groups.models import Grant, Group, Role, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import describe_first_login, describe_link
 from groups.permissions import ROLE_READERS, BuiltIn, Permission, Scope
+from groups.roles.actions import access_role, describe_blockers
 from groups.roles.holders import Holder, count_holders, measure_reach, read_holders
-from groups.roles.queries import access_role
-from groups.roles.rules import describe_blockers
 from groups.roles.subjects import SUBJECTS, list_unused_names
 from projects.access import access_project
 from projects.console import InProjectPage, get_project_breadcrumbs, project_url

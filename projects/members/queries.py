@@ -12,7 +12,7 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.responses import iso
 from flagadmin.core.lists.pages import MAX_OPTIONS
 from groups.access import Caller
-from groups.groups.queries import find_offered_groups
+from groups.groups.actions import find_offered_groups
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission, User
 from groups.people.console import suggest_accounts
 from groups.permissions import Permission, Scope

@@ -17,8 +17,6 @@ from projects.models.applications import (  # isort: split
 )
 
 from projects.models.applications import CountedReport, Relay, SdkVersion
-from projects.models.context_fields import ContextField
-from projects.models.environments import Environment
 from projects.models.flags import (
     CodeReference,
     CodeReport,
@@ -34,17 +32,24 @@ from projects.models.flags import (
     FlagType,
     FlagView,
     LifecycleStage,
+    PayloadSchema,
 )
-from projects.models.list_sources import ListSource
-from projects.models.payload_schemas import PayloadSchema
 from projects.models.projects import (
     ChangedFlags,
+    Environment,
     OutsideChange,
     Project,
     ProjectEnvironment,
     ProjectRevision,
+    Tag,
+    TagType,
 )
-from projects.models.segments import Segment
-from projects.models.strategies import Strategy, StrategySegment, StrategyType
-from projects.models.tags import Tag, TagType
+from projects.models.strategies import (
+    ContextField,
+    ListSource,
+    Segment,
+    Strategy,
+    StrategySegment,
+    StrategyType,
+)
 from projects.models.versions import VERSIONS, UsersChanged, VersionsSince

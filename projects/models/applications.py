@@ -164,7 +164,7 @@ class UnknownFlag(models.Model):
 class IgnoredReport(models.Model):
     """The number of reported items of an hour that exceeded a limit and were not stored.
 
-    See ``projects.applications.report_limits``. Counted for a token or for an application. The column that
+    See ``projects.applications.sdk_versions``. Counted for a token or for an application. The column that
     does not apply is 0 or empty.
     """
 
@@ -304,7 +304,7 @@ class SdkVersion(models.Model):
     """The id of the flags visible to tokens of one scope, and the revisions of the projects at that id.
 
     ``scope`` is a hash. Scopes never share ids, so that an id also identifies its scope. Written by
-    ``sdk/delta/version_ids.py`` only.
+    ``sdk/delta/states.py`` only.
     """
 
     scope = models.CharField(max_length=64, primary_key=True)

@@ -1,4 +1,7 @@
-"""Models of flags and their parts: types, environments, tags, links, dependencies, lifecycle, references in code."""
+"""Models of flags and their parts: types, environments, tags, links, dependencies, lifecycle, references in code.
+
+JSON Schemas of the payloads of flags.
+"""
 
 import uuid
 from typing import Any, Self, TypedDict
@@ -9,9 +12,7 @@ from django.db.models import F, Q
 
 from groups.access import Caller
 from projects.applications.usage_triggers import make_usage_triggers
-from projects.models.environments import Environment
-from projects.models.projects import Project
-from projects.models.querysets import ArchivableQuerySet
+from projects.models.projects import ArchivableQuerySet, Environment, Project
 from projects.revision import OF_FLAG, OF_PROJECT, make_revision_triggers
 
 
@@ -356,3 +357,15 @@ class CodeReference(models.Model):
 
     def __str__(self) -> str:
         return f"{self.flag} in {self.report}"
+
+
+class PayloadSchema(models.Model):
+    """The schema of all JSON payloads of a flag's variants. All stored ones satisfy it."""
+
+    flag = models.OneToOneField(
+        Flag, primary_key=True, on_delete=models.CASCADE, related_name="payload_schema"
+    )
+    schema = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"payload schema of {self.flag.name}"

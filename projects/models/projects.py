@@ -1,19 +1,88 @@
-"""Models of projects, their environments and their revision."""
+"""Models of projects, their environments and their revision.
 
-from typing import Self
+Environments: their types and their order.
+
+Tag types and tags. The tags of flags are in ``projects.models.flags``.
+
+Querysets of the models whose rows belong to a project.
+"""
+
+from typing import Self, TypeVar
 
 import pgtrigger
 from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Length
 
 from flagadmin.core.db.commits import notify_trigger
+from flagadmin.core.document import Document
 from groups.access import Caller
-from projects.models.environments import Environment
-from projects.models.querysets import ArchivableQuerySet
+from projects.applications.usage_triggers import make_environment_usage_triggers
 from projects.revision import make_outside_triggers, make_project_triggers
+
+M = TypeVar("M", bound=Model)
+
+
+class ArchivableQuerySet(QuerySet[M]):
+    def active(self) -> Self:
+        return self.archived(False)
+
+    def archived(self, is_archived: bool = True) -> Self:
+        """The archived rows; with False, the active ones."""
+        return self.filter(archived_at__isnull=not is_archived)
+
+
+class SharedQuerySet(QuerySet[M]):
+    """Rows that are global or belong to one project."""
+
+    def readable_by(self, caller: Caller) -> Self:
+        """Global rows, and rows of projects that the caller may read."""
+        readable = caller.match_readable("project_id")
+        return self.filter(Q(project=None) | readable) if readable else self.all()
+
+    def usable_in(self, *project_ids: str) -> Self:
+        """Global rows, and rows of these projects."""
+        return self.filter(Q(project=None) | Q(project_id__in=project_ids))
+
+
+class EnvironmentQuerySet(models.QuerySet["Environment"]):
+    def production(self) -> Self:
+        return self.filter(type=Environment.PRODUCTION)
+
+    def names(self) -> list[str]:
+        """Their names, production first."""
+        first = self.alias(first=Q(type=Environment.PRODUCTION)).order_by("-first", "sort_order", "name")
+        return list(first.values_list("name", flat=True))
+
+
+class Environment(models.Model):
+    """An environment, such as development or production. The name is the primary key and never changes."""
+
+    PRODUCTION = "production"  # a type: the environment may have any name
+
+    name = models.CharField(max_length=100, primary_key=True)
+    type = models.CharField(max_length=100, default=PRODUCTION)
+    enabled = models.BooleanField(default=True)
+    sort_order = models.IntegerField(default=9999)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = EnvironmentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["sort_order", "name"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="environment_name_not_empty")]
+        triggers = make_environment_usage_triggers()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_production(self) -> bool:
+        return self.type == self.PRODUCTION
+
 
 # A deleted project keeps its row: what is stored about it stays private. Only a change of an existing project's mode
 # removes it, and another project with the id begins as a private one.
@@ -129,7 +198,7 @@ class ProjectEnvironment(models.Model):
     """An environment enabled in a project, with the default strategy for flags that have none there.
 
     `required_approvals`: changes of its results need a change request with this many approvals. None: no request.
-    `approval_rules`: other numbers, depending on the effect (`projects/projects/approval_rules.py`).
+    `approval_rules`: other numbers, depending on the effect (`projects/projects/required_comments.py`).
     `approver_groups`: ids of the groups whose members may approve; [] for everyone with the permission. The id of a
     deleted group stays, so that its deletion does not allow others to approve.
     """
@@ -211,3 +280,47 @@ class OutsideChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.project_id}, {self.noticed_at}"
+
+
+models.CharField.register_lookup(Length)
+
+
+class TagType(models.Model):
+    name = models.CharField(max_length=50, primary_key=True)
+    description = models.TextField(blank=True)
+    icon = models.CharField(max_length=255, null=True, blank=True)
+    color = models.CharField(max_length=7, null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.CheckConstraint(condition=Q(name__length__gte=2), name="tag_type_name_length")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def document(self) -> Document:
+        """For API responses and audit events."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "icon": self.icon,
+            "color": self.color,
+        }
+
+
+class Tag(models.Model):
+    """A tag that was created separately, to be offered in forms. A flag's own tags are ``FlagTag`` rows."""
+
+    tag_type = models.ForeignKey(TagType, on_delete=models.CASCADE, related_name="+")
+    value = models.CharField(max_length=50)
+
+    class Meta:
+        ordering = ["tag_type", "value"]
+        constraints = [
+            models.UniqueConstraint(fields=["tag_type", "value"], name="tag_once"),
+            models.CheckConstraint(condition=Q(value__length__gte=2), name="tag_value_length"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tag_type_id}:{self.value}"

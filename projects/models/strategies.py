@@ -1,18 +1,30 @@
-"""Activation strategies of flags, and strategy types."""
+"""Activation strategies of flags, and strategy types.
+
+Segments: named lists of constraints that strategies share.
+
+The URL that the list of a segment is kept in step with.
+
+Context fields: the possible contents of a context.
+"""
 
 import secrets
 import time
 import uuid
+from collections.abc import Collection
 from typing import Any
 
 from django.db import models
+from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
 from flagadmin.core.document import Document
+from flagadmin.core.encryption import make_fernet
+from flagadmin.core.http.responses import iso
+from playground.engine.definitions import SegmentDefinition
 from playground.engine.strategy_types import STRATEGY_TYPES
-from projects.models.environments import Environment
 from projects.models.flags import Flag
-from projects.revision import OF_FLAG, OF_STRATEGY, make_revision_triggers
+from projects.models.projects import Environment, Project, SharedQuerySet
+from projects.revision import OF_FLAG, OF_SEGMENT, OF_STRATEGY, make_revision_triggers
 from projects.strategies.fields import COLUMNS
 
 
@@ -136,3 +148,131 @@ class StrategySegment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.segment} on {self.strategy_id}"
+
+
+class SegmentQuerySet(SharedQuerySet["Segment"]):
+    def names(self, ids: Collection[int]) -> dict[int, str]:
+        return dict(self.filter(pk__in=ids).values_list("pk", "name"))
+
+
+class Segment(models.Model):
+    """A named list of constraints that strategies share.
+
+    Global without a project, otherwise for that project only.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=255, unique=True)
+    description = models.TextField(null=True, blank=True)
+    constraints = models.JSONField(default=list, blank=True)
+    project = models.ForeignKey(
+        Project, null=True, blank=True, on_delete=models.CASCADE, related_name="segments"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=255, blank=True)
+
+    objects = SegmentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="segment_name_not_empty")]
+        # Only the update trigger: a new segment is unused, and only unused segments can be deleted.
+        triggers = make_revision_triggers(["id", "name", "constraints"], OF_SEGMENT)[2:]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def definition(self) -> SegmentDefinition:
+        return {"id": self.pk, "name": self.name, "constraints": self.constraints}
+
+    def document(self) -> Document:
+        """For API responses and audit events."""
+        document = {
+            "id": self.pk,
+            "name": self.name,
+            "description": self.description,
+            "constraints": self.constraints,
+            "createdBy": self.created_by,
+            "createdAt": iso(self.created_at),
+        }
+        return document | ({"project": self.project_id} if self.project_id else {})
+
+
+_PURPOSE = "list source"
+
+
+class ListSource(models.Model):
+    """``problem``: why the last fetch changed nothing; "" if it succeeded, and ``result`` says what it did.
+
+    ``etag`` counts while the list has the fingerprint ``fetched_hash``: somebody may have changed it since.
+    """
+
+    class Format(models.TextChoices):
+        LINES = "lines", "One value per line"
+        CSV = "csv", "A column of a CSV file"
+        JSON = "json", "A JSON list"
+
+    segment = models.OneToOneField(
+        Segment, on_delete=models.CASCADE, primary_key=True, related_name="list_source"
+    )
+    encrypted_url = models.TextField()  # its query may have a secret
+    format = models.CharField(max_length=10, choices=Format.choices, default=Format.LINES)
+    column = models.CharField(max_length=255, blank=True)
+    minutes = models.PositiveIntegerField(default=60)
+    set_by = models.ForeignKey("groups.User", models.SET_NULL, null=True, blank=True, related_name="+")
+    set_by_name = models.CharField(max_length=255)
+    set_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    checked_at = models.DateTimeField(null=True, blank=True)
+    result = models.TextField(blank=True)
+    problem = models.TextField(blank=True)
+    etag = models.CharField(max_length=500, blank=True)
+    fetched_hash = models.CharField(max_length=32, blank=True)
+
+    def __str__(self) -> str:
+        return f"source of segment {self.segment_id}"
+
+    @property
+    def url(self) -> str:
+        """Raises cryptography.fernet.InvalidToken if it was encrypted with a lost SECRET_KEY."""
+        return make_fernet(_PURPOSE).decrypt(self.encrypted_url).decode()
+
+    @url.setter
+    def url(self, text: str) -> None:
+        self.encrypted_url = make_fernet(_PURPOSE).encrypt(text.encode()).decode()
+
+
+class ContextField(models.Model):
+    """A field of the evaluation context: for constraints and, if ``stickiness`` is set, for stickiness."""
+
+    name = models.CharField(max_length=255, primary_key=True)
+    description = models.TextField(null=True, blank=True)
+    stickiness = models.BooleanField(default=False)
+    sort_order = models.IntegerField(default=10)
+    legal_values = models.JSONField(default=list, blank=True, help_text='[{"value": …, "description": …}]')
+    project = models.ForeignKey(
+        Project, null=True, blank=True, on_delete=models.CASCADE, related_name="context_fields"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SharedQuerySet["ContextField"].as_manager()
+
+    class Meta:
+        ordering = ["sort_order", "name"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="context_field_name_not_empty")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def document(self) -> Document:
+        """For API responses and audit events."""
+        document = {
+            "name": self.name,
+            "description": self.description,
+            "stickiness": self.stickiness,
+            "sortOrder": self.sort_order,
+            "legalValues": self.legal_values,
+            "createdAt": iso(self.created_at),
+        }
+        return document | ({"project": self.project_id} if self.project_id else {})

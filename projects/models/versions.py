@@ -15,11 +15,9 @@ from datetime import UTC, datetime
 import pgtrigger
 from django.db import models
 
-from projects.models.context_fields import ContextField
 from projects.models.flags import Dependency, Flag, FlagEnvironment
 from projects.models.projects import ProjectEnvironment
-from projects.models.segments import Segment
-from projects.models.strategies import Strategy, StrategySegment
+from projects.models.strategies import ContextField, Segment, Strategy, StrategySegment
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 """The end of a version that is still valid. Python cannot read PostgreSQL's infinity, and indexes find null slowly."""

@@ -1,6 +1,9 @@
-"""Creates, changes, archives and revives projects. ``projects.deletion`` deletes them."""
+"""Creates, changes, archives and revives projects. ``projects.deletion`` deletes them.
 
-from collections.abc import Mapping, Sequence
+Validates a project's id, name, settings and naming pattern for flags.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.utils.text import slugify
@@ -8,17 +11,18 @@ from django.utils.text import slugify
 from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import InvalidOperation, NameExists, Problem, check_problems
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import InvalidOperation, NameExists, Problem, check_problems, choices, clip
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import Grant, User
 from groups.permissions import BuiltIn, Permission
+from playground.engine import operators
 from projects.access import (
     access_flag,
     access_project,
     access_project_for_update,
     describe_unknown_environment,
 )
+from projects.flags.name_rules import find_pattern_problem
 from projects.models import (
     ContextField,
     Environment,
@@ -30,8 +34,9 @@ from projects.models import (
 )
 from projects.project_scope import find_first_permission, name_is_free
 from projects.projects.environments import SETTINGS_PERMISSIONS
+from projects.projects.links import comment_link_problems, link_template_problems
 from projects.projects.queries import make_settings_document
-from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
+from projects.rules import name_problems
 from projects.tokens.pending import activate_tokens
 
 # Accepted in every project, in addition to its context fields.
@@ -239,3 +244,41 @@ def _find_person(caller: Caller) -> User:
     if caller.user is None:
         raise InvalidOperation("This token belongs to no user, so it has no favorites.")
     return caller.user
+
+
+MAX_PROJECT_NAME_LENGTH = 255
+MAX_FLAGS = 2**31 - 1
+# Used in place of a project id in URLs below /api/admin/projects/ and /projects/.
+RESERVED_PROJECT_IDS = frozenset({"archive", "revive", "roles", "validate", "new"})
+
+
+def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterator[Problem]:
+    """Problems with a project's settings. ``stickiness`` holds the valid names for the default stickiness."""
+    yield from name_problems(project.pk, "id", reserved=RESERVED_PROJECT_IDS)
+    if not project.name.strip():
+        yield Problem("name", "a name is required")
+    elif len(project.name) > MAX_PROJECT_NAME_LENGTH:
+        yield Problem("name", f"must have at most {MAX_PROJECT_NAME_LENGTH} characters")
+    if project.default_stickiness not in stickiness:
+        known = choices(stickiness)
+        yield Problem(
+            "defaultStickiness", f"context field {project.default_stickiness} not found. Available: {known}"
+        )
+    if project.flag_limit is not None and not 1 <= project.flag_limit <= MAX_FLAGS:
+        yield Problem("featureLimit", f"must be from 1 to {MAX_FLAGS}, or null for no limit")
+    yield from naming_problems(project)
+    yield from comment_link_problems(project.comment_links)
+    yield from link_template_problems(project.link_templates)
+
+
+def naming_problems(project: Project) -> Iterator[Problem]:
+    """The pattern must be valid for RE2, which runs in linear time; the example must match the pattern."""
+    pattern, example = project.naming_pattern, project.naming_example
+    if pattern and (fault := operators.find_fault(pattern)):
+        yield Problem("featureNaming.pattern", f"{clip(pattern)} {fault}")
+    elif pattern and example and find_pattern_problem(example, project):
+        yield Problem("featureNaming.example", f"{example} does not match the pattern {pattern}")
+    elif not pattern and example:
+        yield Problem("featureNaming.example", "an example requires a pattern")
+    elif not pattern and project.naming_description:
+        yield Problem("featureNaming.description", "a description requires a pattern")

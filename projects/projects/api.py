@@ -17,6 +17,7 @@ from projects.deletion.execute import delete_project
 from projects.deletion.openapi import FORBIDDEN, PROJECT_ID
 from projects.flags.queries import list_flag_summaries
 from projects.models import Flag, Project
+from projects.project_scope import InProjectViewSet, OnFlagViewSet
 from projects.projects import actions
 from projects.projects.actions import set_flag_favorite, set_project_favorite
 from projects.projects.queries import (
@@ -35,7 +36,6 @@ from projects.projects.serializers import (
     ProjectRecord,
     ProjectStatus,
 )
-from projects.viewsets import InProjectViewSet, OnFlagViewSet
 
 _LISTED = {archived: Compiled(partial(Project.objects.archived, archived)) for archived in (False, True)}
 

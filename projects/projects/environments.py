@@ -11,17 +11,16 @@ from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems
+from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems, choices
 from flagadmin.core.unreadable_values import check_values
-from flagadmin.core.wording import choices
 from groups.access import Caller, Permission
 from groups.models import Group
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_environment, access_project_for_update, check_environment
-from projects.limits import Limits
 from projects.models import FlagEnvironment, Project, ProjectEnvironment
 from projects.project_scope import find_first_permission, hold_segments, name_is_free
-from projects.projects.approval_rules import MAX_APPROVALS, Rule, make_rule_document, rules_problems
+from projects.projects.required_comments import MAX_APPROVALS, Rule, make_rule_document, rules_problems
+from projects.rules import Limits
 from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, make_strategy, strategy_problems
 

@@ -24,7 +24,7 @@ from groups.console import ActionPage, ListPage, Permission
 from projects.access import access_project
 from projects.console import FLAGS, api_path, project_url
 from projects.flags.insights.evaluations import read_last_evaluations
-from projects.flags.lists.cells import read_flag_cells
+from projects.flags.lists.cells import make_flag_rows, may_toggle, read_flag_cells
 from projects.flags.lists.conditions import DIFFERS, ROLLING
 from projects.flags.lists.queries import (
     MAX_MATCHING,
@@ -38,7 +38,6 @@ from projects.flags.lists.queries import (
     make_project_scope,
     make_readable_scope,
 )
-from projects.flags.lists.rows import make_flag_rows, may_toggle
 from projects.flags.lists.views import delete_view, list_views, read_view, save_view
 from projects.history.queries import archived_by
 from projects.models import FavoriteFlag

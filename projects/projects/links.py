@@ -7,11 +7,11 @@ from urllib.parse import quote, urlsplit
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.errors import Problem
-from playground.engine import patterns
+from playground.engine import operators
 from projects.flags.links.rules import normalize_url
 from projects.history.descriptions import Part
-from projects.limits import Limits
 from projects.models import Project
+from projects.rules import Limits
 
 MATCH = "{match}"
 """Placeholder in a URL for the pattern's match, or its first group if it has one."""
@@ -45,11 +45,11 @@ def _find_pattern_problem(pattern: Any) -> str | None:
         return "a pattern is required"
     if len(pattern) > MAX_PATTERN_LENGTH:
         return f"must have at most {MAX_PATTERN_LENGTH} characters"
-    if fault := patterns.find_fault(pattern, captures=True):
+    if fault := operators.find_fault(pattern, captures=True):
         return f"{pattern} {fault}"
-    if patterns.find_longest_text(pattern) < MAX_LENGTH:
+    if operators.find_longest_text(pattern) < MAX_LENGTH:
         return f"{pattern} is too complex"
-    if patterns.compile_pattern(pattern, captures=True).search(""):
+    if operators.compile_pattern(pattern, captures=True).search(""):
         return f"{pattern} matches an empty text"
     return None
 
@@ -70,7 +70,7 @@ def split_comment(comment: str, links: Iterable[CommentLink]) -> list[Part]:
     """The comment in parts, with matches of patterns as links. The first matching pattern applies."""
     matches: list[tuple[int, int, str]] = []
     for link in links:
-        expression = patterns.compile_pattern(link["pattern"], captures=True)
+        expression = operators.compile_pattern(link["pattern"], captures=True)
         for match in expression.finditer(comment) if expression else ():
             start, end = match.span()
             if start < end and all(end <= first or last <= start for first, last, _ in matches):

@@ -18,8 +18,8 @@ from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import BuiltIn, Permission
 from projects.access import list_projects_with
-from projects.flags.lifecycle.queries import STAGE_MEMBERS, count_stages
 from projects.flags.lists.conditions import OVERDUE
+from projects.flags.queries import STAGE_MEMBERS, count_stages
 from projects.members.queries import count_members
 from projects.models import Environment, FavoriteProject, Flag, Project, ProjectEnvironment, Segment
 from projects.projects.activity import WINDOW, read_latest_activity, read_stats

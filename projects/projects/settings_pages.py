@@ -12,8 +12,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
-from flagadmin.core.errors import ValidationError
-from flagadmin.core.wording import choices, pluralize
+from flagadmin.core.errors import ValidationError, choices, pluralize
 from groups.console import ActionPage, Breadcrumbs, EditPage, Permission
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
@@ -24,7 +23,6 @@ from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
-from projects.projects.approval_rules import MAX_APPROVALS
 from projects.projects.environments import (
     DEFAULT_STRATEGY_PERMISSIONS,
     add_environment,
@@ -37,6 +35,7 @@ from projects.projects.environments import (
 from projects.projects.head import make_project_head
 from projects.projects.pages import ModeField
 from projects.projects.queries import list_project_environment_summaries, make_settings_document
+from projects.projects.required_comments import MAX_APPROVALS
 from projects.strategies.editor import SharedStrategyEditor, describe_whole_strategy
 from projects.strategies.forms import list_stickiness_choices
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy

@@ -1,14 +1,23 @@
-"""Stores the places of flags in the code of a repository."""
+"""Stores the places of flags in the code of a repository.
 
-from collections.abc import Mapping, Sequence
+Reads the places of flags in code.
+
+Rules for reports of references in code.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, ValidationError, check_problems
+from flagadmin.core.document import Document
+from flagadmin.core.errors import NoAccess, Problem, ValidationError, check_problems
 from groups.access import Caller, Permission
 from projects.models import CodeReference, CodeReport, Flag, FlagQuerySet, Project
-from projects.references.rules import MAX_PLACES, MAX_REPORTS, report_problems
 
 Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -68,3 +77,78 @@ def _access_report_for_update(repository: str) -> CodeReport:
     if report is None and CodeReport.objects.count() >= MAX_REPORTS:
         raise ValidationError.at("repository", f"there are {MAX_REPORTS:,} repositories already, the limit")
     return report or CodeReport(repository=repository)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: str
+    line: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class InRepository:
+    """A flag in a repository: the first places, and the total number."""
+
+    report: CodeReport
+    places: Sequence[Place]
+    count: int
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.places)
+
+
+def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
+    """The repositories that contain each flag. One query."""
+    references: dict[int, list[InRepository]] = defaultdict(list)
+    rows = CodeReference.objects.filter(flag__in=flag_ids).select_related("report")
+    for row in rows.order_by("report__repository"):
+        places = [Place(path, line, _make_url(row.report, path, line)) for path, line in row.places]
+        references[row.flag_id].append(InRepository(row.report, places, row.count))
+    return references
+
+
+def _make_url(report: CodeReport, path: str, line: int) -> str:
+    """Quotes paths and revisions, because they are data and must stay part of the URL."""
+    if not report.link:
+        return ""
+    values = {"path": quote(path), "line": str(line), "revision": quote(report.revision, safe="")}
+    url = report.link
+    for name, value in values.items():
+        url = url.replace(f"{{{name}}}", value)
+    return url
+
+
+def make_reference_documents(references: Sequence[InRepository]) -> list[Document]:
+    return [
+        {
+            "repository": each.report.repository,
+            "revision": each.report.revision,
+            "count": each.count,
+            "places": [
+                {"path": place.path, "line": place.line, "url": place.url or None} for place in each.places
+            ],
+        }
+        for each in references
+    ]
+
+
+MAX_REPORTS = 1_000
+MAX_PLACES = 100
+"""The maximum number of stored places of a flag in a repository; others are only counted."""
+MAX_PATH = 500
+_FIELD = re.compile(r"\{(\w*)\}")
+LINK_FIELDS = ("path", "line", "revision")
+
+
+def report_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if link := values.get("link"):
+        try:
+            is_address = urlsplit(link).scheme in ("http", "https") and bool(urlsplit(link).hostname)
+        except ValueError:
+            is_address = False
+        if not is_address:
+            yield Problem("link", "must be an address that begins with http:// or https://")
+        if unknown := set(_FIELD.findall(link)) - set(LINK_FIELDS):
+            yield Problem("link", f"has no {{{min(unknown)}}}, only {{path}}, {{line}} and {{revision}}")

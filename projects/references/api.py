@@ -11,10 +11,15 @@ from flagadmin.core.http.responses import iso
 from groups.viewsets import ApiRequest, ViewSet
 from projects.access import access_flag
 from projects.models import CodeReport, Flag
-from projects.references.actions import check_may_report, find_reportable_flags, report_references
-from projects.references.queries import make_reference_documents, read_references
-from projects.references.rules import MAX_PATH
-from projects.viewsets import OnFlagViewSet
+from projects.project_scope import OnFlagViewSet
+from projects.references.actions import (
+    MAX_PATH,
+    check_may_report,
+    find_reportable_flags,
+    make_reference_documents,
+    read_references,
+    report_references,
+)
 
 MAX_FLAGS = 20_000
 MAX_OF_FLAG = 1_000

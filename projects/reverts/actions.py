@@ -11,17 +11,22 @@ from flagadmin.core.edit_conflicts import Expected, check_expected, hash_documen
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem, check_problems
 from groups.access import Caller, missing
 from projects.access import access_flag_for_update, access_project_for_update, lock_projects
+from projects.flags.actions import apply_tags, check_tags
 from projects.flags.archive.actions import archive_flags_of_projects, revive_flags
-from projects.flags.owner_rules import find_remaining_owner
+from projects.flags.name_rules import find_remaining_owner
 from projects.flags.payloads.actions import set_schema
-from projects.flags.tags.actions import apply_tags, check_tags
 from projects.history.definitions_at import make_seen_version, read_present_version
 from projects.history.diff import DEPENDENCIES, DETAILS, FlagPart
 from projects.models import Flag, ProjectEnvironment
 from projects.reverts.change_plan import ChangePlan, FlagRevert, SubjectRevert, find_change, plan_change
-from projects.reverts.environment_plan import EnvironmentPlan, plan_environment
+from projects.reverts.environment_plan import (
+    EVERYTHING,
+    Choice,
+    EnvironmentPlan,
+    plan_environment,
+    plan_revert,
+)
 from projects.reverts.parts import PlannedPart, format_moment, list_reasons, restore_parts
-from projects.reverts.version_plan import EVERYTHING, Choice, plan_revert
 from projects.segments.actions import update_segment
 from projects.states import FlagState
 from projects.strategies.strategy_types import deprecate_strategy_type, reactivate_strategy_type

@@ -12,9 +12,8 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
-from flagadmin.core.http.fields import validate_body
+from flagadmin.core.http.fields import path_id, validate_body
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.parameters import path_id
 from flagadmin.core.http.responses import iso
 from groups.access import missing
 from groups.viewsets import ApiRequest, ViewSet
@@ -22,9 +21,17 @@ from projects.access import access_environment, check_project
 from projects.flags.flag_document import read_flag_document
 from projects.flags.serializers import FlagRecord
 from projects.history.definitions_at import read_present_version
+from projects.project_scope import OnFlagViewSet
 from projects.reverts.actions import revert_change, revert_environment, revert_flag
 from projects.reverts.change_plan import find_change, plan_change
-from projects.reverts.environment_plan import find_own_projects, plan_environment
+from projects.reverts.environment_plan import (
+    Choice,
+    check_environments,
+    find_own_projects,
+    find_target,
+    plan_environment,
+    plan_revert,
+)
 from projects.reverts.parts import IN_ENVIRONMENT, PERMISSIONS, may_revert
 from projects.reverts.serializers import (
     AT,
@@ -42,8 +49,6 @@ from projects.reverts.serializers import (
     make_part_records,
     make_set_back_record,
 )
-from projects.reverts.version_plan import Choice, check_environments, find_target, plan_revert
-from projects.viewsets import OnFlagViewSet
 
 TO_EVENT = OpenApiExample("To the version after an event", {"event": 4711}, request_only=True)
 IN_ONE = OpenApiExample(

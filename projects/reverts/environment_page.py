@@ -13,13 +13,12 @@ from flagadmin.core.http.responses import iso
 from groups.console import SubmitPage, read_next_page
 from projects.access import access_environment
 from projects.console import flag_url
-from projects.drafting import DraftingPage
-from projects.drafts import FlagEdit
+from projects.drafts import DraftingPage, FlagEdit
 from projects.projects.queries import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.actions import revert_environment
+from projects.reverts.change_plan import tell_done
 from projects.reverts.environment_plan import FlagBack, plan_environment
-from projects.reverts.offers import tell_done
 from projects.reverts.parts import ShownPart, format_moment, list_part_edits, name_segments, show_part
 from projects.reverts.serializers import SetBackQuery
 

@@ -20,9 +20,9 @@ from projects.flags.actions import type_problems
 from projects.flags.dependencies.actions import parents_problems
 from projects.history.diff import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.history.field_changes import FieldChange, list_part_changes
-from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
 from projects.project_scope import hold_segments
+from projects.rules import Limits
 from projects.states import FlagState, by_environment, changes_there, permissions, with_environments
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems

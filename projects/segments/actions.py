@@ -2,30 +2,58 @@
 
 Changing a segment of a project locks the project and requires its permission. Changing a global segment requires a root
 permission, and locks the segment and the projects that refuse changes.
+
+What the list of a segment weighs in the answers to SDKs.
+
+Segments as audit events have them, and the way back to whole lists.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+import orjson
+from django.db import connection
 from django.db.models import F
 
 from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.change_checks import KnownChange
 from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationError, check_problems
+from flagadmin.core.errors import (
+    Conflict,
+    NameExists,
+    NotFound,
+    ValidationError,
+    check_problems,
+    choices,
+    format_size,
+)
 from flagadmin.core.unreadable_values import check_values
-from flagadmin.core.wording import choices
 from groups.access import Caller, Permission
 from playground.engine.definitions import ConstraintDefinition
 from projects.access import check_project, lock_refusing_projects
-from projects.limits import Limits
-from projects.models import Flag, FlagEnvironment, Segment, Strategy
+from projects.definitions import read_segments
+from projects.models import Environment, Flag, FlagEnvironment, Segment, Strategy
 from projects.project_scope import check_scope, lock_scope, name_is_free
-from projects.segments.cut_lists import change_documents, cut_lists
-from projects.segments.documents import event_document
-from projects.segments.lists import DEFAULT_FIELD, EMPTY, OPERATOR, Difference, SentList, combine, may_be_list
+from projects.rules import Limits
+from projects.segments.lists import (
+    DEFAULT_FIELD,
+    EMPTY,
+    HEAVY,
+    OPERATOR,
+    Difference,
+    SentList,
+    change_documents,
+    combine,
+    cut_lists,
+    find_list,
+    is_cut,
+    may_be_list,
+)
 from projects.segments.rules import segment_problems, typed_problems
 from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import read_legal_values
@@ -246,3 +274,52 @@ def _no_segment(segment_id: int) -> NotFound:
 
 def _make_event(kind: EventType, segment: Segment, *, before: Any = None, after: Any = None) -> Event:
     return Event(type=kind, project=segment.project_id, subject=segment.name, before=before, after=after)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """``size``: bytes of the segment in one answer. ``environments``: those whose answers have it, in their order.
+
+    ``strategies``: those that use it. SDKs that do not know segments get it with each of them.
+    """
+
+    size: int
+    environments: Sequence[str]
+    strategies: int
+    values: int
+
+    @property
+    def total(self) -> int:
+        return self.size * len(self.environments)
+
+    @property
+    def warning(self) -> str:
+        """Empty for a list of up to HEAVY values."""
+        if self.values <= HEAVY:
+            return ""
+        return (
+            f"Each SDK downloads all {self.values:,} values after each change ({format_size(self.size)}). "
+            f"Above {HEAVY:,}, consider a property of the user, such as a plan, in place of a list of users."
+        )
+
+
+def weigh(segment: Segment, constraints: Sequence[ConstraintDefinition]) -> Weight:
+    """The weight of the segment with these constraints. Two queries."""
+    strategies = Strategy.objects.filter(segments=segment.pk or 0, flag__archived_at=None)
+    used = list(strategies.values_list("environment_id", flat=True))
+    names = [name for name in Environment.objects.names() if name in used]
+    definition = {"id": segment.pk or 0, "name": segment.name, "constraints": constraints}
+    return Weight(len(orjson.dumps(definition)), names, len(used), len(find_list(constraints)))
+
+
+def event_document(segment: Segment) -> Document:
+    return cut_lists(segment.document())
+
+
+def restore_lists(document: Document, at: datetime) -> Document | None:
+    """The document of an event with whole lists, from the version of this moment. None if there is none."""
+    if not is_cut(document):
+        return document
+    with connection.cursor() as cursor:
+        past = read_segments(cursor, [document["id"]], at).get(document["id"])
+    return None if past is None else {**document, "constraints": past["constraints"]}

@@ -11,16 +11,17 @@ from rest_framework.response import Response
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import ContentTypeNotAccepted, NameExists
-from flagadmin.core.http.fields import Body, ListOf, NameBody
+from flagadmin.core.http.fields import Body, ListOf, NameBody, path_id
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.parameters import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.models import Flag, Segment, Strategy
-from projects.segments import actions, source_actions
+from projects.project_scope import ScopedViewSet
+from projects.segments import actions, source_task
 from projects.segments.list_serializers import (
     CSV_EXAMPLE,
+    SOURCE_EXAMPLE,
     TEXT,
     CsvParser,
     LinesParser,
@@ -29,22 +30,18 @@ from projects.segments.list_serializers import (
     ListParser,
     ListQuery,
     ListRecord,
+    ListSourceBody,
+    ListSourceRecord,
     changed_document,
     list_document,
     read_sent,
-)
-from projects.segments.lists import BODY_LIMIT
-from projects.segments.source_serializers import (
-    SOURCE_EXAMPLE,
-    ListSourceBody,
-    ListSourceRecord,
     record_source,
 )
+from projects.segments.lists import BODY_LIMIT
 from projects.strategies.actions import update_strategy
-from projects.strategies.constraint_serializers import ConstraintBody
+from projects.strategies.serializers import ConstraintBody
 from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses
 from projects.used_by.serializers import SegmentUses
-from projects.viewsets import ScopedViewSet
 
 
 class SegmentChanges(Body):
@@ -122,7 +119,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
 
     def get_current_document(self) -> dict[str, Any]:
         if self.action == "source":
-            return source_actions.source_document(source_actions.find_source(self.segment.pk))
+            return source_task.source_document(source_task.find_source(self.segment.pk))
         return self.segment.document()
 
     @extend_schema(operation_id="getSegments", responses={200: SegmentList})
@@ -232,7 +229,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     @action(detail=True, url_path="list/source")
     def source(self, request: ApiRequest, segment_id: str) -> Response:
         """Get the URL that the list of a segment is kept in step with, and what came of the last fetch."""
-        return Response(record_source(source_actions.find_source(self.segment.pk)))
+        return Response(record_source(source_task.find_source(self.segment.pk)))
 
     @extend_schema(
         operation_id="setSegmentListSource",
@@ -247,21 +244,21 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         A list that is empty or shrinks by more than half is not applied, nor one that needs a change request.
         """
         values, expected = self.validated(ListSourceBody), self.expected
-        source_actions.set_source(self.segment.pk, values, expected=expected, caller=self.caller)
-        return Response(record_source(source_actions.find_source(self.segment.pk)))
+        source_task.set_source(self.segment.pk, values, expected=expected, caller=self.caller)
+        return Response(record_source(source_task.find_source(self.segment.pk)))
 
     @extend_schema(operation_id="removeSegmentListSource", responses={204: None})
     @source.mapping.delete
     def remove_source(self, request: ApiRequest, segment_id: str) -> Response:
         """No longer fetch the list of a segment. The list stays as it is."""
-        source_actions.set_source(self.segment.pk, None, expected=self.expected, caller=self.caller)
+        source_task.set_source(self.segment.pk, None, expected=self.expected, caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="fetchSegmentList", request=None, responses={202: ListSourceRecord})
     @action(detail=True, methods=["post"], url_path="list/source/fetch")
     def fetch_list(self, request: ApiRequest, segment_id: str) -> Response:
         """Fetch the list of a segment from its URL now: within seconds, `checkedAt` of its source changes."""
-        source = source_actions.fetch_soon(self.segment.pk, caller=self.caller)
+        source = source_task.fetch_soon(self.segment.pk, caller=self.caller)
         return Response(record_source(source), status=202)
 
     @extend_schema(operation_id="getStrategiesBySegmentId", responses={200: UsesOfSegment})

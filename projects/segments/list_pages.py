@@ -1,18 +1,28 @@
-"""/segments/ID/list: searches the list of a segment, downloads it, and changes it after showing the difference."""
+"""/segments/ID/list: searches the list of a segment, downloads it, and changes it after showing the difference.
+
+/segments/ID/list/source: the URL that the list of a segment is kept in step with.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from django import forms
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 
-from flagadmin.core.errors import AppError, Problem, ValidationError
-from flagadmin.core.wording import format_size
-from groups.console import Breadcrumbs, Column, Filter, ListPage, SubmitPage
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import AppError, Problem, ValidationError, format_size
+from flagadmin.core.http.fields import path_id
+from groups.console import ActionPage, Breadcrumbs, Column, EditPage, Filter, ListPage, Permission, SubmitPage
 from projects.drafts import FlagEdit
-from projects.limits import Limits
-from projects.reverts.offers import tell_done
+from projects.history.queries import readable_events
+from projects.models import ListSource
+from projects.reverts.change_plan import tell_done
+from projects.rules import Limits
 from projects.segments import actions
+from projects.segments.actions import weigh
 from projects.segments.lists import (
     BODY_LIMIT,
     DEFAULT_FIELD,
@@ -27,9 +37,8 @@ from projects.segments.lists import (
     read_lines,
 )
 from projects.segments.pages import SEGMENTS, OfSegment
-from projects.segments.queries import weigh
-from projects.segments.source_actions import find_source
-from projects.segments.source_rules import show_url
+from projects.segments.rules import MAX_MINUTES, MIN_MINUTES, show_url
+from projects.segments.source_task import fetch_soon, find_source, set_source, source_document
 
 
 class ValueRow(NamedTuple):
@@ -155,3 +164,83 @@ def _tell(name: str, difference: Difference) -> str:
     if not difference:
         return f"The list of segment {name} already had these values."
     return f"Saved the list of segment {name}: + {difference.added:,}, − {difference.removed:,}."
+
+
+class ListSourceForm(forms.Form):
+    url = forms.CharField(
+        required=False,
+        label="Address",
+        help_text="Like https://crm.example.com/beta.csv. Leave empty to stop fetching.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
+    )
+    format = forms.ChoiceField(choices=ListSource.Format.choices)
+    column = forms.CharField(
+        required=False,
+        max_length=255,
+        label="Column",
+        help_text="Of a CSV file with several columns, or the member of objects in a JSON list.",
+    )
+    minutes = forms.IntegerField(
+        min_value=MIN_MINUTES,
+        max_value=MAX_MINUTES,
+        label="Minutes between fetches",
+        help_text=f"{MIN_MINUTES} to {MAX_MINUTES:,}, which is a day.",
+    )
+
+
+class ListSourcePage(EditPage):
+    title = "Keep the list of {page.segment.name} in step"
+    template_name = "console/form.html"
+    form_class = ListSourceForm
+    button = "Save source"
+    problem_fields = {"intervalMinutes": "minutes"}
+    api_call = "PUT /api/admin/segments/{segment_id}/list/source"
+
+    def find(self) -> None:
+        """Raises NotFound, NoAccess."""
+        identifier = path_id(self.kwargs["segment_id"], "Segment")
+        self.segment = actions.access_segment_with(self.caller, identifier, Permission.UPDATE_SEGMENT)
+        self.stored = source_document(find_source(identifier))
+
+    def get_events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller).filter(type=EventType.SEGMENT_LIST_SOURCE_UPDATED)
+        return events.filter(after__id=self.segment.pk)
+
+    def get_current_document(self) -> dict[str, Any]:
+        return self.stored
+
+    def get_initial(self) -> dict[str, Any]:
+        names = {"url": "url", "format": "format", "column": "column", "minutes": "intervalMinutes"}
+        stored = {field: self.stored[name] for field, name in names.items()}
+        return stored if stored["url"] else {"format": ListSource.Format.LINES, "minutes": 60}
+
+    def get_breadcrumbs(self) -> Breadcrumbs:
+        pk = self.segment.pk
+        return (
+            SEGMENTS,
+            (self.segment.name, reverse("segment", args=[pk])),
+            ("List of values", reverse("segment-list", args=[pk])),
+        )
+
+    def submit(self, form: ListSourceForm) -> str:
+        values = form.cleaned_data if form.cleaned_data["url"] else None
+        set_source(self.segment.pk, values, expected=self.version.expected, caller=self.caller)
+        done = "Saved the source" if values else "The list is no longer fetched: removed the source"
+        return self.done(
+            f"{done} of the list of segment {self.segment.name}.",
+            reverse("segment-list", args=[self.segment.pk]),
+        )
+
+    def get_api_body(self) -> dict[str, Any]:
+        return {"url": "https://crm.example.com/beta.txt", "format": "lines", "intervalMinutes": 60}
+
+
+class FetchListNow(ActionPage):
+    api_call = "POST /api/admin/segments/{segment_id}/list/source/fetch"
+
+    def act(self) -> str:
+        fetch_soon(path_id(self.kwargs["segment_id"], "Segment"), caller=self.caller)
+        return "The list is being fetched. Reload this page in a few seconds to see what came of it."
+
+    def get_success_url(self) -> str:
+        return reverse("segment-list", args=[self.kwargs["segment_id"]])

@@ -12,16 +12,14 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
-from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors
-from flagadmin.core.http.parameters import path_id
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors, pluralize
+from flagadmin.core.http.fields import path_id
 from groups.console import Breadcrumbs, Column, ConfirmPage, Filter, ListPage, Permission, SubmitPage
-from projects.drafting import DraftingPage
-from projects.drafts import Draft, FlagEdit
+from projects.drafts import Draft, DraftingPage, FlagEdit
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Environment, Project, Segment
-from projects.reverts.offers import tell_done
+from projects.reverts.change_plan import tell_done
 from projects.segments import actions
 from projects.segments.lists import may_be_list
 from projects.strategies.constraint_forms import (
@@ -35,8 +33,7 @@ from projects.strategies.constraint_forms import (
 )
 from projects.strategies.forms import sort_problems
 from projects.strategies.sentences import Summary, summarize_conditions
-from projects.used_by.lines import paginate_uses
-from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses
+from projects.used_by.queries import UNUSED, count_segment_usage, list_segment_uses, paginate_uses
 
 SEGMENTS = ("Segments", reverse_lazy("segments"))
 

@@ -2,11 +2,14 @@
 
 A list changes by the same action as in the API, with the rights that the user who set the URL has now. So it needs
 change requests where the API does; such a list is not changed, and its page says so.
+
+Sets and removes the URL that the list of a segment is kept in step with.
 """
 
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,16 +26,35 @@ from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import Lock, hold_if_free, transactional
-from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound
+from flagadmin.core.document import Document
+from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
+from flagadmin.core.errors import (
+    AppError,
+    Conflict,
+    InvalidOperation,
+    NoAccess,
+    NotFound,
+    ValidationError,
+    check_problems,
+)
 from flagadmin.core.http.outside import CONNECT_SECONDS, Refused, checked_session, read_bounded
+from flagadmin.core.http.responses import iso
 from flagadmin.core.installation.state import is_in_maintenance
 from groups.access import Caller, Permission
-from projects.models import ListSource
+from projects.models import ListSource, Segment
 from projects.segments.actions import access_segment_for_update, update_list
-from projects.segments.lists import BODY_LIMIT, SHOWN, SentList, find_list, pluralize_values
-from projects.segments.source_rules import read_answer, show_url
+from projects.segments.lists import (
+    BODY_LIMIT,
+    OPERATOR,
+    SHOWN,
+    SentList,
+    find_list,
+    may_be_list,
+    pluralize_values,
+)
+from projects.segments.rules import read_answer, show_url, source_problems
 
 log = logging.getLogger("flagadmin.runtime")
 SECONDS = 20.0
@@ -154,3 +176,75 @@ def _replace(source: ListSource, sent: SentList, etag: str, caller: Caller) -> s
     changed, difference = update_list(segment.pk, sent, mode="replace", caller=caller)
     row.update(etag=etag, fetched_hash=hash_document(find_list(changed.constraints)))
     return f"+ {difference.added:,}, − {difference.removed:,}" if difference else UNCHANGED
+
+
+def find_source(segment_id: int) -> ListSource | None:
+    return ListSource.objects.filter(pk=segment_id).first()
+
+
+def source_document(source: ListSource | None) -> Document:
+    """What is set, for the API, events and edit conflicts; all members are null without a source."""
+    return {
+        "url": source and show_url(source),
+        "format": source and source.format,
+        "column": source and source.column,
+        "intervalMinutes": source and source.minutes,
+        "setBy": source and source.set_by_name,
+        "setAt": source and iso(source.set_at),
+    }
+
+
+@transactional
+def set_source(
+    segment_id: int, values: Mapping[str, Any] | None, *, expected: Expected = None, caller: Caller
+) -> None:
+    """``values``: url, format, column, minutes; None removes the source. A URL as it is shown keeps its query.
+
+    Lists are fetched with the rights of the caller. Raises NotFound, NoAccess, EditConflict, ValidationError, and
+    InvalidOperation for tokens that belong to nobody.
+    """
+    segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT)
+    stored = find_source(segment_id)
+    before = source_document(stored)
+    check_expected(expected, before)
+    if values is None:
+        ListSource.objects.filter(pk=segment_id).delete()
+        if stored:
+            _record(segment, before, source_document(None), caller)
+        return
+    if caller.user is None:
+        raise InvalidOperation("Only people and service accounts can set the source of a list.")
+    if stored and before["url"] and values["url"] == before["url"]:
+        values = {**values, "url": stored.url}
+    check_problems(source_problems(values))
+    if not may_be_list(segment.constraints):
+        raise ValidationError.at("constraints[0].operator", f"must be {OPERATOR} for a list")
+    now = timezone.now()
+    source = ListSource(
+        segment=segment, **values, set_by=caller.user, set_by_name=caller.name, set_at=now, due_at=now
+    )
+    source.save()
+    _record(segment, before, source_document(source), caller)
+
+
+@transactional
+def fetch_soon(segment_id: int, *, caller: Caller) -> ListSource:
+    """Makes the list due, so that it is fetched within seconds. Raises NotFound, also without a source; NoAccess."""
+    access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT)
+    source = get_or_404(ListSource.objects, "The list of this segment has no source.", pk=segment_id)
+    source.due_at = timezone.now()
+    source.save(update_fields=["due_at"])
+    return source
+
+
+def _record(segment: Segment, before: Document, after: Document, caller: Caller) -> None:
+    record(
+        Event(
+            type=EventType.SEGMENT_LIST_SOURCE_UPDATED,
+            project=segment.project_id,
+            subject=segment.name,
+            before=before,
+            after={"id": segment.pk, **after},
+        ),
+        actor=caller,
+    )

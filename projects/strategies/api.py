@@ -15,16 +15,15 @@ from groups.viewsets import ApiRequest, Permission, ViewSet
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.queries import read_strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord
-from projects.limits import Limits
 from projects.models import Strategy
+from projects.project_scope import OnFlagViewSet
+from projects.rules import Limits
 from projects.strategies import actions
 from projects.strategies.access import access_strategy
 from projects.strategies.constraint_rules import constraint_problems, make_constraint
-from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.known_names import read_legal_values
-from projects.strategies.serializers import StrategyBody, StrategyChanges
-from projects.viewsets import OnFlagViewSet
+from projects.strategies.serializers import ConstraintBody, StrategyBody, StrategyChanges
 
 EXAMPLE = OpenApiExample(
     "A quarter of the users in two countries",

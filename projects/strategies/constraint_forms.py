@@ -15,12 +15,10 @@ from typing import Any
 from django.conf import settings
 from django.http import QueryDict
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, clip
 from flagadmin.core.http.json_bodies import parse_json
-from flagadmin.core.wording import clip
-from playground.engine.coercion import objects_of, strings_of, to_text
 from playground.engine.definitions import ConstraintDefinition
-from playground.engine.literals import read_constraint_number
+from playground.engine.literals import objects_of, read_constraint_number, strings_of, to_text
 from playground.engine.operators import OPERATORS
 from projects.models import ContextField
 from projects.strategies.constraint_rules import PARTIAL

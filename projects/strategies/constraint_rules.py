@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flagadmin.core.errors import Problem
+from flagadmin.core.errors import Problem, choices, clip
 from flagadmin.core.unreadable_values import UnreadableValue
-from flagadmin.core.wording import choices, clip
 from playground.engine.definitions import ConstraintDefinition
+from playground.engine.operators import MAX_LENGTH as MAX_VALUE_LENGTH
 from playground.engine.operators import OPERATORS, find_problem
-from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
-from playground.engine.suggestions import suggest_value
-from projects.limits import Limits
+from playground.engine.sentences import suggest_value
+from projects.rules import Limits
 from projects.text_values import format_scalar
 
 # Families of operators that match parts or ranges of values, to which legal values, being whole, do not apply.

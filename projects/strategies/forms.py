@@ -8,12 +8,11 @@ from typing import Any
 
 from django.http import QueryDict
 
-from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError, clip
+from flagadmin.core.http.fields import is_id
 from flagadmin.core.http.json_bodies import parse_json
-from flagadmin.core.http.parameters import is_id
-from flagadmin.core.wording import clip
-from playground.engine.coercion import mapping_of
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
+from playground.engine.literals import mapping_of
 from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES, read_percentage
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import (
@@ -25,8 +24,8 @@ from projects.strategies.constraint_forms import (
 )
 from projects.strategies.fields import FIELDS
 from projects.strategies.kept_values import LOST, by_reference, is_long, reference
+from projects.strategies.rules import make_variants
 from projects.strategies.variant_forms import VariantRows, make_variant_rows, read_variant_rows
-from projects.strategies.variant_rules import make_variants
 
 SHOWN = 100  # shown characters of a long value
 STICKINESS = ("default", "userId", "sessionId", "random")

@@ -20,7 +20,7 @@ from projects.access import access_flag
 from projects.console import OnFlagPage, api_path, flag_url
 from projects.drafts import FlagEdit, draft_plan
 from projects.flags.environments.toggle import find_project_environment
-from projects.flags.insights.usage import describe_usage
+from projects.flags.insights.evaluations import describe_usage
 from projects.flags.queries import read_strategy_documents
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
@@ -38,10 +38,10 @@ from projects.strategies.editor import (
     SharedStrategyEditor,
     StrategyEditor,
     describe_whole_strategy,
+    find_percentage,
     list_type_choices,
 )
 from projects.strategies.fields import drop_sort_order
-from projects.strategies.handle import find_percentage
 from projects.strategies.planned import PlannedFlag, check_strategy
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary

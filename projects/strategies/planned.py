@@ -10,12 +10,17 @@ from flagadmin.core.errors import NotFound, Problem, ValidationError, check_prob
 from flagadmin.core.unreadable_values import check_values
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
-from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment
+from projects.rules import Limits
 from projects.states import Change, Part, apply_there, change_strategy, has_enabled, next_sort_order
 from projects.strategies.fields import MEMBERS, drop_sort_order
-from projects.strategies.rules import StrategyDefaults, StrategyPlanner, make_default_strategy
-from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.strategies.rules import (
+    StrategyDefaults,
+    StrategyPlanner,
+    make_default_strategy,
+    make_variants,
+    variants_problems,
+)
 
 Edit = Callable[[StrategyDefinition], Mapping[str, Any]]
 """Gets the current strategy, and returns the new one."""

@@ -11,7 +11,7 @@ from flagadmin.core.errors import Conflict, InvalidOperation, check_problems
 from groups.access import Caller, Permission
 from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
-from projects.strategies.strategy_type_rules import strategy_type_problems
+from projects.strategies.rules import strategy_type_problems
 from projects.used_by.queries import describe_uses, find_planned
 
 STANDARD = "default"

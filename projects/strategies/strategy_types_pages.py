@@ -15,9 +15,9 @@ from groups.console import Column, EditPage, Filter, FormPage, ListPage, Permiss
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
-from projects.reverts.offers import UndoableAction
+from projects.reverts.change_plan import UndoableAction
 from projects.strategies import strategy_types as actions
-from projects.strategies.strategy_type_rules import PARAMETER_TYPES
+from projects.strategies.rules import PARAMETER_TYPES
 
 LEGACY = "For existing flags. New flags should use a gradual rollout or a condition."
 CUSTOM = 'Only SDKs that know the type can evaluate it; here its result is "can\'t tell".'

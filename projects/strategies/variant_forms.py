@@ -11,12 +11,11 @@ from typing import Any
 
 from django.http import QueryDict
 
-from flagadmin.core.errors import Problem
-from flagadmin.core.wording import clip
-from playground.engine.coercion import mapping_of, objects_of, to_text, weight_of
+from flagadmin.core.errors import Problem, clip
+from playground.engine.literals import mapping_of, objects_of, to_text, weight_of
 from projects.strategies.kept_values import LOST, by_reference, is_long, reference
+from projects.strategies.rules import variants_problems
 from projects.strategies.sentences import format_percent
-from projects.strategies.variant_rules import variants_problems
 
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}
 MAX_ROWS = 20

@@ -14,18 +14,18 @@ from groups.console import Permission, SubmitPage
 from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
 from projects.console import OnFlagPage, flag_url
-from projects.drafting import DraftingPage
-from projects.drafts import FlagEdit, draft_plan
+from projects.drafts import DraftingPage, FlagEdit, draft_plan
 from projects.flags.environments.actions import read_variants, set_variants
 from projects.flags.environments.toggle import find_project_environment
-from projects.flags.insights.usage import describe_usage
+from projects.flags.insights.evaluations import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Strategy
 from projects.projects.required_comments import requires_comment
-from projects.reverts.offers import tell_done
+from projects.reverts.change_plan import tell_done
 from projects.strategies.forms import list_stickiness_choices, share_out_weights, sort_problems
 from projects.strategies.planned import PlannedFlag
+from projects.strategies.rules import PAYLOAD_TYPES, make_variants, variants_problems
 from projects.strategies.sentences import describe_variants
 from projects.strategies.variant_forms import (
     change_variants,
@@ -33,7 +33,6 @@ from projects.strategies.variant_forms import (
     make_variant_rows,
     read_variant_rows,
 )
-from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants, variants_problems
 
 
 class VariantsPage(OnFlagPage, EditConflictMixin, DraftingPage, SubmitPage):

@@ -9,11 +9,10 @@ from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NameExists, NotFound, check_problems
-from flagadmin.core.wording import name_flags
+from flagadmin.core.errors import Conflict, NameExists, NotFound, check_problems, name_flags
 from groups.access import Caller, Permission
 from projects.access import lock_projects
-from projects.flags.tags.actions import apply_tags, check_tags
+from projects.flags.actions import apply_tags, check_tags
 from projects.models import Flag, FlagTag, Tag, TagType
 from projects.project_scope import name_is_free
 from projects.tag_types.rules import tag_type_problems

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from flagadmin.core.errors import Problem, join_path
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import Problem, choices, join_path
 from projects.models import TagType
 from projects.rules import COLOR, name_problems
 from projects.strategies.known_names import KnownNames

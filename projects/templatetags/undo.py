@@ -3,7 +3,7 @@
 from django import template
 from django.contrib.messages.storage.base import Message
 
-from projects.reverts.offers import UNDO
+from projects.reverts.change_plan import UNDO
 
 register = template.Library()
 

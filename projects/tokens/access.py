@@ -4,9 +4,8 @@ from typing import Literal
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from flagadmin.core.errors import NotFound
-from flagadmin.core.http.parameters import is_id
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import NotFound, pluralize
+from flagadmin.core.http.fields import is_id
 from groups.access import Caller, Permission
 from groups.models import ApiToken, ApiTokenProject, User
 from groups.tokens import hash_secret

@@ -17,9 +17,8 @@ from django.conf import settings
 
 from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems
+from flagadmin.core.errors import NoAccess, NotFound, Problem, check_problems, join_words
 from flagadmin.core.http.responses import iso
-from flagadmin.core.wording import join_words
 from groups.access import Caller, Permission
 from groups.models import ApiToken, ApiTokenProject, Role
 from groups.models.roles import HeldPermission

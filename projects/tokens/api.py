@@ -14,6 +14,7 @@ from groups.authentication import ApiRequest, read_credential
 from groups.models import ApiToken
 from groups.tokens import find_identifier, recover_secret
 from groups.viewsets import Caller, Permission, ViewSet
+from projects.project_scope import InProjectViewSet
 from projects.tokens import actions
 from projects.tokens.access import (
     ELLIPSIS,
@@ -24,7 +25,6 @@ from projects.tokens.access import (
 )
 from projects.tokens.actions import NewToken
 from projects.tokens.pending import describe_missing
-from projects.viewsets import InProjectViewSet
 
 EVERY = "*"
 KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend": "frontend"}

@@ -13,10 +13,9 @@ from django.utils.http import urlencode
 from django.utils.timesince import timesince
 
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, clip
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter, curl_with_token
 from flagadmin.core.templatetags.moments import SOON
-from flagadmin.core.wording import clip
 from groups.console import Caller, ConfirmPage, FormPage, ListPage, Permission
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 from django.utils.functional import SimpleLazyObject
 from rest_framework import serializers
 
-from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError, choices
 from flagadmin.core.http.error_responses import problems_of
-from flagadmin.core.wording import choices
 from groups.access import Caller
 from groups.permissions import Scope
 from releases.targets import Predicted, Target

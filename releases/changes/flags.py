@@ -14,16 +14,16 @@ from projects.flags.archive.actions import archive_flags
 from projects.flags.dependencies.actions import (
     add_dependency,
     clear_dependencies,
+    make_dependency,
     remove_dependency,
 )
-from projects.flags.dependencies.rules import make_dependency
 from projects.flags.serializers import StrategyPlace, VariantBody
 from projects.models import Segment
 from projects.states import PERMISSIONS, Change, Part
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.planned import PlannedFlag
-from projects.strategies.reach import describe_new_reach, describe_reach
 from projects.strategies.rules import merge_strategy
+from projects.strategies.sentences import describe_new_reach, describe_reach
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.strategies.write import change_flags
 from releases.changes import Kind, Payload, drop_id, register

@@ -12,7 +12,7 @@ from groups.permissions import Scope
 from projects.models import Segment
 from projects.segments.actions import delete_segment, update_segment
 from projects.strategies.constraint_rules import make_constraint
-from projects.strategies.constraint_serializers import ConstraintBody
+from projects.strategies.serializers import ConstraintBody
 from releases.changes import Kind, Payload, drop_id, join_paths, register
 from releases.targets import Predicted, Target
 

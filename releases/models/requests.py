@@ -28,7 +28,7 @@ class ChangeRequest(Authored, models.Model):
     `state_times`: when it entered each state, as ISO 8601. `required_approvals`: the environment's number when the
     request was sent. `impact`: the affected users at that time (`requests/impact.py`), `summary`: the part shown on
     its page. `fingerprint`: of its result at that time (`projects/fingerprint.py`). `moved`: why its approvals were
-    withdrawn, if its effect is no longer the approved one (`requests/drift.py`).
+    withdrawn, if its effect is no longer the approved one (`requests/review.py`).
     """
 
     class State(models.TextChoices):

@@ -1,14 +1,21 @@
-"""Starts milestones of release plans; pauses, edits and removes plans."""
+"""Starts milestones of release plans; pauses, edits and removes plans.
 
-from collections.abc import Mapping
-from typing import Any
+Validates the steps of a strategy, and whether a plan can start or continue.
+
+Release plans in the API's form, with the reference server's shape.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_options import is_applied_to
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError, check_problems
+from flagadmin.core.document import Document
+from flagadmin.core.errors import Conflict, InvalidOperation, Problem, ValidationError, check_problems
+from flagadmin.core.http.responses import iso
 from groups.access import Caller, Permission
 from projects.access import access_flag
 from projects.flags.environments.actions import disable_flag
@@ -23,7 +30,6 @@ from releases.plans.approval import (
     record_skip,
     through_gate,
 )
-from releases.plans.documents import plan_document
 from releases.plans.progress import get_standing
 from releases.plans.queries import (
     FlagPath,
@@ -36,7 +42,6 @@ from releases.plans.queries import (
     get_flag_path,
     read_plans,
 )
-from releases.plans.rules import check_paused, check_startable, list_own_strategies
 from releases.plans.steps import (
     edit_in_memory,
     enter_hold,
@@ -48,7 +53,9 @@ from releases.plans.steps import (
     save_plan,
     write_strategies,
 )
-from releases.templates.rules import tidy_transition, transition_problems
+from releases.safeguards.queries import safeguard_document
+from releases.templates.actions import MAX_MILESTONES, tidy_transition, transition_problems
+from releases.templates.queries import milestone_document
 
 State = ReleasePlan.State
 UPDATE, DELETE = Permission.UPDATE_FEATURE_STRATEGY, Permission.DELETE_FEATURE_STRATEGY
@@ -279,3 +286,99 @@ def _edit(flag_path: FlagPath, payload: Mapping[str, Any], caller: Caller) -> Mi
         EventType.MILESTONE_STRATEGY_UPDATED, plan, caller, subject=milestone.name, before=before, after=after
     )
     return milestone
+
+
+class Standing(Protocol):
+    """A release plan, stored or predicted."""
+
+    @property
+    def pk(self) -> Any: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def active_id(self) -> str | None: ...
+
+    @property
+    def strategy_ids(self) -> Sequence[str]: ...
+
+
+def check_startable(plan: Standing, milestone: Milestone, others: Iterable[Standing]) -> None:
+    """``others``: the flag's plans in the environment. Raises InvalidOperation, Conflict."""
+    if plan.active_id == milestone.pk:
+        raise InvalidOperation(f"Milestone {milestone.name} is active already.")
+    if plan.state == State.DONE and any(other.state != State.DONE for other in others):
+        raise Conflict("The flag has another release plan in the environment.")
+
+
+def check_paused(plan: Standing) -> None:
+    """Raises InvalidOperation."""
+    if plan.state != State.PAUSED:
+        raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a paused one can go on.")
+
+
+def list_own_strategies(plan: Standing, plans: Iterable[Standing]) -> list[str]:
+    """The flag's strategies that belong to the plan. Those of a completed one may belong to another plan by now.
+
+    ``plans``: the flag's plans in the environment, newest first.
+    """
+    if plan.state != State.DONE:
+        return list(plan.strategy_ids)
+    taken: set[str] = set()
+    is_newer = True
+    for other in plans:
+        if other.pk == plan.pk:
+            is_newer = False
+        elif is_newer or other.state != State.DONE:
+            taken.update(other.strategy_ids)
+    return [key for key in plan.strategy_ids if key not in taken]
+
+
+class Steps(NamedTuple):
+    """A strategy in steps: the percentage of users at each, and the condition of each."""
+
+    strategy: Mapping[str, Any]
+    rollouts: Sequence[int]
+    transition: Mapping[str, Any] | None
+    pause_if_broken: bool = False
+
+
+def check_rollouts(rollouts: Sequence[int]) -> None:
+    """Raises ValidationError."""
+    check_problems(_rollouts_problems(rollouts))
+
+
+def _rollouts_problems(rollouts: Sequence[int]) -> Iterator[Problem]:
+    if not rollouts or any(not 1 <= rollout <= 100 for rollout in rollouts):
+        yield Problem("rollouts", "must be numbers from 1 to 100")
+    elif list(rollouts) not in (rising := sorted(set(rollouts)), rising[::-1]):
+        yield Problem("rollouts", "must increase, or decrease, from step to step")
+    elif len(rollouts) > MAX_MILESTONES:
+        yield Problem("rollouts", f"must be at most {MAX_MILESTONES} steps, not {len(rollouts)}")
+
+
+def plan_document(plan: ReleasePlan) -> Document:
+    return {
+        "id": plan.pk,
+        "discriminator": "plan",
+        "name": plan.name,
+        "description": plan.description or None,
+        "featureName": plan.flag.name,
+        "environment": plan.environment_id,
+        "createdByUserId": plan.author_id or 0,
+        "createdAt": iso(plan.created_at),
+        "activeMilestoneId": plan.active_id,
+        "releasePlanTemplateId": plan.template_key,
+        "state": plan.state,
+        "reason": plan.reason,
+        "pauseIfExpectationBreaks": plan.pause_if_broken,
+        "milestones": [
+            milestone_document(milestone, plan.paused_at if milestone.pk == plan.active_id else None)
+            for milestone in plan.milestones.all()
+        ],
+        "safeguards": [safeguard_document(safeguard) for safeguard in plan.safeguards.all()],
+    }

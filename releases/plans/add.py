@@ -25,16 +25,13 @@ from projects.strategies.access import access_strategy
 from projects.strategies.actions import add_strategy
 from releases.derive import EnvironmentChanges, ProposedChange
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
-from releases.plans.actions import start_milestone
-from releases.plans.documents import plan_document
+from releases.plans.actions import Steps, check_rollouts, plan_document, start_milestone
 from releases.plans.forms import read_pause, read_steps
 from releases.plans.queries import UNFINISHED, FlagPath, access_flag_in, find_plan, get_flag_path, read_plans
-from releases.plans.rules import Steps, check_rollouts
 from releases.plans.steps import finish_if_over, record_plan, save_plan
 from releases.safeguards.actions import set_safeguard
-from releases.templates.actions import insert_milestones
+from releases.templates.actions import insert_milestones, plan_milestones
 from releases.templates.queries import readable_templates, template_document
-from releases.templates.rules import plan_milestones
 
 CREATE = Permission.CREATE_FEATURE_STRATEGY
 

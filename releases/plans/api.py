@@ -1,37 +1,105 @@
-"""/release-plans and /progressions of a flag in an environment."""
+"""/release-plans and /progressions of a flag in an environment.
+
+Bodies and records of release plans.
+"""
 
 from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.http.fields import Body, ListOf, Texts, read_boolean
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.parameters import read_boolean
 from flagadmin.core.http.responses import iso
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.viewsets import OnFlagViewSet
+from projects.project_scope import OnFlagViewSet
+from projects.strategies.serializers import StrategyChanges
 from releases.models import ReleasePlan
 from releases.plans import actions
-from releases.plans.actions import edit_milestone_strategy
+from releases.plans.actions import Steps, edit_milestone_strategy, plan_document
 from releases.plans.add import add_plan, add_steps
 from releases.plans.approval import explain_moved
-from releases.plans.documents import plan_document
 from releases.plans.progress import find_step
 from releases.plans.queries import OfFlagPath, find_following, find_plan, read_plans
-from releases.plans.rules import Steps
-from releases.plans.serializers import (
-    MilestoneStrategyChanges,
-    PauseBody,
-    PlanBody,
-    PlanRecord,
-    ProgressionBody,
-)
 from releases.safeguards.judge import Judge
+from releases.safeguards.serializers import SafeguardRecord
 from releases.templates.queries import milestone_document
-from releases.templates.serializers import MilestoneRecord, MilestoneStrategyRecord
+from releases.templates.serializers import (
+    MilestoneRecord,
+    MilestonesRecord,
+    MilestoneStrategyRecord,
+    TransitionBody,
+)
+
+
+class StepsBody(TransitionBody):
+    strategyId = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=100,
+        help_text="Of a strategy that the flag has there.",
+    )
+    strategy = StrategyChanges(required=False, help_text="What is different, or all of a new one.")
+    rollouts = ListOf(
+        child=serializers.IntegerField(), max_length=30, help_text="Per cent of users at each step."
+    )
+    pauseIfExpectationBreaks = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Pause before a step that would break an expectation of a saved context.",
+    )
+
+
+class PlanBody(Body):
+    templateId = serializers.CharField(required=False, max_length=26)
+    steps = StepsBody(required=False, help_text="Instead of a template: one strategy in steps.")
+
+    def validate(self, values: dict) -> dict:
+        if ("templateId" in values) == ("steps" in values):
+            raise serializers.ValidationError({"templateId": "Send templateId or steps."})
+        return values
+
+
+class MilestoneStrategyChanges(StrategyChanges):
+    """Missing members stay unchanged. Strategies of milestones are in the order of their addition."""
+
+    sortOrder = None  # type: ignore[assignment]  # leaves the field out
+
+
+class ProgressionBody(Body):
+    targetMilestone = serializers.CharField(required=False, allow_blank=True, default="", max_length=26)
+    transitionCondition = TransitionBody()
+
+
+class PauseBody(Body):
+    reason = serializers.CharField(required=False, allow_blank=True, default="", max_length=1000)
+
+
+class PlanRecord(MilestonesRecord):
+    featureName = serializers.CharField()
+    environment = serializers.CharField()
+    activeMilestoneId = serializers.CharField(allow_null=True)
+    releasePlanTemplateId = serializers.CharField(allow_blank=True)
+    state = serializers.CharField(help_text=f"One of {', '.join(ReleasePlan.State.values)}.")
+    reason = serializers.CharField(allow_blank=True, help_text="Why it is paused.")
+    waitsFor = Texts(
+        required=False,
+        help_text="What the next step of a running plan waits for, such as numbers of a safeguard that do not come. "
+        "Absent if it is not running.",
+    )
+    pauseIfExpectationBreaks = serializers.BooleanField()
+    held = serializers.CharField(
+        allow_blank=True,
+        help_text="Why its next step needs another approval: it would no longer answer what was approved. Empty if it "
+        "needs none, and once the plan is paused for that, with this `reason`.",
+    )
+    safeguards = SafeguardRecord(many=True)
+
 
 TAGS = ("Release Plans",)
 CREATE, UPDATE = Permission.CREATE_FEATURE_STRATEGY, Permission.UPDATE_FEATURE_STRATEGY

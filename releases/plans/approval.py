@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from flagadmin.core.audit.record import read_transaction_time, record
 from flagadmin.core.change_options import changing, get_change_options, is_applied_to
+from flagadmin.core.errors import pluralize
 from flagadmin.core.http.responses import iso
-from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from projects.fingerprint import UNFORESEEN, explain_difference, list_segments
 from projects.models import Segment
@@ -21,9 +21,8 @@ from releases.models import Milestone, ReleasePlan
 from releases.plans.progress import APPLY, find_unmet
 from releases.plans.queries import FlagPath, find_following, find_preceding, get_flag_path, take_snapshot
 from releases.plans.steps import foresee_milestone, read_plan_state
-from releases.requests.drift import BEFORE_UPGRADE
 from releases.requests.lapses import count_approvals, explain_lapses
-from releases.requests.review import find_causes_near
+from releases.requests.review import BEFORE_UPGRADE, find_causes_near
 
 AGAIN = "It needs another approval: a change request must start the milestone."
 ANOTHER_PACE = 'That needs the permission "Apply change requests", or a change request.'

@@ -15,11 +15,10 @@ from projects.strategies.fields import drop_sort_order
 from releases.changes import Kind, Payload, register
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans import actions
-from releases.plans.actions import edit_milestone_strategy
+from releases.plans.actions import check_paused, check_startable, edit_milestone_strategy, list_own_strategies
 from releases.plans.add import add_plan, find_usable_template
+from releases.plans.api import MilestoneStrategyChanges, ProgressionBody
 from releases.plans.queries import UNFINISHED, PlanSnapshot, find_by_key
-from releases.plans.rules import check_paused, check_startable, list_own_strategies
-from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
 from releases.plans.steps import (
     draft_greatest,
     draft_greatest_edited,
@@ -31,7 +30,7 @@ from releases.plans.steps import (
     keep_plan,
 )
 from releases.targets import Predicted, Target
-from releases.templates.rules import tidy_transition
+from releases.templates.actions import tidy_transition
 
 State = ReleasePlan.State
 

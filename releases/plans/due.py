@@ -36,7 +36,7 @@ from releases.plans.steps import (
     record_plan,
     save_plan,
 )
-from releases.requests.access import lock_project
+from releases.requests.approvals import lock_project
 from releases.safeguards.judge import Judge, Verdict, find_breach, look_at_flags
 
 State, Action = ReleasePlan.State, Safeguard.Action

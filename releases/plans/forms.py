@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.core.errors import ValidationError
-from flagadmin.core.wording import clip
+from flagadmin.core.errors import ValidationError, clip
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, read_percentage
-from releases.plans.rules import Steps
+from releases.plans.actions import Steps
 from releases.safeguards.forms import read_safeguard
-from releases.templates.rules import is_zone
+from releases.templates.actions import is_zone
 
 KEEP = "keep"
 """Keeps the condition of the next milestone."""

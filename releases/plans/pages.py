@@ -1,31 +1,44 @@
-"""Console pages of release plans: one plan, the confirmation of a step, a new one, and the list of all."""
+"""Console pages of release plans: one plan, the confirmation of a step, a new one, and the list of all.
 
-from collections.abc import Sequence
-from typing import Any
+/in-steps/…: who changes at each step, if a strategy were saved in steps. The rest of the path is its form.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.errors import AppError, NoAccess, NotFound
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
+from flagadmin.core.lists.filters import read_zone
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, SubmitPage
-from playground.pages.lines import count_looks
+from playground.engine.definitions import StrategyDefinition
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
+from playground.pages.flag_detail import IfSavedPage
+from playground.pages.lines import Count, count_looks
 from projects.access import access_flag
 from projects.console import api_path, flag_url, get_flag_breadcrumbs
+from projects.definitions import Definitions, read_definitions
+from projects.drafts import Draft, DraftingPage, FlagEdit
 from projects.flags.environments.toggle import find_project_environment
+from projects.models import Project
 from projects.projects.required_comments import requires_comment
+from projects.states import get_content
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
-from releases.plans.add import add_plan
-from releases.plans.forms import (
-    INTERVALS,
-    WINDOWS,
-    read_transition,
-)
+from releases.plans.actions import check_rollouts
+from releases.plans.add import NOT_IN_STEPS, add_plan
+from releases.plans.forms import INTERVALS, WINDOWS, read_rollouts, read_transition
+from releases.plans.picture import draw_steps
 from releases.plans.queries import OfFlagPath, find_milestone, readable_plans, running_plans
-from releases.plans.steps import measure_start
+from releases.plans.steps import find_opening, measure_start
 from releases.plans.view import PlanView
+from releases.requests.impact import Measured, add_near, measure_difference
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.forms import read_safeguard
 from releases.templates.queries import list_templates
@@ -237,3 +250,96 @@ class PlansPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = super().get_context_data(**kwargs)
         return data | {"views": [PlanView(plan, self.caller) for plan in data["listing"].rows]}
+
+
+class InStepsPage(IfSavedPage):
+    template_name = "plans/if_in_steps.html"
+    part_name = "plans/foreseen.html"
+    prefix = "/in-steps"
+    title = "Who changes at each step"
+
+    def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
+        post = self.request.POST
+        try:
+            edits = page.get_edits()
+            rollouts, transition = read_rollouts(post.get("rollouts", "")), read_transition(post)
+            check_rollouts(rollouts)
+            if len(edits) != 1 or not isinstance(edits[0], FlagEdit):
+                raise ValidationError(NOT_IN_STEPS)
+            steps = list(foresee_steps(edits[0], rollouts, transition, now=timezone.now()))
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
+            return {"refusals": [problem.message for problem in error.details] or [error.message]}
+        refusing = Project.objects.filter(pk=edits[0].project, refuse_broken_expectations=True)
+        picture = draw_steps(
+            [(step.rollout, step.at) for step in steps],
+            transition,
+            now=timezone.now(),
+            zone=read_zone(self.request),
+        )
+        return {"foreseen": steps, "picture": picture, "refuses_broken": refusing.exists()}
+
+
+class ForeseenStep(NamedTuple):
+    """``at``: its earliest time, None for the first one. ``measured`` compares with the previous step."""
+
+    flag: str
+    rollout: int
+    at: datetime | None
+    measured: Measured
+
+    @property
+    def counts(self) -> Sequence[Count]:
+        """The changes of the flag itself, without its dependents."""
+        return [
+            look
+            for flag in self.measured.who.flags
+            if flag.name == self.flag
+            for look in count_looks(flag.counts)
+        ]
+
+    @property
+    def broken(self) -> int:
+        """The expectations that it breaks."""
+        return len(self.measured.effects.broken)
+
+
+def foresee_steps(
+    edit: FlagEdit, rollouts: Sequence[int], transition: Mapping[str, Any] | None, *, now: datetime
+) -> Iterator[ForeseenStep]:
+    """Predicts the steps. Raises ValidationError unless the edit changes only one strategy with a percentage."""
+    stored = read_near(edit)
+    before, at = stored, now
+    for number, rollout in enumerate(rollouts):
+        after = _with_share(edit, stored, rollout).apply_to(stored)
+        if number and transition is not None:
+            at = find_opening(transition, at)
+        measured = measure_difference(edit.environment, before, after, now=now)
+        yield ForeseenStep(edit.flag, rollout, at if number else None, measured)
+        before = after
+
+
+def read_near(edit: FlagEdit) -> Definitions:
+    segments = set(edit.draft.used_segments())
+    with consistent_reads():
+        return read_definitions(
+            [edit.project], edit.environment, flags=add_near({edit.flag}), segments=segments
+        )
+
+
+def _with_share(edit: FlagEdit, stored: Definitions, rollout: int) -> Draft:
+    """The edit with another percentage for its one changed or added strategy."""
+    strategies: Sequence[StrategyDefinition] = edit.draft.changes.get("strategies", ())
+    known = [each for flag in stored.flags if flag["name"] == edit.flag for each in flag["strategies"]]
+    changed = [strategy for strategy in strategies if strategy not in known]
+    if len(changed) > 1:  # a copy of the old strategy stays for everyone else
+        kept = [get_content(strategy) for strategy in known]
+        changed = [strategy for strategy in changed if get_content(strategy) not in kept]
+    if len(changed) != 1 or changed[0]["name"] != FLEXIBLE_ROLLOUT:
+        raise ValidationError(NOT_IN_STEPS)
+    taken = {**changed[0], "parameters": {**changed[0]["parameters"], "rollout": str(rollout)}}
+    return replace(
+        edit.draft,
+        changes={"strategies": [taken if each is changed[0] else each for each in strategies]},
+    )

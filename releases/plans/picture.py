@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 
 from flagadmin.core.errors import AppError
+from releases.plans.actions import check_rollouts
 from releases.plans.forms import read_rollouts, read_transition
-from releases.plans.rules import check_rollouts
 from releases.plans.steps import find_opening
 
 HEIGHT, ROOM = 104, 18  # pixels of 100 %, and above them for a label

@@ -17,9 +17,8 @@ from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.errors import AppError, InvalidOperation, NotFound
+from flagadmin.core.errors import AppError, InvalidOperation, NotFound, pluralize
 from flagadmin.core.unreadable_values import check_values
-from flagadmin.core.wording import pluralize
 from groups.access import Caller, Permission
 from projects.definitions import Definitions, read_definitions
 from projects.fingerprint import UNFORESEEN, Fingerprint, take_fingerprint
@@ -40,7 +39,7 @@ from releases.plans.queries import (
 )
 from releases.requests.impact import Measured, add_near, measure_difference
 from releases.targets import Predicted
-from releases.templates.rules import MilestonePlanner, get_zone
+from releases.templates.actions import MilestonePlanner, get_zone
 
 
 def plan_strategies(

@@ -8,22 +8,29 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.http.fields import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import ProjectEnvironment
+from projects.project_scope import InProjectViewSet
 from projects.projects.environments import POLICY_PERMISSIONS, set_policy
-from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests import details, propose
-from releases.requests.access import access_request, list_proposal
+from releases.requests.approvals import access_request, list_proposal
 from releases.requests.approvers import list_approvers
-from releases.requests.documents import make_request_documents, request_document
+from releases.requests.pages import revert_request
 from releases.requests.propose import add_changes
-from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, read_requests, waiting_for
-from releases.requests.revert import revert_request
+from releases.requests.queries import (
+    MAX_LISTED,
+    UNDECIDED,
+    count_states,
+    make_request_documents,
+    read_requests,
+    request_document,
+    waiting_for,
+)
 from releases.requests.review import hash_effect
 from releases.requests.serializers import (
     ChangeBody,

@@ -19,7 +19,7 @@ from releases.changes import KINDS, join_paths
 from releases.changes.flags import apply_together
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
-from releases.requests.access import is_author
+from releases.requests.approvals import is_author
 from releases.requests.conflicts import explain_conflict, make_target, say_change
 from releases.requests.lapses import count_approvals
 

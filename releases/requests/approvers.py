@@ -2,10 +2,9 @@
 
 from collections.abc import Collection
 
-from flagadmin.core.errors import NoAccess
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import NoAccess, choices
 from groups.access import NOTHING, Caller, Permission, read_rights_of_users
-from groups.groups.approvals import Approvals, Place
+from groups.groups.actions import Approvals, Place
 from groups.models import Grant, Group, GroupMembership, Role, User
 from groups.roles.holders import find_holders
 from projects.models import ProjectEnvironment

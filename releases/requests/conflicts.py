@@ -9,8 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import NotFound
-from flagadmin.core.wording import clip
+from flagadmin.core.errors import NotFound, clip
 from groups.models import User
 from projects.history.field_changes import FieldChange, list_strategy_changes
 from projects.models import ProjectEnvironment

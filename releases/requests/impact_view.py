@@ -9,15 +9,16 @@ from playground.comparison.compare import SWITCHES, Change
 from playground.pages.changes import Slice, change_slices, format_share
 from playground.pages.lines import Count, EffectsView, Explain, count_looks
 from releases.models import ChangeRequest
-from releases.requests.drift import (
+from releases.requests.impact import Impact, read_line
+from releases.requests.review import (
+    Cause,
     Figure,
     compare_impacts,
     find_approved_impact,
+    find_causes,
     find_moved,
     foresee_fingerprint,
 )
-from releases.requests.impact import Impact, read_line
-from releases.requests.review import Cause, find_causes
 
 
 class FlagImpact(NamedTuple):

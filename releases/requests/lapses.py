@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from django.utils.functional import cached_property
 
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import choices
 from groups.access import NOTHING, Caller, Rights, read_rights_of_users
 from groups.models import GroupMembership, User
-from groups.people.custody import Tie, Ties, read_origins, say_who_confirms
+from groups.people.personal_tokens import Tie, Ties, read_origins, say_who_confirms
 from releases.models import ChangeRequest, Review
 from releases.requests.approvers import APPROVE, approver_group_names, find_approver_groups
 

@@ -18,15 +18,21 @@ from projects.models import Environment, Flag, ProjectEnvironment
 from releases.changes import KINDS, find_kind, includes
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
-from releases.requests.access import access_own_for_update, check_may_propose, lock_project
 from releases.requests.apply import try_changes
+from releases.requests.approvals import access_own_for_update, check_may_propose, lock_project
 from releases.requests.conflicts import explain_conflict, name_request, narrow_payload, read_now
-from releases.requests.details import add_comment, save_title, set_title
-from releases.requests.drift import foresee_fingerprint
-from releases.requests.events import change_event_document, enter, record_event, request_event_document
+from releases.requests.details import (
+    add_comment,
+    change_event_document,
+    enter,
+    record_event,
+    request_event_document,
+    save_title,
+    set_title,
+)
 from releases.requests.impact import changes_nothing, list_idle
 from releases.requests.queries import UNDECIDED, by
-from releases.requests.review import begin_review, measure, review_again
+from releases.requests.review import begin_review, foresee_fingerprint, measure, review_again
 from releases.requests.states import set_state
 from releases.targets import StoredFlags
 

@@ -11,10 +11,9 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import hash_document
-from flagadmin.core.errors import NotFound, ValidationError
-from flagadmin.core.http.parameters import path_id
+from flagadmin.core.errors import NotFound, ValidationError, pluralize
+from flagadmin.core.http.fields import path_id
 from flagadmin.core.lists.pages import curl_for
-from flagadmin.core.wording import pluralize
 from groups.console import Breadcrumbs, ConsolePage
 from groups.models import User
 from playground.pages.lines import explain_in
@@ -22,14 +21,13 @@ from projects.console import api_path, project_url
 from projects.history.diff import format_variants
 from projects.models import Segment
 from projects.projects.environments import POLICY_PERMISSIONS
+from projects.strategies.rules import make_variants
 from projects.strategies.sentences import summarize_conditions, summarize_strategy
-from projects.strategies.variant_rules import make_variants
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
 from releases.plans.queries import ARCHIVE, CHANGE, OFF, ON, TouchedPlan, find_touched_plans
-from releases.requests.access import OPEN, access_request, list_proposal, may_edit
-from releases.requests.approvals import judge
+from releases.requests.approvals import OPEN, access_request, judge, list_proposal, may_edit
 from releases.requests.approvers import approver_group_names, list_approvers
 from releases.requests.conflicts import (
     describe_conflict,

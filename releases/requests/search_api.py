@@ -1,22 +1,36 @@
-"""/api/admin/search/change-requests: search change requests across projects."""
+"""/api/admin/search/change-requests: search change requests across projects.
+
+POST /api/admin/playground/change-request/:requestId: each flag's result after applying a request.
+"""
 
 from django import forms
+from django.conf import settings
 from django.db.models import Q
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.http.fields import Texts
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.db.lookups import get_or_404
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import choices
+from flagadmin.core.http.fields import Texts, is_id, path_id
 from flagadmin.core.lists.filters import MAX_LENGTH, MAX_OFFSET, ListFilter, WholeNumber
-from flagadmin.core.wording import choices
-from groups.viewsets import ApiRequest, ViewSet
+from groups.viewsets import ApiRequest, Caller, ViewSet
+from playground.api import Loaded, answer_advanced
+from playground.comparison.past import compile_changed
+from playground.openapi import AdvancedPlaygroundResponse, EvaluationContext
+from playground.queries import refuse_too_many
+from playground.request import PlaygroundRequest
+from playground.response.snapshot import ResponseSnapshot
 from projects.flags.lists.conditions import IS, is_one_of
 from projects.flags.lists.search import OperatorFilter
+from projects.history.definitions_at import Changed
+from projects.revision import read_revisions
 from releases.models import ChangeRequest
-from releases.requests.documents import found_document
-from releases.requests.queries import CLOSED, UNDECIDED, visible_requests
+from releases.requests.approvals import check_state
+from releases.requests.impact import predict_request
+from releases.requests.queries import CLOSED, UNDECIDED, found_document, visible_requests
 from releases.requests.serializers import NamedRequest
 
 STATES = {"open": (ChangeRequest.State.DRAFT, *UNDECIDED), "closed": CLOSED}
@@ -77,3 +91,51 @@ class ChangeRequestSearchViewSet(ViewSet):
         return Response(
             {"changeRequests": [found_document(row) for row in page], "total": search.qs.distinct().count()}
         )
+
+
+class ContextBody(serializers.Serializer):
+    context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
+
+
+class ChangeRequestPlaygroundViewSet(ViewSet):
+    """Every user may evaluate the change requests that they can read."""
+
+    tags = ("Change requests",)
+    permissions = {"create": None}
+
+    @extend_schema(
+        operation_id="getChangeRequestPlayground",
+        request=ContextBody,
+        responses={200: AdvancedPlaygroundResponse},
+    )
+    def create(self, request: ApiRequest, request_id: str) -> Response:
+        """Evaluate a context as if a change request were applied.
+
+        Answers as the advanced playground does, for the project and the environment of the request.
+        """
+        proposed = access_unfinished_request(path_id(request_id, "Change request"), self.caller)
+        body = request.data
+        if isinstance(body, dict):
+            place = {"environments": [proposed.environment_id], "projects": [proposed.project_id]}
+            body = place | {key: value for key, value in body.items() if key == "context"}
+
+        def load(query: PlaygroundRequest, contexts: int) -> Loaded:
+            return load_applied(proposed, contexts=contexts), []
+
+        return Response(answer_advanced(body, load))
+
+
+def access_unfinished_request(request_id: int, caller: Caller) -> ChangeRequest:
+    """A request that the caller can read and that is neither applied nor ended. Raises NotFound, InvalidOperation."""
+    request = get_or_404(visible_requests(caller), f"Change request {request_id} not found.", pk=request_id)
+    check_state(request, "evaluate", ChangeRequest.State.DRAFT, *UNDECIDED)
+    return request
+
+
+@consistent_reads()
+def load_applied(request: ChangeRequest, *, contexts: int) -> dict[str, ResponseSnapshot]:
+    """The flags by environment. Raises ValidationError if it cannot be applied, or there are too many `contexts`."""
+    current, environment = read_revisions([request.project_id]), request.environment_id
+    refuse_too_many(current, environments=1, contexts=contexts, limit=settings.PLAYGROUND_MAX_EVALUATIONS)
+    changed = Changed.between(*predict_request(request))
+    return {environment: compile_changed(current, environment, changed)}

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, JsonValue, ListOf, Moment, Texts
-from projects.projects.approval_rules import CONDITIONS, MAX_RULES
+from projects.projects.required_comments import CONDITIONS, MAX_RULES
 from releases.changes import KINDS
 from releases.models import ChangeRequest
 

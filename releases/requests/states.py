@@ -12,26 +12,25 @@ from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, ValidationError
 from groups.access import Caller
 from releases.models import ChangeRequest, Review
-from releases.requests.access import (
+from releases.requests.apply import check_conflicts, check_may_apply, make_changes_as, may_apply
+from releases.requests.approvals import (
     OPEN,
     access_request_for_update,
     check_author,
     check_may_propose,
     check_state,
+    count_needed,
     is_author,
 )
-from releases.requests.apply import check_conflicts, check_may_apply, make_changes_as, may_apply
-from releases.requests.approvals import count_needed
 from releases.requests.approvers import check_may_approve, may_approve
-from releases.requests.details import add_comment
-from releases.requests.drift import foresee_fingerprint
-from releases.requests.events import enter, record_event
+from releases.requests.details import add_comment, enter, record_event
 from releases.requests.lapses import count_approvals, find_author_tie, is_program
 from releases.requests.queries import UNDECIDED, by
 from releases.requests.review import (
     approve_if_enough,
     begin_review,
     check_effect,
+    foresee_fingerprint,
     has_enough,
     has_lapsed,
     measure,

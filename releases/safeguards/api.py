@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
 from groups.viewsets import ApiRequest, Permission, ViewSet
-from projects.viewsets import OnFlagViewSet
+from projects.project_scope import OnFlagViewSet
 from releases.models import MetricChart
 from releases.plans.queries import OfFlagPath, find_plan
 from releases.safeguards import actions

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, clip
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import Body
-from flagadmin.core.wording import clip
 from releases.models import Safeguard
 from releases.safeguards.serializers import ChartBody, FlagSafeguardBody, SafeguardBody
 

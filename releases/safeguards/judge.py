@@ -16,7 +16,7 @@ from django.utils import timezone
 from flagadmin.core.audit.record import record
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import pluralize
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
 from projects.models import FlagEnvironment
@@ -26,7 +26,7 @@ from releases.gate_refusal import make_skip_event
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.queries import FlagPath, get_flag_path
 from releases.plans.steps import LOOK_EVERY
-from releases.requests.access import lock_project
+from releases.requests.approvals import lock_project
 from releases.safeguards.numbers import (
     PERCENTILES,
     WITHOUT,

@@ -11,10 +11,9 @@ from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller
 from releases.models import ChangeRequest, Schedule
-from releases.requests.access import access_request, access_request_for_update, check_state
 from releases.requests.apply import check_conflicts, check_may_apply, try_changes_as
-from releases.requests.details import add_comment
-from releases.requests.events import enter
+from releases.requests.approvals import access_request, access_request_for_update, check_state
+from releases.requests.details import add_comment, enter
 from releases.requests.review import approve_if_enough, withdraw_if_moved
 from releases.requests.states import may_apply_now, set_state
 

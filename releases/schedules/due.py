@@ -15,16 +15,15 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import NoAccess, pluralize
 from groups.access import Caller, missing
 from projects.models import Flag
 from releases.attempts import Attempts, wait_briefly_for_locks, waiting_for_database
 from releases.models import ChangeRequest, Schedule
-from releases.requests.access import lock_project
 from releases.requests.apply import APPLY, make_changes_as, may_apply
+from releases.requests.approvals import lock_project
 from releases.requests.conflicts import explain_conflict, find_missing_environment
-from releases.requests.events import enter, record_event
+from releases.requests.details import enter, record_event
 from releases.requests.review import find_refusal
 
 State, Status = ChangeRequest.State, Schedule.Status

@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.parameters import has_keyword
+from flagadmin.core.http.fields import has_keyword
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import access_project
 from releases.models import ReleaseTemplate

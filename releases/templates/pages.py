@@ -12,9 +12,8 @@ from django.urls import reverse, reverse_lazy
 from django.utils.functional import cached_property
 
 from flagadmin.core.document import Document
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import ValidationError, pluralize
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from flagadmin.core.wording import pluralize
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, Permission, SubmitPage
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.access import list_projects_with

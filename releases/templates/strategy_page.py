@@ -21,10 +21,9 @@ from projects.strategies.editor import SharedStrategyEditor, describe_whole_stra
 from projects.strategies.rules import StrategyDefaults, make_strategy
 from projects.strategies.sentences import Summary
 from releases.models import Milestone
-from releases.templates.actions import set_strategy
+from releases.templates.actions import plan_strategies, set_strategy
 from releases.templates.pages import TEMPLATES, UPDATE
 from releases.templates.queries import find_template, without_defaults
-from releases.templates.rules import plan_strategies
 
 
 class MilestoneStrategyPage(SharedStrategyEditor):

@@ -7,8 +7,7 @@ from django.template import Library
 from django.utils import timezone
 
 from flagadmin.core.errors import AppError
-from playground.lens import evaluate_for, tell
-from playground.lens_changes import Noticed
+from playground.lens import Noticed, evaluate_for, tell
 from releases.models import ChangeRequest
 from releases.requests.impact import predict_request
 from releases.requests.queries import CLOSED

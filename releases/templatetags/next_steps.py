@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from django.template import Library
 from django.utils import timezone
 
-from projects.flags.lists.rows import FlagRow
+from projects.flags.lists.cells import FlagRow
 from projects.history.queries import LastChange, read_last_changes
 from releases.models import ReleasePlan
 from releases.plans.queries import find_following, running_plans
 from releases.plans.steps import find_opening
 from releases.requests.queries import find_marks
-from releases.timeline.pictures import Picture, draw_pictures
+from releases.timeline.draw import Picture, draw_pictures
 
 register = Library()
 

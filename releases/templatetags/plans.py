@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from django import template
 
-from flagadmin.core.lists.days import read_zone
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import choices
+from flagadmin.core.lists.filters import read_zone
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.models import Flag
 from releases.models import ReleasePlan
@@ -19,7 +19,7 @@ from releases.requests.approvals import Verdict, foresee
 from releases.safeguards.numbers import list_metrics
 from releases.safeguards.queries import unapproved_safeguards
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES, describe_labels, describe_safeguard
-from releases.templates.rules import is_zone
+from releases.templates.actions import is_zone
 
 register = template.Library()
 

@@ -16,8 +16,7 @@ from playground.saved_contexts.expectations import read_stored_flags
 from projects.console import flag_url
 from projects.definitions import Definitions
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day
-from projects.flags.lists.cells import Cell
-from projects.flags.lists.people import People
+from projects.flags.lists.cells import Cell, People
 from projects.history.changes import find_actors, make_actor, users_changed
 from projects.history.queries import readable_events
 from projects.models import Flag
@@ -32,14 +31,16 @@ from releases.timeline.draw import (
     Axis,
     Change,
     Future,
+    Span,
     Step,
     draw_ahead,
     draw_measured,
     draw_past,
     is_last,
+    measure_flag,
+    read_spans,
     say_share,
 )
-from releases.timeline.past import Span, measure_flag, read_spans
 
 SPANS = {"7d": ("7 days", timedelta(days=7)), "8w": ("8 weeks", timedelta(weeks=8)), "all": ("All", None)}
 USUAL = "8w"

@@ -14,8 +14,8 @@ from playground.engine.definitions import FlagDefinition
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import explain
 from playground.lens import Lens, find_lens, make_why_url, tell_flags
-from playground.pages.evaluations import list_fields
 from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetail, FlagDetails, read_strategy_titles
+from playground.pages.lines import list_fields
 from playground.pages.query import flatten_context
 from playground.saved_contexts.actions import may_change, may_save
 from playground.saved_contexts.expectations import compile_flags, read_stored_flags
@@ -24,7 +24,7 @@ from projects.console import OnFlagPage, flag_url
 from projects.definitions import Definitions
 from projects.flags.lists.queries import list_environment_names
 from projects.models import Environment
-from releases.timeline.past import measure_flag
+from releases.timeline.draw import measure_flag
 from releases.timeline.view import SPANS, USUAL
 from releases.why.path import make_answer
 from releases.why.when import read_when

@@ -10,11 +10,10 @@ from django.urls import reverse
 
 from groups.access import Caller
 from playground.engine.literals import read_instant
-from playground.lens import Lens, Told, evaluate_for, tell
-from playground.lens_changes import tell_at
+from playground.lens import Lens, Told, evaluate_for, tell, tell_at
 from projects.definitions import Definitions
 from projects.flag_versions import FlagVersions
-from projects.flags.lists.people import Place
+from projects.flags.lists.cells import Place
 from projects.history.changes import Row, make_event_rows
 from projects.history.queries import find_events, readable_events
 from projects.models import Flag
@@ -22,8 +21,7 @@ from releases.forecast import forecast
 from releases.models import ChangeRequest, Schedule
 from releases.plans.queries import read_plans
 from releases.plans.view import PlanView
-from releases.timeline.draw import Axis, Step, draw_ahead, draw_past
-from releases.timeline.past import read_spans
+from releases.timeline.draw import Axis, Step, draw_ahead, draw_past, read_spans
 from releases.timeline.view import LEAST, SPANS, Tick, list_ahead, make_ticks, read_steps_ahead
 
 HEIGHT = 54  # of the rollout, in pixels

@@ -19,11 +19,9 @@ from groups.authentication import ApiRequest
 from projects.models import FlagTag
 from sdk.base import ClientView, get_token
 from sdk.delta.history import Matches, read_known_version
-from sdk.delta.scope import Scope
-from sdk.delta.states import TRUSTED, states
+from sdk.delta.states import TRUSTED, Scope, states
 from sdk.features.api import EXAMPLE as FEATURES
-from sdk.features.api import FILTERS, ClientFeature, ClientSegment, read_query
-from sdk.features.cache import FeaturesQuery
+from sdk.features.api import FILTERS, ClientFeature, ClientSegment, FeaturesQuery, read_query
 from sdk.poll_shortcuts import Origin, delta_answers, mark_origin
 from sdk.watcher.watcher import token_scope
 

@@ -6,7 +6,7 @@ several times in succession, and returns all errors. `prepared.py` wraps a snaps
 context fields is the ETag, so that a 304 needs no evaluation. It also keeps results by context in two halves, and drops
 the older half. After a change, only the changed flags are evaluated for a known context. An answer of OFREP is written
 once for each way to decide, as a template with slots for what the context changes. The views call the same functions
-(`toggles.py`, `sdk/ofrep/answers.py`).
+(`prepared.py`, `sdk/ofrep/answers.py`).
 `playground/engine/active.py` finds the flags that are on without reasons: conditions of a strategy are a bit set, and
 only strategies whose conditions hold are hashed.
 """

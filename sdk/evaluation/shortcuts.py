@@ -27,11 +27,19 @@ from flagadmin.core.server.loop_routes import Headers, Learn, Ready
 from playground.engine.context import Context
 from playground.response.snapshot import ResponseSnapshot
 from playground.snapshot_cache import LOOKUPS, Key, cache, make_key
-from sdk.evaluation.prepared import Answer, Prepared, Remembered, make_context, prepare
-from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context, recall_toggles
-from sdk.ofrep.answers import answer_flag, answer_flags, event_streams, remembered
+from sdk.evaluation.prepared import (
+    Answer,
+    Prepared,
+    Remembered,
+    answer_toggles,
+    make_context,
+    prepare,
+    read_body_context,
+    read_query_context,
+    recall_toggles,
+)
+from sdk.ofrep.answers import answer_flag, answer_flags, event_streams, read_body, remembered
 from sdk.ofrep.change_events import ticket_for
-from sdk.ofrep.request import read_body
 from sdk.poll_shortcuts import Origin, known_state
 from sdk.watcher.state import State, TokenState
 from sdk.watcher.watcher import Watcher

@@ -1,6 +1,6 @@
 """The flags that SDKs download by polling.
 
-`sdk/token_scope.py` reads the token's projects and their revisions. `cache.py` derives the ETag from them, and answers
+`sdk/base.py` reads the token's projects and their revisions. `api.py` derives the ETag from them, and answers
 304 or with a cached body. `assembly.py` serializes the flags and segments of each project at one revision, reads only
 the flags again that changed since its last one (`projects/revision.py`), and cuts the flags of all projects, sorted by
 name, into chunks of about 64 kB (`chunks.py`). A chunk is compressed when a client first asks for gzip, and kept until

@@ -19,7 +19,7 @@ from groups.models import ApiToken
 from groups.tokens import note_use
 from playground.snapshot_cache import load_snapshot_at
 from projects.revision import read_revisions
-from sdk.delta.scope import Scope
+from sdk.delta.states import Scope
 from sdk.ofrep.answers import PARAMETER
 from sdk.ofrep.refetches import Refetches, State, make_state
 from sdk.watcher.token_streams import TokenStreams

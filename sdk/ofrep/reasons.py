@@ -10,9 +10,9 @@ import orjson
 
 from flagadmin.core.errors import ValidationError
 from playground.engine.chance import find_state_over_calls
-from playground.engine.coercion import mapping_of, to_text
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
+from playground.engine.literals import mapping_of, to_text
 from playground.engine.outcomes import (
     BITS,
     BUCKET,

@@ -14,8 +14,7 @@ from flagadmin.core.server.event_streams import CONTENT_TYPE, HEADERS, make_even
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, get_token
 from sdk.delta.history import read_version
-from sdk.delta.scope import read_scope
-from sdk.delta.states import states
+from sdk.delta.states import read_scope, states
 from sdk.streaming.scope_streams import CONNECTED, NOTHING
 from sdk.watcher.token_streams import streams, subscription
 

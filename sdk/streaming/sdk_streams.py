@@ -8,8 +8,7 @@ from django.db import connections
 
 from flagadmin.core.db.outages import read_for_sdks
 from flagadmin.core.server.event_streams import make_event_parts
-from sdk.delta.scope import Scope
-from sdk.delta.states import states
+from sdk.delta.states import Scope, states
 from sdk.streaming.scope_streams import UPDATED, Step, tell_changes
 from sdk.watcher.token_streams import TokenStreams
 from sdk.watcher.watcher import watcher

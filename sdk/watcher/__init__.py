@@ -6,6 +6,6 @@ there was no request for 90 s. `watcher.state` is None unless the last read bega
 refuse a revoked token and see a change within a second, even if notifications are lost. A notification, and a commit by
 any process on this machine (`flagadmin/core/db/commits.py`), reset it to None until the next read.
 
-Each read also tells `groups/token_memory.py` the callers of the admin API that are in use. `watcher.use(token_id)`
+Each read also tells `groups/tokens.py` the callers of the admin API that are in use. `watcher.use(token_id)`
 keeps a token in `state.tokens`; `watcher.subscribe` registers a callback for changes.
 """

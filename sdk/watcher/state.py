@@ -14,7 +14,7 @@ from django.db import DatabaseError
 
 from flagadmin.core.db.connections import Connection, connect
 from flagadmin.core.db.outages import REPLICA, has_replica, replica
-from sdk.token_scope import TokenScope
+from sdk.base import TokenScope
 
 _REVISIONS = "SELECT project_id, revision FROM projects_projectrevision"
 _TOKENS = """

@@ -14,7 +14,7 @@ from flagadmin.core.metrics import process_name, register_sampler
 from flagadmin.core.server.event_streams import EventStream, EventStreams, retry
 from flagadmin.core.server.loop_routes import StreamRequest
 from groups.models import ApiToken
-from sdk.delta.scope import Scope
+from sdk.delta.states import Scope
 from sdk.streaming.scope_streams import ScopeStreams, Update
 from sdk.watcher.state import State, find_changed_projects
 from sdk.watcher.watcher import Watcher

@@ -23,9 +23,8 @@ from flagadmin.core.db.outages import has_other_database
 from flagadmin.core.db.standby import committed_locally
 from flagadmin.core.errors import AuthenticationRequired
 from groups.models import ApiToken
-from groups.token_memory import token_memory
-from groups.tokens import note_uses_of_ids, read_used_tokens, sdk_tokens
-from sdk.token_scope import TokenScope, read_token_scope
+from groups.tokens import note_uses_of_ids, read_used_tokens, sdk_tokens, token_memory
+from sdk.base import TokenScope, read_token_scope
 from sdk.watcher.state import NAME, ReplicaReader, State, read_state
 
 log = logging.getLogger("flagadmin.watcher")

@@ -38,7 +38,7 @@ def count_as_worker(folder: str, routes: int, meeting: Barrier) -> None:
     from flagadmin.core.metrics import attach, process_name
 
     attach("worker")
-    from flagadmin.core.http.request_metrics import count_request
+    from flagadmin.core.http.middleware import count_request
 
     for route in range(routes):
         for method, status in ANSWERS:

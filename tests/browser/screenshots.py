@@ -48,7 +48,7 @@ def picture_import(page: Page) -> None:
 def changed_export() -> dict[str, Any]:
     """The checkout as it is, but for one rollout, one constraint, a flag that is new and one that is archived."""
     from groups.access import Caller
-    from importer.export import Selection, export_selection
+    from importer.api import Selection, export_selection
 
     data = export_selection(Selection(environment="production", project="checkout"), caller=Caller.system())
     for strategy in data["featureStrategies"]:

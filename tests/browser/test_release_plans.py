@@ -12,11 +12,10 @@ from groups.access import Caller
 from projects.applications.impact_metrics import Sample, make_series, write_samples
 from projects.models import Flag, Strategy
 from releases.models import ReleasePlan, Safeguard
-from releases.plans.actions import start_milestone
+from releases.plans.actions import Steps, start_milestone
 from releases.plans.add import add_steps
 from releases.plans.due import look_at_due
 from releases.plans.queries import FlagPath
-from releases.plans.rules import Steps
 from tests.browser.journeys import Clicks
 from tests.browser.looks import Window
 from tests.support.playground import live_flag

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from flagadmin.console.styleguide import StyleGuidePage
+from flagadmin.console.start import StyleGuidePage
 from tests.browser.looks import Window
 
 pytestmark = pytest.mark.usefixtures("scenery")

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from flagadmin.demo.load import create_key
 from groups.access import Caller
 from groups.models import Group
-from importer.export import Selection, export_selection
+from importer.api import Selection, export_selection
 from tests.support.demo import loaded_demo
 from tests.support.shown_answers import contains
 

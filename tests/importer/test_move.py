@@ -15,7 +15,7 @@ from groups.login.actions import record_refusal
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
-from importer.moving import follow
+from importer.moving import run as follow
 from importer.moving.reading import source
 from importer.moving.reading.source import Source, SourceError
 from importer.moving.writing import move

@@ -13,8 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import AppError
 from groups.access import Caller
-from importer.apply.execute import import_body
-from importer.apply.progress import Progress, write_progress
+from importer.apply.execute import Progress, import_body, write_progress
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from importer.runs import access_run, confirm_run, create_run

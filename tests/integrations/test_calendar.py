@@ -10,7 +10,7 @@ from icalendar import Calendar
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import Grant, User
-from integrations.calendar.actions import create_feed
+from integrations.calendar.pages import create_feed
 from integrations.models import CalendarFeed
 from projects.models import Flag
 from releases.models import ChangeRequest, Schedule

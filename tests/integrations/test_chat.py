@@ -7,8 +7,7 @@ from django.core import mail
 
 from integrations.deliveries.connections import Connection
 from integrations.models import Delivery
-from projects.flags.actions import NewFlag, create_flag
-from projects.flags.tags.actions import change_tags
+from projects.flags.actions import NewFlag, change_tags, create_flag
 from projects.models import FlagTag, TagType
 from projects.segments.actions import create_segment
 from tests.support.receiver import LOOPBACK, deliver, later, make_integration, receiver

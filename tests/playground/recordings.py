@@ -10,7 +10,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
-from projects.strategies.variant_rules import make_variant_sort_key
+from projects.strategies.rules import make_variant_sort_key
 from tests.support.engine import NOW
 from tests.support.vectors import FOLDER, load
 from tests.vectors.condense import RESULTS

@@ -3,7 +3,7 @@
 import pytest
 
 from flagadmin.core.errors import ValidationError
-from playground.combinations import (
+from playground.request import (
     check_size,
     combine_contexts,
     count_contexts,

@@ -12,9 +12,8 @@ from groups.access import Caller
 from importer.body.schemas import read_body
 from importer.effects import compare_plan, plan_states
 from importer.plan.build import plan_import
-from playground.comparison.compare import Change
+from playground.comparison.compare import Change, describe_difference, describe_payload
 from playground.comparison.documents import MAX_VALUE
-from playground.comparison.payloads import describe_difference, describe_payload
 from playground.comparison.results import ONE, Answer, Shares
 from playground.engine.outcomes import State
 from playground.models import SavedContext
@@ -22,7 +21,7 @@ from playground.snapshot_cache import load_snapshot_at
 from projects.flags.environments.actions import set_variants
 from projects.models import Flag, Project
 from projects.revision import read_revisions
-from sdk.delta.scope import Scope
+from sdk.delta.states import Scope
 from sdk.ofrep.refetches import State as Events
 from tests.support.cast import client, make_token
 from tests.support.import_bodies import body, strategy, switch

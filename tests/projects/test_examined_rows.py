@@ -11,7 +11,7 @@ from django.db import connection
 from playground.snapshot_cache import cache as snapshots
 from projects.definitions import read_all_definitions, read_definitions
 from projects.export import export_flags
-from sdk.features.cache import cache as answers
+from sdk.features.api import cache as answers
 from tests.support.cast import client, make_project, make_token
 from tests.support.examined_rows import Examined, analyze, clear_statistics, count_examined_rows
 

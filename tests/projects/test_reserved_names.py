@@ -2,8 +2,8 @@
 
 import pytest
 
-from projects.context_fields.rules import context_field_problems
-from projects.environments.rules import environment_problems
+from projects.context_fields.actions import context_field_problems
+from projects.environments.actions import environment_problems
 from projects.models import ContextField, Environment, TagType
 from projects.tag_types.rules import tag_type_problems
 

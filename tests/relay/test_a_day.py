@@ -13,8 +13,7 @@ from relay.health import Health
 from relay.options import Options
 from relay.reports import ID_HEADER, Reports
 from relay.storage import Storage
-from relay.tokens import Tokens
-from relay.upstream import Answer, UpstreamFailed
+from relay.tokens import Answer, Tokens, UpstreamFailed
 from tests.support.quick_loop import run_quickly
 from tests.support.relay import BACKEND, flag
 from tests.support.upstream import make_token

@@ -9,8 +9,7 @@ import pytest
 
 from relay.copy import Copy
 from relay.storage import Storage
-from relay.tokens import Tokens
-from relay.upstream import Answer
+from relay.tokens import Answer, Tokens
 from tests.support.event_loop import run
 from tests.support.relay import BACKEND
 

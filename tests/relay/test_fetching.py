@@ -13,8 +13,7 @@ import pytest
 from relay.copy import Copy
 from relay.flags import Flags, Texts
 from relay.storage import Storage
-from relay.tokens import Token, Tokens
-from relay.upstream import Answer
+from relay.tokens import Answer, Token, Tokens
 from tests.support.event_loop import run
 from tests.support.quick_loop import run_quickly
 from tests.support.relay import BACKEND, flag

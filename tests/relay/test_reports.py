@@ -18,8 +18,7 @@ from relay.http import Request
 from relay.intake import read_bulk, read_metrics, read_registration
 from relay.reports import MAX_NAMES, Reports, Sums, hour_of
 from relay.storage import DirectoryInUse, Storage
-from relay.tokens import Token, Tokens
-from relay.upstream import Answer, UpstreamFailed
+from relay.tokens import Answer, Token, Tokens, UpstreamFailed
 from sdk.schemas import MAX_COUNT, MAX_ENTRIES, MAX_LABELS, MAX_VARIANTS, BulkMetric
 from tests.support.event_loop import run
 from tests.support.live_server import PATIENCE, wait_until

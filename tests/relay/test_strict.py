@@ -8,8 +8,7 @@ import pytest
 
 from flagadmin.core.errors import AuthenticationRequired, ServiceUnavailable
 from relay.storage import Storage
-from relay.tokens import Tokens
-from relay.upstream import Answer, UpstreamFailed
+from relay.tokens import Answer, Tokens, UpstreamFailed
 from tests.support.event_loop import run
 from tests.support.relay import BACKEND, OTHER, WEB, WIDE
 from tests.support.upstream import make_token

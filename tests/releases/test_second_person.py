@@ -10,7 +10,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import Custody, Grant, Role, RolePermission, User
-from groups.people.custody import end_custody
+from groups.people.personal_tokens import end_custody
 from groups.permissions import BuiltIn
 from groups.sign_up.actions import NewInviteLink, create_invite_link, sign_up
 from projects.models import Flag

@@ -8,7 +8,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.models import Grant
 from groups.permissions import BuiltIn
 from projects.models import Flag, FlagEnvironment, FlagTag, ProjectEnvironment, TagType
-from releases.tag_watch import find_deciding
+from releases.gate import find_deciding
 from tests.support.cast import make_project
 from tests.support.change_requests import SHOP, reviewer, sent, turn
 from tests.support.flags import make_flag

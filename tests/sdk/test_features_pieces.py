@@ -16,12 +16,11 @@ from projects import definitions
 from projects.flags.actions import update_flag
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from sdk.delta.history import History
-from sdk.delta.scope import Scope
-from sdk.delta.states import Events, read_content
-from sdk.features import assembly, chunks, documents
+from sdk.delta.states import Events, Scope, read_content
+from sdk.features import assembly, chunks
 from sdk.features import chunks as features_body
+from sdk.features.api import FeaturesCache, FeaturesQuery, cache, get_answer
 from sdk.features.assembly import FeaturesAnswer, Piece, Place
-from sdk.features.cache import FeaturesCache, FeaturesQuery, cache, get_answer
 from tests.support.cast import make_project, make_token
 from tests.support.examples import first_every_day
 from tests.support.flags import add_strategy, make_flag, switch_on
@@ -167,7 +166,7 @@ def test_a_switch_reads_one_flag_and_compresses_one_chunk(
 ) -> None:
     before = answer(tokens[0])
     _ = before.gzipped
-    read = watched(monkeypatch, documents, "read_flag_parts")
+    read = watched(monkeypatch, assembly, "read_flag_parts")
     compressed = watched(monkeypatch, chunks, "deflate")
     switch_on(Flag.objects.get(name="flag-31"))
     after = answer(tokens[0])

@@ -8,7 +8,7 @@ from yggdrasil_engine.engine import UnleashEngine
 
 from projects.applications.impact_metrics import clean_points
 from projects.models import IgnoredReport, ImpactPoint, ImpactSeries, UsageHour
-from sdk.reports.impact_metrics import MAX_NUMBER
+from sdk.reports.api import MAX_NUMBER
 from tests.support.cast import client, make_token
 from tests.support.description import description
 from tests.support.flags import make_flag

@@ -17,7 +17,7 @@ from groups.models import ApiToken, ApiTokenProject
 from projects.models import Flag
 from sdk import poll_shortcuts
 from sdk.delta.states import TRUSTED
-from sdk.features.cache import cache, is_older
+from sdk.features.api import cache, is_older
 from tests.support.event_loop import Pairs, Protocol, in_thread, scope
 from tests.support.polling import DELTA, FEATURES, HOST, SPEC, Server, comparable, in_server, with_server
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from groups.access import Caller
 from playground.comparison.draft import DraftState
-from playground.comparison.kinds import read_state
 from playground.comparison.results import Answer, Shares, StateResults
-from playground.comparison.states import Scope
+from playground.comparison.states import Scope, read_state
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate

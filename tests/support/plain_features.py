@@ -8,11 +8,11 @@ from django.db import connections
 
 from flagadmin.core.document import Document
 from groups.models import ApiToken
-from projects.definition_parts import read_segments
+from projects.definitions import read_segments
 from projects.models import Dependency, Strategy, StrategySegment
 from projects.strategies.fields import make_strategy_document
-from sdk.features.cache import FeaturesQuery, make_key_and_etag
-from sdk.token_scope import read_token_scope
+from sdk.base import read_token_scope
+from sdk.features.api import FeaturesQuery, make_key_and_etag
 
 _FLAGS = """
 SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_data,

@@ -12,7 +12,7 @@ from flagadmin import rsgi
 from flagadmin.core.server import loop_routes, slow_clients
 from flagadmin.core.server.ready_answers import ReadyAnswers
 from sdk.evaluation.shortcuts import add_shortcuts
-from sdk.features.cache import cache
+from sdk.features.api import cache
 from sdk.poll_shortcuts import PollAnswers, delta_answers, features_answers
 from sdk.watcher import watcher
 from sdk.watcher.watcher import Watcher

@@ -13,14 +13,14 @@ from hypothesis import settings as generation
 MANY = 500  # tests: fewer take less than this does
 _IMPORTED_LATE = (
     "django.contrib.admin.views.main", "email_validator", "groups.login.sign_on.adapter", "groups.scim.service",
-    "groups.second_factor.passkeys", "groups.second_factor.stage", "integrations.calendar.feed", "jsonschema",
+    "groups.second_factor.passkeys", "groups.second_factor.required", "integrations.calendar.feed", "jsonschema",
     "releases.requests.queries", "requests", "ua_parser",
 )  # fmt: skip
 
 
 def preload() -> None:
     """Opens no connection and starts no thread, which a fork would lose."""
-    from flagadmin.console.api_docs.document import get_openapi_document
+    from flagadmin.console.api_docs.operations import get_openapi_document
 
     for name in _IMPORTED_LATE:
         import_module(name)

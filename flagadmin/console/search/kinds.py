@@ -12,8 +12,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from flagadmin.core.db.lookups import find_best_matches
-from flagadmin.core.errors import NoAccess
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import NoAccess, pluralize
 from groups.access import Caller
 from groups.models import ApiToken, Role, User
 from groups.models import Group as UserGroup

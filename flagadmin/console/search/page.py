@@ -17,7 +17,7 @@ from flagadmin.console.search.commands import (
 from flagadmin.console.search.kinds import KINDS, MAX_HITS, Group, Kind
 from flagadmin.core.db.lookups import find_similar_rows, split_words
 from groups.console import Caller, ConsolePage, Listing, read_current_page
-from projects.flags.lists.recent import MAX_RECENT, list_recent_names
+from projects.flags.lists.queries import MAX_RECENT, list_recent_names
 from projects.models import FavoriteFlag, Flag, Project
 
 ONLY_ACTIONS = ">"

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.db.transactions import is_whole_action, make_at_end_of_action
-from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, pluralize
 
 MAX_NAMED = 3
 """Refusing projects named in a message."""

@@ -23,7 +23,7 @@ from flagadmin.core.change_checks.comments import read_comment_in_form, tidy_com
 from flagadmin.core.change_options import changing
 from flagadmin.core.hook import Hook
 from flagadmin.core.http.error_responses import find_previous_page
-from flagadmin.core.http.parameters import read_boolean
+from flagadmin.core.http.fields import read_boolean
 
 NAME = "ignoreExpectations"
 FIELD = "ignore_expectations"

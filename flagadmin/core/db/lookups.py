@@ -2,17 +2,19 @@
 
 Ranks of matches: 0 if the name equals the search text; otherwise each word adds 1 (the name begins with it), 2 (a part
 of the name after ``- . _ / :`` or a space does), 3 (it is inside the name) or 4 (only in the other text).
+
+Checks texts against the lengths of their columns, for callers without a serializer or form.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import BooleanField, Count, Func, IntegerField, Manager, Model, Q, QuerySet, Window
 from django.db.models.expressions import OrderBy
 
-from flagadmin.core.errors import NotFound
+from flagadmin.core.errors import NotFound, Problem
 
 Row = TypeVar("Row", bound=Model)
 
@@ -199,3 +201,11 @@ def _count_errors(word: str, part: str) -> int:
             row.append(cost)
         before = last
     return min(row)
+
+
+def length_problems(row: Model, **paths: str) -> Iterator[Problem]:
+    """Yields a problem for each text that is too long for its column. ``paths`` are JSON paths, by column."""
+    for column, path in paths.items():
+        longest, text = getattr(row._meta.get_field(column), "max_length", None), getattr(row, column) or ""
+        if longest is not None and len(text) > longest:
+            yield Problem(path, f"must have at most {longest} characters, not {len(text):,}")

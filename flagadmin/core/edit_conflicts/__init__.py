@@ -2,7 +2,7 @@
 
 The version of an object is the fingerprint of its document, compared in the action's transaction while the
 object is locked. Three callers send one: API clients in ``If-Match`` (``etags.py``), forms of the console
-(``forms.py``) and of the admin site (``admin_forms.py``) in a hidden field.
+(``forms.py``) and of the admin site (``forms.py``) in a hidden field.
 """
 
 import hashlib

@@ -3,12 +3,16 @@
 An operation declares a 4xx response itself only to give a more specific description:
 
 >>> @extend_schema(responses={200: None, 409: refusal(409, "Flags have tags of this type.")})
+
+Reads what the OpenAPI document says about operations from Markdown files beside their APIs.
 """
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import orjson
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_lib_doc_excludes, is_list_serializer
@@ -224,3 +228,27 @@ def main_operations_first(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 def _put_first(item: dict[str, Any], method: str) -> dict[str, Any]:
     return {method: item[method], **item}
+
+
+_HEADING = re.compile(r"^## (.+)\n+", re.MULTILINE)
+_JSON = re.compile(r"```json\n(.*)```\n*", re.DOTALL)
+
+
+def read_sections(api: str, **values: object) -> dict[str, Any]:
+    """The sections of the file ``operations.md`` beside the module ``api`` (its ``__file__``), by their headings.
+
+    A section that is one block of JSON is parsed, an example for instance; any other is text, in which ``values``
+    replace names in braces.
+    """
+    _, *parts = _HEADING.split(Path(api).with_name("operations.md").read_text(encoding="utf-8"))
+    return {
+        heading: _read_section(body, values) for heading, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def _read_section(body: str, values: dict[str, object]) -> Any:
+    if example := _JSON.fullmatch(body):
+        return orjson.loads(example[1])
+    for name, value in values.items():
+        body = body.replace(f"{{{name}}}", str(value))
+    return body.rstrip("\n") + "\n"

@@ -53,8 +53,7 @@ from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.utils.functional import cached_property
 from rest_framework.request import Request
 
-from flagadmin.core.errors import AppError, ValidationError
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import AppError, ValidationError, choices
 
 Row = TypeVar("Row")
 MAX_OPTIONS = 200  # choices in a select; a field with more is a text input

@@ -2,7 +2,7 @@
 
 from django import template
 
-from flagadmin.core.wording import format_size
+from flagadmin.core.errors import format_size
 
 register = template.Library()
 

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.core.errors import AppError
 from groups.access import Caller
-from groups.login.ways import describe_login
+from groups.login.actions import describe_login
 from groups.models import User
 from groups.second_factor.actions import remove_all_factors
 

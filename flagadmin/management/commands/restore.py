@@ -10,7 +10,7 @@ from flagadmin.core.db.backups.programs import BackupError, check_installed
 from flagadmin.core.db.backups.restore import check_archive, check_backup, renew_revisions, restore
 from flagadmin.core.db.migrate import NewerDatabaseError, is_empty, migrate
 from flagadmin.core.db.statements import fetch_row
-from groups.second_factor.codes import find_people_with_unreadable_codes
+from groups.second_factor.actions import find_people_with_unreadable_codes
 
 NOT_EMPTY = (
     "The database is not empty, and restoring replaces all of it. Make a backup, then add --force. "

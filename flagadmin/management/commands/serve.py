@@ -26,7 +26,7 @@ from flagadmin.core.db.migrate import NewerDatabaseError, check_reachable, is_em
 from flagadmin.core.server import background_tasks, tracing
 from flagadmin.core.server.activation import ActivationError, serve_on, take_passed_socket
 from flagadmin.core.server.event_streams import OTHERS, raise_limit
-from flagadmin.core.server.slow_requests import HTTP1
+from flagadmin.core.server.slow_clients import HTTP1
 from flagadmin.core.server.static_files import collect_static_files
 from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT
 

@@ -29,13 +29,13 @@ from flagadmin.core.errors import (
 )
 from groups.access import Caller
 from groups.groups.actions import change_members
-from groups.login.sign_on.identity import Identity, require_provider
+from groups.login.sign_on.provider import Identity, require_provider
 from groups.login.sign_on.settings import SignOnSettings
 from groups.models import Group, GroupMembership, User
 from groups.people.actions import NewAccount, create_account, update_account
-from groups.people.custody import end_custody
+from groups.people.personal_tokens import end_custody
 from groups.people.queries import access_account
-from groups.roles.rules import find_root_role_id
+from groups.roles.actions import find_root_role_id
 
 
 @changing(ignores_maintenance=True)

@@ -15,9 +15,16 @@ from django.urls import reverse
 
 from flagadmin.core.errors import BadGateway, NoAccess, ValidationError
 from groups.login.sign_on.accounts import link_identity, sign_on
-from groups.login.sign_on.identity import Identity, is_storable, require_provider
-from groups.login.sign_on.logout import keep_hint
-from groups.login.sign_on.provider import EXPIRED, IdentityLogin, Provider, make_provider
+from groups.login.sign_on.pages import keep_hint
+from groups.login.sign_on.provider import (
+    EXPIRED,
+    Identity,
+    IdentityLogin,
+    Provider,
+    is_storable,
+    make_provider,
+    require_provider,
+)
 from groups.login.sign_on.settings import SamlSettings, SignOnSettings
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION

@@ -29,8 +29,7 @@ from signxml.exceptions import SignXMLException
 
 from flagadmin.core.errors import NoAccess, ValidationError
 from groups.login.links import make_absolute_url
-from groups.login.sign_on.identity import require_provider
-from groups.login.sign_on.provider import EXPIRED, MAX_SUBJECT_LENGTH, IdentityLogin
+from groups.login.sign_on.provider import EXPIRED, MAX_SUBJECT_LENGTH, IdentityLogin, require_provider
 from groups.login.sign_on.settings import SamlSettings
 
 log = logging.getLogger("flagadmin.login")

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from flagadmin.core.errors import pluralize
 from flagadmin.core.http.json_bodies import parse_json
-from flagadmin.core.wording import pluralize
 from groups.access import Caller
 from importer.body.schemas import parse_body
 from importer.effects import answer_plan, check_if_imported, find_broken_if_imported

@@ -8,7 +8,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from flagadmin.core.document import Document
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import choices
 from importer.converting.changes import count_changes, describe_change, read_users
 from importer.converting.convert import PRODUCTS, Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.strategies import DESCRIPTIONS, Choice

@@ -8,12 +8,11 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from flagadmin.client.errors import BadFiles
 from flagadmin.client.report import drop_controls, write_markdown, write_text
+from flagadmin.client.server import BadFiles
 from importer.converting.changes import read_users
 from importer.converting.files import read_document
-from importer.diff.compare import Above, compare_sides
-from importer.diff.sides import Side, read_side
+from importer.diff.compare import Above, Side, compare_sides, read_side
 from importer.diff.terraform import is_plan, read_plan
 from importer.management.files import REFUSED, read_bytes, read_percent, refusing, write_bytes
 

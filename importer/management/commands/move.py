@@ -18,7 +18,6 @@ from django.utils import timezone
 from flagadmin.core.errors import AppError, ValidationError
 from importer.management.files import read_bytes, write_bytes
 from importer.moving.back import move_back, read_bodies, write_files
-from importer.moving.follow import Round, follow
 from importer.moving.leave_out import LISTS, Choice, read_choices
 from importer.moving.proving.answers import (
     MAX_USERS,
@@ -31,7 +30,7 @@ from importer.moving.proving.prove import prove
 from importer.moving.reading.installation import Installation
 from importer.moving.reading.source import Source
 from importer.moving.report import Report, strip_controls
-from importer.moving.run import WantedMove, move_from
+from importer.moving.run import Round, WantedMove, follow, move_from
 
 MAX_SUGGESTED = 20
 NOT_DONE = 2

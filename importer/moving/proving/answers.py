@@ -12,16 +12,15 @@ from django.db import DEFAULT_DB_ALIAS
 from pydantic import Field
 from rest_framework import serializers
 
+from flagadmin.core.errors import pluralize
 from flagadmin.core.http.fields import Body as RequestBody
-from flagadmin.core.wording import pluralize
 from groups.access import Caller, Permission
 from groups.models import ApiToken
 from importer.moving.reading.shapes import Constraint, Shape, Text, read_shape
 from importer.moving.reading.source import FOR_REQUESTS, Source
 from importer.moving.report import Report, name_some_flags
 from importer.moving.writing.keeping import SYSTEM
-from playground.comparison.kinds import Body, StateKind
-from playground.comparison.states import Scope, State, StoredFlags
+from playground.comparison.states import Body, Scope, State, StateKind, StoredFlags
 from playground.engine.context import Context, format_time
 from playground.engine.operators import OPERATORS
 from playground.engine.snapshot import Snapshot
@@ -29,7 +28,7 @@ from playground.queries import list_known_fields
 from playground.user_runs.file import MAX_HELD_CELLS, UserFile
 from projects.definitions import Definitions
 from projects.revision import read_revisions
-from sdk.features.cache import FeaturesQuery, get_answer
+from sdk.features.api import FeaturesQuery, get_answer
 from sdk.headers import HEADER
 
 PATH = "/api/client/features"

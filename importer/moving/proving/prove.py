@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 from django.utils import timezone
 
-from flagadmin.core.errors import join_path
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import join_path, pluralize
 from groups.models import ApiToken
 from groups.tokens import hash_secret
 from importer.moving.leave_out import Choice, MissingParts
@@ -31,13 +30,12 @@ from importer.moving.reading.read import read_tokens, read_version
 from importer.moving.reading.shapes import SourceToken, read_shape
 from importer.moving.reading.source import Source, UnexpectedStatus
 from importer.moving.writing.settings import Malformed, NewToken, read_token
-from playground.comparison.budget import Budget
 from playground.comparison.compare import COUNTED, Change
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.given_contexts import MAX_CONTEXTS, read_explicit
 from playground.comparison.states import compile_definitions
 from playground.comparison.users import make_users
-from playground.comparison.who_changes import Contexts, FlagChanges, WhoChanges
+from playground.comparison.who_changes import Budget, Contexts, FlagChanges, WhoChanges
 from playground.models import SavedContext
 from projects.definitions import Definitions, find_unequal
 from projects.tokens.actions import read_scope

@@ -21,9 +21,8 @@ from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.snapshot import Snapshot
 from playground.response.frontend import render_toggles
 from playground.snapshot_cache import load_snapshot_at
-from sdk.evaluation.prepared import Prepared, make_context, prepare
-from sdk.evaluation.toggles import read_query_context
-from sdk.token_scope import read_token_scope
+from sdk.base import read_token_scope
+from sdk.evaluation.prepared import Prepared, make_context, prepare, read_query_context
 
 PATH = "/api/frontend"
 SAMPLE = 20

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from flagadmin.core.wording import pluralize
+from flagadmin.core.errors import pluralize
 from importer.body.schema_errors import list_members
 from importer.body.schemas import Data
 from importer.moving.reading.database import (

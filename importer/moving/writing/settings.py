@@ -1,21 +1,27 @@
-"""Moves SDK tokens and settings of the whole server: integrations, and origins for the frontend API."""
+"""Moves SDK tokens and settings of the whole server: integrations, and origins for the frontend API.
+
+Creates integrations of another server. The app of integrations, which is above this one, provides the
+function.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.errors import Conflict
+from flagadmin.core.hook import Hook
 from flagadmin.core.installation.state import read_frontend_origins
 from groups.models import ApiToken, StartUpKey
 from groups.tokens import MIN_SECRET_LENGTH, hash_secret, parse_scope
 from importer.moving.reading.installation import Installation
 from importer.moving.reading.shapes import SourceAddon, SourceToken
 from importer.moving.report import Kind, Line
-from importer.moving.writing.created_integration import create_switched_off
 from importer.moving.writing.keeping import SYSTEM, Edits, change_line, try_alone
 from projects.installation.actions import ORIGINS, set_frontend_origins
 from projects.tokens.actions import NewToken, make_scope_document, store_token
@@ -152,3 +158,15 @@ def _is_past(moment: str) -> bool:
     except ValueError:
         return False  # read_tokens reports the problem
     return parsed.tzinfo is not None and parsed < timezone.now()
+
+
+def _refuse(values: Mapping[str, Any]) -> list[str]:
+    raise Conflict("This server has no integrations.")
+
+
+create_switched_off = Hook("importer.moving.writing.settings.create_switched_off", _refuse)
+"""Creates a disabled integration with the members ``provider``, ``description``, ``parameters``, ``events``,
+``projects`` and ``environments``.
+
+Returns the events that do not exist here. Raises ValidationError.
+"""

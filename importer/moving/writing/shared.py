@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from flagadmin.core.errors import ValidationError
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import ValidationError, choices
 from importer.moving.leave_out import Choice
 from importer.moving.reading.installation import Installation
 from importer.moving.reading.shapes import (

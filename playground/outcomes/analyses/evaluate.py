@@ -15,13 +15,11 @@ from django.db.models import Q
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import make_sentence
-from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError, choices
 from flagadmin.core.http.responses import iso
-from flagadmin.core.wording import choices
 from playground.models import Analysis
 from playground.outcomes import experiment
-from playground.outcomes.analyses.design import OFF, Design
-from playground.outcomes.analyses.sides import Sides, Stratum, divides_by, list_dividing_fields
+from playground.outcomes.analyses.design import OFF, Design, Sides, Stratum, divides_by, list_dividing_fields
 from playground.outcomes.experiment.design import MAX_SIDES
 from playground.outcomes.history import FlagHistory, Sight, read_histories, read_now
 from playground.outcomes.runs import MAX_CHANGES_OF_RUN, MAX_UNPACKED

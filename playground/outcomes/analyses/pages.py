@@ -21,17 +21,19 @@ from groups.console import ActionPage, Breadcrumbs, Column, Filter, ListPage
 from playground.models import Analysis
 from playground.outcomes import experiment
 from playground.outcomes.analyses import pictures
-from playground.outcomes.analyses.actions import MAX_NAME_LENGTH, create_analysis, delete_analysis, may_delete
-from playground.outcomes.analyses.design import KEEP, KINDS, LEAVE_OUT, Design, read_measures
-from playground.outcomes.analyses.queries import (
+from playground.outcomes.analyses.actions import (
     CSV_COLUMNS,
     MAKER,
+    MAX_NAME_LENGTH,
     access_analysis,
+    create_analysis,
+    delete_analysis,
     list_csv_rows,
+    may_delete,
     read_result,
 )
-from playground.outcomes.pages import TimeInput
-from playground.outcomes.query_form import QueryForm
+from playground.outcomes.analyses.design import KEEP, KINDS, LEAVE_OUT, Design, read_measures
+from playground.outcomes.pages import QueryForm, TimeInput
 from playground.outcomes.table import MAX_ROWS
 from playground.pages.form import read_form_options
 from playground.user_runs.table_form import MARKS, TablePage

@@ -3,6 +3,12 @@
 Within a stratum, numbers are those of tea-tasting: Welch's test, CUPED (A. Deng, Y. Xu, R. Kohavi, T. Walker, WSDM
 2013) and the delta method for ratios (A. Deng, U. Knoblich, J. Lu, KDD 2018). Strata are combined with the weights of
 their units, so that a change of shares cannot pose as an effect (Simpson's paradox).
+
+Intervals that hold at every look: asymptotic confidence sequences.
+
+I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy, A. Ramdas, Time-uniform central limit theory and asymptotic
+confidence sequences, Annals of Statistics 52(6), 2024 (arXiv:2103.06476), equations 9, 155 and 161 of its version 7.
+``gbstats`` implements the same, but only with numpy 1 and pandas 1; tests compare with numbers that it gave.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import exp, inf, sqrt
+from math import exp, inf, log, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +24,6 @@ from scipy import stats
 from tea_tasting.aggr import Aggregates
 from tea_tasting.metrics.mean import Mean
 
-from playground.outcomes.experiment import sequential
 from playground.outcomes.experiment.result import Interval
 from playground.outcomes.experiment.units import (
     COVARIATE,
@@ -177,13 +182,13 @@ def _find_freedom(control: Side, side: Side, scales: tuple[float, float] = (1.0,
 def _find_factor(control: Side, side: Side, terms: Terms, scales: tuple[float, float] = (1.0, 1.0)) -> float:
     """By how many standard errors an interval reaches to either side."""
     if terms.method == "sequential":
-        return sequential.find_factor(control.units + side.units, terms.alpha, terms.tuning)
+        return find_factor(control.units + side.units, terms.alpha, terms.tuning)
     return float(stats.t.ppf(1 - terms.alpha / 2, _find_freedom(control, side, scales)))
 
 
 def _find_p(control: Side, side: Side, statistic: float, terms: Terms) -> float:
     if terms.method == "sequential":
-        return sequential.find_p(statistic, control.units + side.units, terms.alpha, terms.tuning)
+        return find_p(statistic, control.units + side.units, terms.alpha, terms.tuning)
     return 2 * float(stats.t.sf(abs(statistic), _find_freedom(control, side)))
 
 
@@ -232,3 +237,20 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         least = max(least, min(1.0, p * (len(order) - rank)))
         adjusted[place] = least
     return adjusted
+
+
+def find_rho(alpha: float, tuning: float) -> float:
+    """The mixture for which intervals are narrowest at ``tuning`` units."""
+    return sqrt((-2 * log(alpha) + log(-2 * log(alpha) + 1)) / tuning)
+
+
+def find_factor(units: int, alpha: float, tuning: float) -> float:
+    """By how many standard errors an interval reaches to either side, after this many units."""
+    spread = units * find_rho(alpha, tuning) ** 2
+    return sqrt(2 * (spread + 1) / spread * log(sqrt(spread + 1) / alpha))
+
+
+def find_p(statistic: float, units: int, alpha: float, tuning: float) -> float:
+    """Of a difference of so many standard errors. At most ``alpha`` if and only if the interval excludes 0."""
+    spread = units * find_rho(alpha, tuning) ** 2
+    return min(1.0, exp(-(statistic**2) * spread / (2 * (spread + 1)) + log(spread + 1) / 2))

@@ -7,10 +7,10 @@ from rest_framework.response import Response
 
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import access_project
+from projects.flags.actions import access_named_flag
 from projects.flags.archive import actions
 from projects.flags.queries import make_metadata_answer
 from projects.flags.serializers import FlagMetadata
-from projects.flags.tags.actions import access_named_flag
 from projects.models import Flag, FlagQuerySet
 
 

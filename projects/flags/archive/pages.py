@@ -14,29 +14,31 @@ from django.db.models import Count, F
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
-from flagadmin.core.errors import Conflict
+from flagadmin.core.errors import Conflict, choices
 from flagadmin.core.lists.pages import curl_for
-from flagadmin.core.wording import choices
 from groups.console import ConfirmPage
 from projects.access import access_project, group_by_project
 from projects.console import api_path, project_url
 from projects.deletion.kept_names import FLAG, list_users
-from projects.drafting import DraftingPage
-from projects.drafts import Draft, FlagEdit, find_enabled_places
-from projects.flags.archive.actions import archive_flags_of_projects, delete_flags, revive_flags
-from projects.flags.archive.delete import check_no_children, read_names_and_plans
+from projects.drafts import Draft, DraftingPage, FlagEdit, find_enabled_places
+from projects.flags.archive.actions import (
+    archive_flags_of_projects,
+    check_no_children,
+    delete_flags,
+    read_names_and_plans,
+    revive_flags,
+)
 from projects.flags.bulk.selected_flags_page import (
     ChangeSelectedFlags,
     SelectedFlags,
     count_flags,
     select_flags,
 )
-from projects.flags.insights.evaluations import find_last_evaluation
-from projects.flags.insights.usage import FlagUser, read_users
+from projects.flags.insights.evaluations import FlagUser, find_last_evaluation, read_users
 from projects.flags.lists.queries import make_project_scope
 from projects.models import Dependency, Flag, FlagEnvironment
 from projects.projects.required_comments import requires_comment
-from projects.reverts.offers import UndoableAction, tell_done
+from projects.reverts.change_plan import UndoableAction, tell_done
 
 MAX_LISTED = 20  # flags listed individually
 RECENT = timedelta(days=7)  # a flag evaluated within this time is in use

@@ -14,7 +14,7 @@ from projects.flags.archive import actions as archiving
 from projects.flags.environments import actions as flag_environments
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.serializers import NamesBody, StaleBody
-from projects.viewsets import InProjectViewSet
+from projects.project_scope import InProjectViewSet
 
 NAMES = OpenApiExample("Two flags", {"features": ["old-cart", "old-search"]}, request_only=True)
 ACTIVATE = OpenApiParameter(

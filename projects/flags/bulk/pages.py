@@ -13,9 +13,8 @@ from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.access import change_in_each_project, group_by_project
 from projects.console import api_path
-from projects.drafting import DraftingPage
-from projects.drafts import FlagEdit, draft_plan
-from projects.flags.actions import set_stale
+from projects.drafts import DraftingPage, FlagEdit, draft_plan
+from projects.flags.actions import change_tags_of_many, set_stale
 from projects.flags.archive.pages import MAX_LISTED
 from projects.flags.bulk.selected_flags_page import (
     ChangeSelectedFlags,
@@ -24,12 +23,11 @@ from projects.flags.bulk.selected_flags_page import (
 )
 from projects.flags.environments.actions import disable_flags, enable_flags
 from projects.flags.environments.toggle import find_project_environment, read_turned
-from projects.flags.insights.usage import read_users
+from projects.flags.insights.evaluations import read_users
 from projects.flags.lists.cells import read_flag_cells, read_texts_when_on
-from projects.flags.tags.actions import change_tags_of_many
 from projects.models import Environment, Flag, FlagTag, TagType
 from projects.projects.required_comments import requires_comment
-from projects.reverts.offers import UndoableAction, tell_done
+from projects.reverts.change_plan import UndoableAction, tell_done
 from projects.strategies.planned import PlannedFlag
 
 DEFAULT_ADDED = "On with the default strategy, which is added"

@@ -8,9 +8,7 @@ from flagadmin.core.errors import check_problems
 from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag, access_project_for_update
-from projects.flags.actions import NewFlag, insert_flag, new_name_problems
-from projects.flags.limits import check_room
-from projects.flags.links.actions import add_first_links
+from projects.flags.actions import NewFlag, add_first_links, check_room, insert_flag, new_name_problems
 from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
 from projects.history.definitions_at import read_present_version
 from projects.models import Flag, PayloadSchema, Strategy

@@ -9,9 +9,9 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, Problem
 from groups.access import Caller, Permission
 from projects.access import access_flag_for_update, access_project_for_update, check_project, lock_projects
-from projects.flags.arrivals import check_arrivals
-from projects.flags.limits import check_room
+from projects.flags.actions import check_room
 from projects.flags.name_rules import find_pattern_problem
+from projects.flags.queries import check_arrivals
 from projects.models import (
     Dependency,
     Flag,

@@ -8,7 +8,7 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.flags.dependencies import actions
 from projects.flags.serializers import ParentRecord
-from projects.viewsets import InProjectViewSet, OnFlagViewSet
+from projects.project_scope import InProjectViewSet, OnFlagViewSet
 
 EXAMPLE = OpenApiExample("Needs a parent that is on", {"feature": "checkout-redesign"}, request_only=True)
 

@@ -12,7 +12,7 @@ from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment
 from projects.strategies.planned import PlannedFlag
-from projects.strategies.variant_rules import variants_problems
+from projects.strategies.rules import variants_problems
 from projects.strategies.write import change_flag, change_flags
 
 SWITCH, SET_VARIANTS = Permission.UPDATE_FEATURE_ENVIRONMENT, Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS

@@ -22,7 +22,7 @@ from projects.flags.serializers import (
     VariantsInEnvironments,
     VariantsRecord,
 )
-from projects.viewsets import OnFlagViewSet
+from projects.project_scope import OnFlagViewSet
 
 VARIANTS = OpenApiExample(
     "Two variants, half of the users each",

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.errors import ValidationError
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import ValidationError, choices
 from projects.models import ProjectEnvironment
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from projects.applications.queries import find_project_applications, read_oldest_versions
 from projects.applications.sdk_versions import group_sdks
-from projects.flags.insights.usage import FlagUser, read_users
+from projects.flags.insights.evaluations import FlagUser, read_users
 from projects.models import Flag
 
 

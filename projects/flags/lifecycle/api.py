@@ -9,10 +9,10 @@ from flagadmin.core.http.fields import Body
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from projects.access import access_flag
 from projects.flags.lifecycle import actions
-from projects.flags.lifecycle.queries import count_stages, read_lifecycle
+from projects.flags.queries import count_stages, read_lifecycle
 from projects.flags.serializers import StageRecord
 from projects.models import Flag
-from projects.viewsets import OnFlagViewSet
+from projects.project_scope import OnFlagViewSet
 
 
 class CompletionBody(Body):

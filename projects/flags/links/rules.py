@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from flagadmin.core.errors import Problem
-from projects.limits import Limits
+from projects.rules import Limits
 
 MAX_LENGTH = 2000
 _DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_date
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.statements import fetch_row
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.http.fields import is_id
 from groups.models import Group, GroupMembership, User
 from projects.flags.lists.cells import CONDITIONAL
 from projects.models import (

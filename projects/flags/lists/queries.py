@@ -1,6 +1,8 @@
 """Filters and sorting of the console's lists of flags: those of one project, and of all projects.
 
 The conditions are the flag search's (``projects.flags.lists.search``) and some that only the console has.
+
+The flags that the user viewed last, kept in the session.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.sessions.backends.base import SessionBase
 from django.db.models import (
     BooleanField,
     Case,
@@ -289,3 +292,19 @@ def list_flag_creators(flags: QuerySet[Flag], *, limit: int = MAX_CREATORS) -> l
     """
     creators = User.objects.filter(pk__in=flags.order_by().values("created_by")).order_by(Lower("username"))
     return list(creators[:limit])
+
+
+MAX_RECENT = 6
+_KEY = "recent-flags"
+
+
+def note_visit(session: SessionBase, name: str) -> None:
+    """Puts the flag first. Changes the session only if it was not first."""
+    names = list_recent_names(session)
+    if names[:1] != [name]:
+        session[_KEY] = [name, *(other for other in names if other != name)][:MAX_RECENT]
+
+
+def list_recent_names(session: SessionBase) -> Sequence[str]:
+    """Names of flags, the last one first. They may have been deleted since."""
+    return list(session.get(_KEY, ()))

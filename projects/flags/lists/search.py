@@ -12,7 +12,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from rest_framework.serializers import BooleanField
 
-from flagadmin.core.http.parameters import is_id
+from flagadmin.core.errors import choices
+from flagadmin.core.http.fields import is_id
 from flagadmin.core.lists.filters import (
     MAX_LENGTH,
     MAX_OFFSET,
@@ -22,7 +23,6 @@ from flagadmin.core.lists.filters import (
     Text,
     WholeNumber,
 )
-from flagadmin.core.wording import choices
 from projects.flags.lists.conditions import (
     ARCHIVED,
     DATE,

@@ -6,8 +6,7 @@ from django.db.models import QuerySet
 
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, ValidationError
-from flagadmin.core.wording import choices
+from flagadmin.core.errors import InvalidOperation, ValidationError, choices
 from groups.access import Caller
 from projects.flags.lists.queries import list_filters, make_readable_scope
 from projects.models import FlagView

@@ -11,7 +11,7 @@ from flagadmin.core.http.fields import Body, JsonValue, MapOf
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.flags.payloads import actions
-from projects.viewsets import OnFlagViewSet
+from projects.project_scope import OnFlagViewSet
 
 EXAMPLE = OpenApiExample(
     "A price and a currency",

@@ -18,10 +18,9 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from flagadmin.core.errors import Problem
-from flagadmin.core.wording import choices, clip
-from playground.engine.coercion import objects_of
-from playground.engine.patterns import compile_pattern, find_fault
+from flagadmin.core.errors import Problem, choices, clip
+from playground.engine.literals import objects_of
+from playground.engine.operators import compile_pattern, find_fault
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MAX_SCHEMA = 64_000  # bytes

@@ -10,13 +10,13 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
 from groups.viewsets import ApiRequest, Caller, Permission, ViewSet
+from projects.flags import actions
 from projects.flags.queries import tag_document
 from projects.flags.serializers import NamesBody, TagBody, TagChanges, TagList
-from projects.flags.tags import actions
 from projects.models import Flag, FlagTag
+from projects.project_scope import InProjectViewSet
 from projects.tag_types import actions as known
 from projects.tag_types.actions import access_tag_type
-from projects.viewsets import InProjectViewSet
 
 EXAMPLE = OpenApiExample("A tag", {"type": "simple", "value": "checkout"}, request_only=True)
 

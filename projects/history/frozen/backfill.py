@@ -21,8 +21,13 @@ from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.db.statements import execute, fetch_row, fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, run_with_retries
 from playground.engine.definitions import DependencyDefinition, FlagDefinition, SegmentDefinition
-from projects.definition_parts import read_segments
-from projects.definitions import Definitions, find_used_segments, read_all_definitions, read_definitions
+from projects.definitions import (
+    Definitions,
+    find_used_segments,
+    read_all_definitions,
+    read_definitions,
+    read_segments,
+)
 from projects.history.definitions_at import Changed
 from projects.history.frozen.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.models.versions import BEGINNING, VersionsSince

@@ -13,7 +13,7 @@ from django.utils import timezone
 from flagadmin.console.what_happened import HappenedPage, make_axis, make_ticks
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.responses import iso
-from flagadmin.core.lists.days import DateRange
+from flagadmin.core.lists.filters import DateRange
 from flagadmin.core.lists.pages import Listing
 from groups.access import Caller
 from playground.comparison import versions

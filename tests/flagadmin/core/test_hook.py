@@ -22,8 +22,8 @@ def test_everything_that_apps_register_exists() -> None:
 @pytest.mark.parametrize(
     ("name", "path"),
     [
-        ("playground.comparison.future.forecast", "releases.gate:no_such_function"),
-        ("playground.comparison.future.no_such_hook", "releases.forecast:forecast"),
+        ("playground.comparison.compare.forecast", "releases.gate:no_such_function"),
+        ("playground.comparison.compare.no_such_hook", "releases.forecast:forecast"),
     ],
 )
 def test_a_wrong_name_fails_when_a_server_starts(name: str, path: str) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from flagadmin.core.wording import clip, join_words, list_some, name_flags
+from flagadmin.core.errors import clip, join_words, list_some, name_flags
 
 
 @pytest.mark.parametrize(

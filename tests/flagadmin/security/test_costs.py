@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from integrations.mcp import stale_tool
-from playground import combinations
+from playground import request
 from projects.applications import store_report
 from projects.models import IgnoredReport, ImpactSeries, UnknownFlag
-from sdk.reports import impact_metrics
+from sdk.reports import api as impact_metrics
 from tests.support.cast import client, make_token
 from tests.support.playground import live_flag
 from tests.support.records import refused
@@ -46,7 +46,7 @@ def test_paths_of_scim_are_measured_too(db, operation):
 
 def test_an_answer_of_the_advanced_playground_has_a_size(api, shop, monkeypatch):
     live_flag("cart")
-    monkeypatch.setattr(combinations, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(request, "MAX_ANSWER", 1_000_000)
     body = {
         "environments": ["production"],
         "projects": ["shop"],

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from groups.models import Grant, Role, RolePermission
 from groups.permissions import Permission, Scope
-from integrations.signals.queries import READERS
+from integrations.signals.actions import READERS
 from tests.flagadmin.security.batches import in_batches
 from tests.flagadmin.security.calls import HARMLESS, calls, send
 from tests.flagadmin.security.routes import routes

@@ -16,8 +16,7 @@ from groups.models import ApiToken, Grant, Group, Role, RolePermission, User
 from groups.permissions import BuiltIn, Permission, Scope
 from importer.models import ImportRun
 from integrations.models import Delivery, Signal, SignalRule, SignalSource
-from integrations.signals.actions import create_source, delete_source, save_rule
-from integrations.signals.queries import make_rule_document
+from integrations.signals.actions import create_source, delete_source, make_rule_document, save_rule
 from integrations.signals.receive import receive_signal
 from playground.models import Analysis, SavedContext
 from playground.saved_contexts.actions import create_saved_context, delete_saved_context, update_saved_context

@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link
-from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
+from groups.login.passwords import FREE_ATTEMPTS_OF_ACCOUNT
 from tests.support.cast import make_user
 from tests.support.second_factor import code_of, set_up_app
 

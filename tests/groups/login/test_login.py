@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
+from groups.login.passwords import FREE_ATTEMPTS_OF_ACCOUNT
 from groups.models import LoginFailure
 from tests.support.cast import make_user
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from flagadmin.core.errors import TooManyRequests
-from groups.login.throttle import (
+from groups.login.passwords import (
     FREE_ATTEMPTS_OF_ACCOUNT,
     FREE_ATTEMPTS_OF_ADDRESS,
     Attempt,

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link
-from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
+from groups.login.passwords import FREE_ATTEMPTS_OF_ACCOUNT
 from groups.models import User
 from tests.groups.second_factor.conftest import PASSWORD
 from tests.support.second_factor import PERIOD, code_of

@@ -7,7 +7,7 @@ from allauth.mfa.models import Authenticator
 from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
+from groups.login.passwords import FREE_ATTEMPTS_OF_ACCOUNT
 from tests.groups.second_factor.conftest import PASSWORD
 from tests.support.page_text import page_text
 from tests.support.second_factor import code_of

@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import call_command
 
-from groups.second_factor.codes import find_people_with_unreadable_codes
+from groups.second_factor.actions import find_people_with_unreadable_codes
 from tests.support.cast import make_user
 from tests.support.second_factor import set_up_app
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from mcp_types import methods
 
-from integrations.mcp.api import TOOLS
-from integrations.mcp.protocol import CAPABILITIES_META, VERSION_META
+from integrations.mcp.api import CAPABILITIES_META, TOOLS, VERSION_META
 from tests.support.cast import client
 
 pytestmark = pytest.mark.django_db

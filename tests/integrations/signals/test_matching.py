@@ -2,7 +2,7 @@
 
 import pytest
 
-from integrations.signals.matching import look_up, meets, read_items
+from integrations.signals.receive import look_up, meets, read_items
 from tests.support.signals import make_alert, make_body
 
 

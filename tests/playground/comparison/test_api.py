@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from playground.comparison.budget import Budget
+from playground.comparison.who_changes import Budget
 from playground.snapshot_cache import cache
 from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy, StrategyType
 from tests.support.cast import make_project
@@ -241,7 +241,7 @@ def test_too_many_results(api, shop):
 
 
 def test_too_many_flags_are_not_compiled(api, dark, monkeypatch):
-    monkeypatch.setattr("playground.comparison.answer.BUDGET", Budget(results=1))
+    monkeypatch.setattr("playground.comparison.request.BUDGET", Budget(results=1))
     cache.clear()
     body = {"from": {"environment": "production"}, "to": {"environment": "development"}}
     contexts = {"contexts": {"explicit": [{"userId": "1"}, {"userId": "2"}]}}
@@ -251,6 +251,6 @@ def test_too_many_flags_are_not_compiled(api, dark, monkeypatch):
 
 
 def test_too_long(api, dark, monkeypatch):
-    monkeypatch.setattr("playground.comparison.answer.BUDGET", Budget(seconds=-1))
+    monkeypatch.setattr("playground.comparison.request.BUDGET", Budget(seconds=-1))
     record = refused(ask(api, PRODUCTION), 400, "ValidationError")
     assert "0 of 1 flags were compared" in record["message"]

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from playground.comparison.contexts import MAX_VALUES, generate_contexts
-from playground.comparison.matching import find_matching_text
-from playground.comparison.rules import read_rules
+from playground.comparison.rules import find_matching_text, read_rules
 from playground.comparison.users import make_users
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from playground.engine import patterns
+from playground.engine import operators
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import State, explain
@@ -15,9 +15,9 @@ from playground.response.writer import render_features
 from tests.support.engine import NOW
 from tests.support.limited_process import run_limited
 
-TOO_LONG = "x" * (patterns.MAX_LENGTH + 1)
+TOO_LONG = "x" * (operators.MAX_LENGTH + 1)
 TOO_LARGE = r"\p{L}{1,300}"
-LONG_TEXT = "a" * (patterns.MAX_TEXT_LENGTH + 1)
+LONG_TEXT = "a" * (operators.MAX_TEXT_LENGTH + 1)
 
 
 def flag(*constraints: dict[str, Any], **strategy: Any) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def test_the_larger_the_pattern_the_shorter_the_text(repeated: int, longest: int
 
 
 def test_the_longest_of_both_is_told() -> None:
-    pattern = "a" * patterns.MAX_LENGTH
-    assert explained(flag(matching("a+$")), "a" * patterns.MAX_TEXT_LENGTH).state is State.ON
+    pattern = "a" * operators.MAX_LENGTH
+    assert explained(flag(matching("a+$")), "a" * operators.MAX_TEXT_LENGTH).state is State.ON
     assert explained(flag(matching(pattern)), "a").state is State.OFF
 
 
@@ -133,11 +133,11 @@ def test_they_are_refused_when_stored(pattern: str) -> None:
 
 
 def test_groups_capture_nothing() -> None:
-    expression = patterns.compile_pattern("(a)" * 600)
+    expression = operators.compile_pattern("(a)" * 600)
     assert expression is not None
     assert expression.groups == 0
-    named = "".join(f"(?P<n{n}>a)" for n in range(patterns.MAX_GROUPS + 1))
-    assert patterns.find_fault(named) == "has more than 20 named groups"
+    named = "".join(f"(?P<n{n}>a)" for n in range(operators.MAX_GROUPS + 1))
+    assert operators.find_fault(named) == "has more than 20 named groups"
 
 
 @pytest.mark.processes

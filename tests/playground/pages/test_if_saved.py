@@ -11,7 +11,7 @@ from groups.access import Caller
 from playground.comparison import impact
 from playground.comparison.compare import Change, Comparison, FlagComparison
 from playground.comparison.impact import Impact
-from playground.pages import if_saved
+from playground.pages import flag_detail
 from playground.snapshot_cache import load_snapshot
 from projects.flags.environments.actions import enable_flag
 from projects.models import Flag, Segment, Strategy
@@ -56,7 +56,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Impact]:
         return made
 
     monkeypatch.setattr(impact, "SAMPLES", (USERS,))
-    monkeypatch.setattr(if_saved, "measure_impacts", impacts)
+    monkeypatch.setattr(flag_detail, "measure_impacts", impacts)
     return found
 
 

@@ -14,9 +14,9 @@ from projects.access import change_in_each_project
 from projects.flags.actions import NewFlag
 from projects.flags.archive import actions as archive
 from projects.flags.copies import move
-from projects.flags.create_running import create_running_flag
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
+from projects.flags.form_pages import create_running_flag
 from projects.models import Dependency, Segment
 from projects.reverts.actions import revert_change, revert_environment, revert_flag
 from projects.segments.actions import update_list, update_segment
@@ -142,7 +142,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
             caller=WHO,
         )
     ),
-    "projects.flags.create_running.create_running_flag": plain(
+    "projects.flags.form_pages.create_running_flag": plain(
         lambda: create_running_flag("shop", NewFlag(name="off"), "production", None, caller=WHO)
     ),
     "projects.flags.dependencies.actions.add_dependency": plain(

@@ -39,11 +39,11 @@ HARMLESS = {
     "details that no evaluation reads": """
         projects.environments.actions.create_environment projects.environments.actions.sort_environments
         projects.environments.actions.update_environment projects.flags.actions.edit_flag
-        projects.flags.payloads.actions.set_schema projects.segments.source_actions.set_source projects.segments.source_actions.fetch_soon
+        projects.flags.payloads.actions.set_schema projects.segments.source_task.set_source projects.segments.source_task.fetch_soon
         projects.flags.actions.set_stale projects.flags.types.actions.set_lifetime
         projects.flags.lifecycle.actions.complete_flag projects.flags.lifecycle.actions.uncomplete_flag
-        projects.flags.links.actions.add_link projects.flags.links.actions.remove_link projects.flags.links.actions.update_link
-        projects.flags.tags.actions.change_tags projects.flags.tags.actions.change_tags_of_many
+        projects.flags.actions.add_link projects.flags.actions.remove_link projects.flags.actions.update_link
+        projects.flags.actions.change_tags projects.flags.actions.change_tags_of_many
         projects.installation.actions._write
         projects.projects.actions.update_project projects.projects.environments.require_comment projects.projects.actions.set_flag_favorite
         projects.projects.actions.set_project_favorite projects.tag_types.actions.create_tag_type
@@ -67,15 +67,15 @@ HARMLESS = {
         projects.tokens.actions.delete_project_token projects.tokens.actions.delete_token
         projects.tokens.actions.update_token projects.tokens.actions.create_automation
         projects.tokens.start_up.create_init_tokens
-        projects.tokens.expiry.announce_expiring_tokens""",
+        projects.tokens.pending.announce_expiring_tokens""",
     "what SDKs report": """
-        projects.applications.actions.delete_application projects.applications.actions.update_application
+        projects.applications.cleanup.delete_application projects.applications.cleanup.update_application
         projects.applications.cleanup._delete projects.applications.store_report.store_report
         projects.applications.cleanup.delete_hours projects.applications.cleanup.refresh_totals
         projects.applications.impact_metrics.clean_points sdk.reports.batcher.count_once
-        projects.connect.refusals._store projects.connect.refusals._forget
+        projects.connect.queries._store projects.connect.queries._forget
         projects.references.actions.report_references projects.relays.reports.store_relays
-        sdk.delta.version_ids._store_next_id""",
+        sdk.delta.states._store_next_id""",
     "files that are not imported yet, or evaluated": """
         importer.runs.create_run importer.runs.create_promotion importer.runs.change_parts
         importer.converting.runs.change_conversion importer.converting.runs.create_conversion
@@ -89,7 +89,7 @@ HARMLESS = {
         releases.requests.details.set_title releases.requests.propose.add_changes
         releases.requests.propose.delete_request releases.requests.propose.edit_change
         releases.requests.propose.keep_change releases.requests.propose.remove_change
-        releases.requests.revert.revert_request releases.requests.states._set_state
+        releases.requests.pages.revert_request releases.requests.states._set_state
         releases.requests.propose.send_changes releases.schedules.later.save_later
         releases.schedules.actions._schedule releases.schedules.actions.cancel_schedule
         releases.schedules.due.apply_scheduled releases.schedules.due.note_failure""",

@@ -18,7 +18,7 @@ from groups.access import Caller
 from projects.applications.cleanup import clean_usage
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, UsageReport
-from projects.flags.archive.delete import remove_flags
+from projects.flags.archive.actions import remove_flags
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
 from sdk.reports import batcher as report_batcher_module
 from sdk.reports.batcher import ReportBatcher

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from projects.applications.cleanup import clean_usage
-from projects.applications.report_limits import quota
+from projects.applications.sdk_versions import quota
 from projects.models import Application, ApplicationInstance, FlagUsage, IgnoredReport, UsageHour
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from projects.applications import store_report
 from projects.applications.cleanup import clean_usage
-from projects.applications.report_limits import quota
+from projects.applications.sdk_versions import quota
 from projects.models import Flag, IgnoredReport, UnknownFlag
 from tests.support.flags import make_flag
 from tests.support.page_text import page_text

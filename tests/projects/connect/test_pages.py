@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from groups.models import ApiToken
-from projects.connect.refusals import refusals
+from projects.connect.queries import refusals
 from projects.connect.snippets import read_snippets
 from projects.models import Flag
 from tests.support.cast import client, make_project, make_token

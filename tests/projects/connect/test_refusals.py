@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.core.errors import AuthenticationRequired
-from projects.connect.refusals import KEPT, MAX_NOTED, MAX_ROWS, Refusals, refusals
+from projects.connect.queries import KEPT, MAX_NOTED, MAX_ROWS, Refusals, refusals
 from projects.models import RefusedRequest
 from tests.support.cast import client
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import InvalidOperation
-from projects.flags.archive.delete import remove_flags
+from projects.flags.archive.actions import remove_flags
 from projects.models import (
     Dependency,
     FavoriteFlag,

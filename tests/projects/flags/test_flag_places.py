@@ -1,6 +1,6 @@
 """The comparisons of variants on a flag's page."""
 
-from projects.flags.flag_places import MAX_VARIANTS, Split, _limit_split
+from projects.flags.flag_document import MAX_VARIANTS, Split, _limit_split
 
 
 def test_many_variants_are_compared_by_the_most_evaluated_ones_and_one_line_for_the_others() -> None:

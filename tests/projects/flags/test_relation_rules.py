@@ -2,14 +2,14 @@
 
 import pytest
 
-from projects.flags.dependencies.rules import (
+from projects.flags.dependencies.actions import (
     FlagState,
     ProposedDependency,
     dependency_problems,
     make_dependency,
 )
 from projects.flags.links.rules import link_problems, normalize_url
-from projects.limits import Limits
+from projects.rules import Limits
 from projects.strategies.known_names import KnownNames
 from projects.tag_types.rules import tag_problems
 

@@ -20,7 +20,7 @@ from projects.history.definitions_at import read_present_version
 from projects.models import Environment, Flag, Project, Strategy
 from projects.projects.environments import add_environment, remove_environment
 from projects.reverts.actions import revert_flag
-from projects.reverts.version_plan import Choice, find_target
+from projects.reverts.environment_plan import Choice, find_target
 from projects.segments.actions import create_segment, delete_segment
 from projects.strategies import actions as strategies
 from tests.projects.history.checked import check_history

@@ -16,12 +16,11 @@ from importer.body.schemas import read_body
 from importer.models import ImportRun
 from projects.definitions import read_definitions
 from projects.deletion.execute import delete_project
-from projects.flags.actions import NewFlag, create_flag, set_stale
+from projects.flags.actions import NewFlag, change_tags_of_many, create_flag, set_stale
 from projects.flags.archive import actions as archive
 from projects.flags.copies import move
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments.actions import disable_flags, enable_flag, enable_flags
-from projects.flags.tags.actions import change_tags_of_many
 from projects.history.definitions_at import read_changed_since
 from projects.models import Flag
 from projects.reverts.actions import revert_flag

@@ -10,8 +10,7 @@ from django.utils import timezone
 from flagadmin import __version__
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import User
-from projects.installation.pages import BY_PERIOD, COUNTS, PERIODS
-from projects.installation.statistics import flatten_statistics
+from projects.installation.pages import BY_PERIOD, COUNTS, PERIODS, flatten_statistics
 from projects.models import Flag, Strategy, UsageHour
 from tests.support.cast import client, make_token, make_user
 from tests.support.page_text import page_text

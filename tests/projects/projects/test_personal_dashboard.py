@@ -8,7 +8,7 @@ from django.utils import timezone
 from groups.models import Grant
 from groups.permissions import BuiltIn
 from projects.models import FavoriteFlag
-from projects.projects import personal_dashboard
+from projects.projects import personal_dashboard_api
 from tests.support.cast import make_group, make_project, make_user
 from tests.support.flags import make_flag
 from tests.support.records import refused
@@ -72,7 +72,7 @@ def test_flags_that_the_caller_marked_or_created(api, people, monkeypatch):
     flags = api["reader"].get(ALL).json()["flags"]
     assert names(flags) == ["favorite", "newest", "newer"]
     assert (flags[0]["project"], flags[0]["type"]) == ("shop", "release")
-    monkeypatch.setattr(personal_dashboard, "MAX_FLAGS", 2)
+    monkeypatch.setattr(personal_dashboard_api, "MAX_FLAGS", 2)
     assert names(api["reader"].get(ALL).json()["flags"]) == ["favorite", "newest"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from projects.limits import Limits
+from projects.rules import Limits
 from projects.strategies.constraint_rules import (
     constraint_problems,
     constraints_problems,

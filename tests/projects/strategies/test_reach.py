@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from projects.strategies.reach import describe_new_reach, describe_reach
+from projects.strategies.sentences import describe_new_reach, describe_reach
 
 GERMANS = [{"contextName": "country", "operator": "IN", "values": ["DE"]}]
 NORDIC = [{"contextName": "country", "operator": "IN", "values": ["NO", "SE"]}]

@@ -1,6 +1,6 @@
 """Rules for strategies: defaults, type conversion, strategy types, segments."""
 
-from projects.limits import Limits
+from projects.rules import Limits
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import (
     StrategyDefaults,

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from projects.models import FlagEnvironment, Strategy
-from projects.strategies.variant_rules import make_variant_sort_key, make_variants
+from projects.strategies.rules import make_variant_sort_key, make_variants
 from tests.support.admin_forms import saved, send, site
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag, switch_on

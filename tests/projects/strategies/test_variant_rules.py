@@ -2,7 +2,7 @@
 
 import pytest
 
-from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.strategies.rules import make_variants, variants_problems
 
 
 def variant(name, weight=0, kind="variable", **fields):

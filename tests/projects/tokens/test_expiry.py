@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from groups.models import ApiToken
 from integrations.providers import PROVIDERS
-from projects.tokens.expiry import announce_expiring_tokens
+from projects.tokens.pending import announce_expiring_tokens
 from tests.support.cast import make_token
 from tests.support.records import events
 

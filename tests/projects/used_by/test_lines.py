@@ -2,7 +2,7 @@
 
 import pytest
 
-from projects.used_by.lines import use_lines
+from projects.used_by.queries import use_lines
 
 pytestmark = pytest.mark.django_db
 

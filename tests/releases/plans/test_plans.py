@@ -10,8 +10,8 @@ from projects.models import FlagEnvironment, Strategy
 from releases.derive import ProposedChange
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
+from releases.plans.actions import Steps
 from releases.plans.add import add_plan, add_steps
-from releases.plans.rules import Steps
 from releases.requests.impact import predict_request
 from releases.requests.propose import add_changes
 from releases.templates.actions import create_template

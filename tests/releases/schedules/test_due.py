@@ -18,7 +18,7 @@ from groups.models import RolePermission, User
 from projects.models import Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest, Schedule
-from releases.requests.access import lock_project
+from releases.requests.approvals import lock_project
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.schedules.actions import cancel_schedule, schedule_request

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from groups.access import Caller
 from groups.models import User
-from playground.comparison.future import forecast
+from playground.comparison.compare import forecast
 from playground.models import SavedContext
 from projects.definitions import read_definitions
 from projects.models import Dependency, Flag, Project, Segment, Strategy

@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from projects import flag_versions
 from projects.flag_versions import FlagVersions
-from projects.flags.lists.rows import make_flag_rows
+from projects.flags.lists.cells import make_flag_rows
 from projects.models import Flag, Project, Segment, UsageDay, UsageHour
 from projects.models.versions import NEVER, SegmentVersion
-from releases.timeline import pictures
-from releases.timeline.pictures import Picture, draw_pictures
+from releases.timeline import draw as pictures
+from releases.timeline.draw import Picture, draw_pictures
 from tests.support.plans import WHO, cart, move_all, set_since, started
 from tests.support.playground import live_flag
 

@@ -19,7 +19,7 @@ from projects.models.versions import VersionsSince
 from releases.derive import ProposedChange
 from releases.plans.actions import pause_plan
 from releases.requests.propose import send_changes
-from releases.timeline.past import Span, read_spans
+from releases.timeline.draw import Span, read_spans
 from tests.support.flags import depend
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, cart, move_all, set_since, started

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from sdk.delta.states import states
-from sdk.features.cache import cache
+from sdk.features.api import cache
 
 
 @pytest.fixture(autouse=True)

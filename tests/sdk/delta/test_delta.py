@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from projects.models import Flag, FlagTag, Project, SdkVersion, Segment
-from sdk.delta import history, version_ids
-from sdk.delta.scope import Scope
-from sdk.delta.states import states
+from sdk.delta import history
+from sdk.delta.states import Scope, forget_unused, states
 from tests.sdk.delta.client import DeltaSdk
 from tests.support.cast import make_project
 from tests.support.examples import first_every_day
@@ -215,15 +214,15 @@ def test_states_are_bounded_beside_those_that_are_held(shop: Project, settings: 
 
 def test_unused_versions_are_forgotten(shop: Project) -> None:
     DeltaSdk().poll()
-    version_ids.forget_unused()
+    forget_unused()
     assert SdkVersion.objects.exists()
     SdkVersion.objects.update(seen_at="2020-01-01T00:00:00Z")
     states.clear()
     DeltaSdk().poll()
-    version_ids.forget_unused()
+    forget_unused()
     assert SdkVersion.objects.exists()  # it was used again
     SdkVersion.objects.update(seen_at="2020-01-01T00:00:00Z")
-    version_ids.forget_unused()
+    forget_unused()
     assert not SdkVersion.objects.exists()
 
 

@@ -8,9 +8,7 @@ from django.db import connection, connections, transaction
 
 from projects.models import Flag, SdkVersion
 from projects.revision import read_revisions
-from sdk.delta.scope import Scope
-from sdk.delta.states import states
-from sdk.delta.version_ids import Outdated, get_version_id, read_latest_id
+from sdk.delta.states import Outdated, Scope, get_version_id, read_latest_id, states
 from tests.sdk.delta.client import DeltaSdk
 from tests.support.cast import make_project
 from tests.support.flags import make_flag, switch_on

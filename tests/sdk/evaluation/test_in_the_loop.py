@@ -12,8 +12,8 @@ from groups.models import ApiToken
 from playground.evaluation_metrics import EVALUATIONS
 from projects.models import Segment
 from sdk.evaluation import prepared, shortcuts
+from sdk.evaluation import prepared as evaluations
 from sdk.evaluation import shortcuts as routes
-from sdk.evaluation import toggles as evaluations
 from tests.support.cast import make_project, make_token
 from tests.support.event_loop import Pairs
 from tests.support.flags import make_flag

@@ -8,8 +8,7 @@ import pytest
 
 from playground.engine.context import Context
 from playground.response.snapshot import ResponseSnapshot, compile_playground
-from sdk.evaluation.prepared import Prepared, find_dates_reached, prepare
-from sdk.evaluation.toggles import answer_toggles
+from sdk.evaluation.prepared import Prepared, answer_toggles, find_dates_reached, prepare
 from tests.support.engine import NOW
 
 

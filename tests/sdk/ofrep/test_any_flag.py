@@ -13,7 +13,7 @@ from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from sdk.evaluation.prepared import Prepared
 from sdk.ofrep import answers
-from sdk.ofrep.request import FlagNotFound, describe_failure
+from sdk.ofrep.answers import FlagNotFound, describe_failure
 from tests.support.engine import NOW
 from tests.support.examples import examples
 from tests.support.generators import contexts, states

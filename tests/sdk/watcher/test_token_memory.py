@@ -11,14 +11,13 @@ from django.utils import timezone
 
 from flagadmin.core.db import commits
 from flagadmin.core.errors import AuthenticationRequired
-from groups import token_memory as module
+from groups import tokens as module
 from groups.access import Caller
 from groups.authentication import authenticate_secret
 from groups.models import ApiToken, User
 from groups.people.actions import update_account
 from groups.permissions import BuiltIn, Permission
-from groups.token_memory import token_memory
-from groups.tokens import find_token, hash_secret, note_uses
+from groups.tokens import find_token, hash_secret, note_uses, token_memory
 from projects.models import Project
 from projects.projects.actions import update_project
 from sdk.watcher import watcher as watching_module

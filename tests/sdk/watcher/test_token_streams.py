@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sdk.delta.scope import Scope
+from sdk.delta.states import Scope
 from sdk.streaming import scope_streams
 from sdk.streaming.scope_streams import Listener
 from sdk.watcher.state import State, TokenState

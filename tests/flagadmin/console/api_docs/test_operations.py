@@ -7,8 +7,7 @@ import pytest
 from django.test import Client
 
 from flagadmin.console.api_docs import pages
-from flagadmin.console.api_docs.document import get_openapi_document
-from flagadmin.console.api_docs.operations import list_operations, read_document
+from flagadmin.console.api_docs.operations import get_openapi_document, list_operations, read_document
 from flagadmin.console.api_docs.pages import describe_answers, drop_summary, make_body_example, read_content
 from groups.permissions import Permission
 from groups.roles.subjects import name_permission

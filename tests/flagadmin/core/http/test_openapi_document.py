@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from flagadmin.console.api_docs import document as description
+from flagadmin.console.api_docs import operations as description
 from flagadmin.console.apps import prepare_openapi_document
 from flagadmin.core.server import loop_routes
 from tests.support.cast import client

@@ -8,7 +8,7 @@ import pytest
 from flagadmin.core.errors import ServiceUnavailable
 from flagadmin.core.metrics import sample
 from playground import snapshot_cache
-from sdk.features.cache import cache as answers
+from sdk.features.api import cache as answers
 from sdk.reports import batcher as report_batcher
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag

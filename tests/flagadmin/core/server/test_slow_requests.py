@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from flagadmin.core.server.slow_requests import HEADER_SECONDS, HTTP1, SlowRequests, answering
+from flagadmin.core.server.slow_clients import HEADER_SECONDS, HTTP1, SlowRequests, answering
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 

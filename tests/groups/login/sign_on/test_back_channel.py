@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.login.sign_on import logout
+from groups.login.sign_on import pages
 from groups.login.sign_on.settings import OidcSettings
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION, read_sessions
@@ -21,7 +21,7 @@ from tests.support.identity_provider import identity_provider
 
 URL, ISSUER = "/login/sso/logout/", "https://login.example.org"
 KEY, OTHER = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-LOGGED_OUT = {logout.EVENT: {}}
+LOGGED_OUT = {pages.EVENT: {}}
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def account(people: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> User
     """The viewer, linked with the subject "anna"."""
     settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin", client_secret="s3cret")
     keys = {"keys": [public(KEY)]}
-    monkeypatch.setattr(logout, "read_issuer_and_keys", lambda request: (ISSUER, keys))
+    monkeypatch.setattr(pages, "read_issuer_and_keys", lambda request: (ISSUER, keys))
     SocialAccount.objects.create(user=people["viewer"], provider=ISSUER, uid="anna")
     return people["viewer"]
 
@@ -97,11 +97,11 @@ def test_a_token_without_sessions_to_end_is_answered_with_200(account: User, cla
         (KEY, {"aud": "other"}),
         (KEY, {"exp": 1}),
         (KEY, {"iat": None}),
-        (KEY, {"iat": int(time.time()) - logout.MAX_AGE - 60, "exp": None}),
+        (KEY, {"iat": int(time.time()) - pages.MAX_AGE - 60, "exp": None}),
         (KEY, {"jti": None}),
         (KEY, {"events": None}),
         (KEY, {"events": {}}),
-        (KEY, {"events": [logout.EVENT]}),
+        (KEY, {"events": [pages.EVENT]}),
         (KEY, {"nonce": "n"}),
         (KEY, {"sub": None}),
         (KEY, {"sub": 7}),
@@ -140,7 +140,7 @@ def test_keys_are_kept_for_a_while(settings: Any, monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.setattr("groups.login.sign_on.provider.Endpoints.fetch_keys", fetch)
     for _ in range(3):
-        assert logout.read_issuer_and_keys(rf.post(URL)) == ("https://keys.example.org/", {"keys": []})
+        assert pages.read_issuer_and_keys(rf.post(URL)) == ("https://keys.example.org/", {"keys": []})
     assert len(fetched) == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from flagadmin.core.errors import NoAccess
 from groups.login.sign_on.accounts import check_domain, sign_on
-from groups.login.sign_on.identity import Identity
+from groups.login.sign_on.provider import Identity
 from groups.login.sign_on.settings import OidcSettings
 from tests.support.cast import make_user
 

@@ -7,7 +7,7 @@ import requests
 from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
-from groups.login.sign_on import logout
+from groups.login.sign_on import pages
 from groups.login.sign_on.settings import OidcSettings
 from groups.sessions.store import ID_TOKEN
 from tests.support.cast import make_user
@@ -19,7 +19,7 @@ ISSUER, END = "https://login.example.org", "https://login.example.org/end"
 def browser(settings, db, monkeypatch):
     """Of somebody who came through the provider."""
     settings.SIGN_ON = OidcSettings(issuer=ISSUER, client_id="flagadmin", logout=True)
-    monkeypatch.setattr(logout, "_read_endpoint", lambda request: END)
+    monkeypatch.setattr(pages, "_read_endpoint", lambda request: END)
     browser = Client()
     browser.force_login(make_user("anna"))
     session = browser.session
@@ -56,7 +56,7 @@ def test_otherwise_only_the_session_here_ends(browser, settings, monkeypatch, wh
         del session[ID_TOKEN]
         session.save()
     else:
-        monkeypatch.setattr(logout, "_read_endpoint", lambda request: "")
+        monkeypatch.setattr(pages, "_read_endpoint", lambda request: "")
     answer = browser.post("/logout/")
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
     assert not is_in(browser)

@@ -10,7 +10,7 @@ from groups.access import Caller
 from groups.groups.actions import GroupChanges, delete_group, update_group
 from groups.login.sign_on import accounts
 from groups.login.sign_on.accounts import sign_on
-from groups.login.sign_on.identity import Identity
+from groups.login.sign_on.provider import Identity
 from groups.login.sign_on.settings import OidcSettings
 from groups.models import Group, User
 from groups.permissions import BuiltIn

@@ -10,7 +10,7 @@ from flagadmin.core.errors import NoAccess, ServiceUnavailable
 from groups.access import Caller
 from groups.groups.actions import change_members
 from groups.login.sign_on.accounts import sign_on
-from groups.login.sign_on.identity import MAX_GROUPS, Identity
+from groups.login.sign_on.provider import MAX_GROUPS, Identity
 from groups.login.sign_on.settings import OidcSettings
 from groups.models import Group, GroupMembership, User
 from groups.permissions import BuiltIn
