@@ -281,7 +281,7 @@ def test_history_as_csv(browse):
     address, _ = preview(browser, export("a"))
     confirm(browser, address)
     lines = b"".join(browser.get("/imports/?format=csv").streaming_content).decode().splitlines()
-    assert lines[1].endswith("member,shop / production,console,1 new,done")
+    assert lines[1].endswith("member,shop / production,console,1 new,Done")
 
 
 def test_progress_leads_to_the_result(browse):

@@ -143,7 +143,7 @@ def test_an_environment_does_not_inherit_expectations(
     )
     SavedContext.objects.create(name="Other", expectations=[elsewhere])
     page = page_text(browse("admin").get("/environments/qa/delete"))
-    assert "The expectations of saved context Beta will not apply" in page
+    assert "to this environment only: The expectations of saved context Beta" in page
     assert "Other" not in page
     delete_environment("qa", caller=SYSTEM)
     create_environment({"name": "qa", "type": "test"}, caller=SYSTEM)
@@ -159,4 +159,6 @@ def test_deletion_pages_name_the_integrations(api: Any, browse: Any, webhook: In
     api["admin"].post("/api/admin/environments", {"name": "qa", "type": "test"})
     update_integration(webhook.pk, {**VALUES, "environments": ["qa"]}, caller=SYSTEM)
     assert f"Webhook {webhook.pk}" in page_text(browse("admin").get("/projects/shop/delete/"))
-    assert f"Webhook {webhook.pk} will not apply" in page_text(browse("admin").get("/environments/qa/delete"))
+    assert f"to this environment only: Webhook {webhook.pk}" in page_text(
+        browse("admin").get("/environments/qa/delete")
+    )

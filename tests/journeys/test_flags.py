@@ -133,7 +133,7 @@ def test_a_saved_strategy_is_undone_in_one_click(walk):
     page = walk("admin", DARK)
     page.press("Roll out", within="development")
     page.fill("Title", "Night owls")
-    page.press("Save")
+    page.press("Save now")
     assert "Night owls" in page.part("development").get_text()
     page.press("Undo")
     assert "Undone: " in page.status_message

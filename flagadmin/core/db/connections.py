@@ -7,7 +7,14 @@ from typing import Any
 import psycopg
 from django.db import connections
 from django.db.backends.postgresql.base import ServerBindingCursor
+from django.db.backends.postgresql.operations import DatabaseOperations
 from psycopg.rows import TupleRow
+
+
+class Operations(DatabaseOperations):
+    def last_executed_query(self, cursor: Any, sql: Any, params: Any) -> str:
+        """For Django's log. A prepared statement keeps its parameters apart, so that Django finds none."""
+        return super().last_executed_query(cursor, sql, params) or f"{sql} -- {params}"
 
 
 class PooledConnections:
@@ -17,6 +24,7 @@ class PooledConnections:
     would block as long as the first query does.
     """
 
+    ops_class: Any = Operations
     pool: Any
     connection: Any
 

@@ -113,7 +113,7 @@ def test_verbs(browse, shop, typed, action):
 def test_evaluating_for_a_user_fills_in_the_user(browse, shop):
     make_flag("checkout")
     page = browse("viewer").get("/search/?q=evaluate checkout for user 42").text
-    assert "?q=checkout&amp;context.userId=42" in page
+    assert "/features/checkout/why/?as=42" in page
 
 
 def test_lists_of_flags_are_found_by_what_they_show(browse, shop):

@@ -40,7 +40,7 @@ def test_the_list_says_who_has_one(admin, anna):
 
 def test_an_admin_removes_the_factors_of_somebody_else(admin, anna):
     page = f"/access/people/{anna.pk}/"
-    assert "on authenticator app, recovery codes" in page_text(admin.get(page))
+    assert "On authenticator app, recovery codes" in page_text(admin.get(page))
     assert "authenticator app" in page_text(admin.get(f"{page}two-step/remove/"))
 
     answer = admin.post(f"{page}two-step/remove/", follow=True)

@@ -316,7 +316,7 @@ def test_the_prediction_is_what_comes(callers, dark):
     before = {flag for flag, met, _ in results() if not met}
     assert before == {"dark-theme"}
     failing = [one for one in results() if not one[1]]
-    predicted = effects(callers("admin"), changes={"strategies": []})
+    predicted = effects(callers("admin"), changes={"strategies": [], "enabled": False})
     Flag.objects.get(name="dark-theme").environments.update(enabled=False)
     assert len([one for one in results() if not one[1]]) == len(failing) + len(predicted.broken)
     assert Environment.objects.exists()
