@@ -35,7 +35,7 @@ from django.utils.functional import cached_property
 from flagadmin.core.errors import NoAccess, NotFound
 from flagadmin.core.http.outside import bound, read_bounded
 from groups.login.links import make_absolute_url
-from groups.login.sign_on.settings import OidcSettings, SignOnSettings
+from groups.login.sign_on.settings import OidcSettings, SamlSettings, SignOnSettings
 from groups.models import User
 
 LEEWAY = 60  # seconds of tolerance between clocks
@@ -307,7 +307,8 @@ class Identity:
     @classmethod
     def of(cls, claims: Mapping[str, Any], provider: SignOnSettings) -> "Identity":
         """Reads an identity. Raises NoAccess if the groups are not in the claim."""
-        email, is_verified = _read_email(claims, provider)
+        sent = claims["attributes"] if isinstance(provider, SamlSettings) else claims
+        email, is_verified = _read_email(sent, provider)
         return cls(
             issuer=provider.issuer,
             subject=claims["sub"],
@@ -315,8 +316,8 @@ class Identity:
             name=_read_text(claims, "name"),
             email=email,
             email_is_verified=is_verified,
-            email_fault=_find_email_fault(email, is_verified, claims, provider),
-            groups=_read_groups(claims, provider.groups_claim) if provider.groups_claim else None,
+            email_fault=_find_email_fault(email, is_verified, sent, provider),
+            groups=_read_groups(sent, provider.groups_claim) if provider.groups_claim else None,
         )
 
     @property
@@ -348,15 +349,15 @@ def _find_email_fault(
     """Names the missing claim, and claims that may have the address instead."""
     if is_verified:
         return ""
-    is_oidc = isinstance(provider, OidcSettings)
     if email:
-        says_so = is_oidc and provider.email_claim == "email"
+        says_so = isinstance(provider, OidcSettings) and provider.email_claim == "email"
         claim = "email_verified" if says_so else f"{provider.prefix}TRUST_EMAIL"
         return f"The identity provider does not say that {email} is verified ({claim})."
     own = ("sub", provider.email_claim)
-    kinds = (str, list) if is_oidc else list  # what is no list in SAML's claims has a name of ours
     sent = [
-        n for n, value in claims.items() if n not in own and isinstance(value, kinds) and "@" in str(value)
+        n
+        for n, value in claims.items()
+        if n not in own and isinstance(value, str | list) and "@" in str(value)
     ]
     setting = f"{provider.prefix}EMAIL_{provider.claim.upper()}"
     others = f"; it sends {', '.join(sorted(sent))}, and {setting} can name one of them" if sent else ""

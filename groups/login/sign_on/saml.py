@@ -59,7 +59,8 @@ def read_answer(
 ) -> tuple[str, dict[str, Any]]:
     """The id of the request that an answer (SAMLResponse) is to, "" for none, and the claims that it proves.
 
-    Attributes are lists; `sub`, `preferred_username` and `name` are texts. ``entity_id`` and ``answer_to`` are ours.
+    `sub`, `preferred_username` and `name` are texts; `attributes` has a list for each. ``entity_id`` and ``answer_to``
+    are ours.
     Raises AnswerError, or NoAccess if the provider let nobody in.
     """
     root = _parse(encoded)
@@ -146,13 +147,14 @@ def _read_claims(assertion: etree._Element, subject: etree._Element, saml: SamlS
         raise AnswerError("its name id changes at every login (transient): choose persistent at the provider")
     if not 0 < len(_text(name_id)) <= MAX_SUBJECT_LENGTH or len(name_id):
         raise AnswerError(f"its name id must have 1 to {MAX_SUBJECT_LENGTH} characters")
-    claims: dict[str, Any] = {}
+    sent: dict[str, list[str]] = {}
     for attribute in assertion.iterfind(f"{SAML}AttributeStatement/{SAML}Attribute"):
         values = [_text(value) for value in attribute.iterfind(f"{SAML}AttributeValue")]
-        claims.setdefault(attribute.get("Name", ""), []).extend(values)
-    firsts = {name: next(iter(values), "") for name, values in claims.items()}
+        sent.setdefault(attribute.get("Name", ""), []).extend(values)
+    firsts = {name: next(iter(values), "") for name, values in sent.items()}
     username, name = firsts.get(saml.username_attribute, ""), firsts.get(saml.name_attribute, "")
-    return claims | {"sub": _text(name_id), "preferred_username": username, "name": name}
+    # Apart, because a provider's attributes may have these names too, with other values.
+    return {"sub": _text(name_id), "preferred_username": username, "name": name, "attributes": sent}
 
 
 def _expect(what: str, found: Any, expected: Any) -> None:

@@ -143,10 +143,19 @@ def test_disabled_people_stay_out(provider, begin):
     assert AuditEvent.objects.get(type="user-login-failed").after["how"] == "provider"
 
 
-def test_linking_by_email(provider, saml, begin):
-    saml(link_by_email=True, trust_email=True)
+@pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [
+        ({}, ANNA),
+        ({"name_attribute": "shown", "email_claim": "name"}, {"name": ANNA["email"], "shown": "eve@x.org"}),
+        ({"email_claim": "sub"}, {"sub": ANNA["email"]}),
+        ({"email_claim": "preferred_username"}, {"preferred_username": ANNA["email"], "username": "e@x.org"}),
+    ],
+)
+def test_linking_by_email(provider, saml, begin, chosen, sent):
+    saml(link_by_email=True, trust_email=True, **chosen)
     user = make_user("Anna", email="anna@example.org")
-    provider.know("7", **ANNA)
+    provider.know("7", **sent)
     begin("7").send()
     assert SocialAccount.objects.get().user == user
 
