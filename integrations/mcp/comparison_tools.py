@@ -159,6 +159,7 @@ def _find_run(call: Call, arguments: WhoHadFlag) -> Answer:
             flags=[arguments.flag],
             lag=DEFAULT_LAG,
             query=arguments.query,
+            replaces=False,
         )
     document = make_result_document(run)
     return {
@@ -310,9 +311,10 @@ TOOLS: Sequence[Tool] = [
         "who_had_flag",
         "Who had it at that time?",
         "What users had of a flag at past times (of orders, errors or tickets): on, off or unknown, since when, and by "
-        "which change.",
+        "which change. Saves only the run of a query.",
         WhoHadFlag,
         who_had_flag,
+        stores=True,
     ),
     Tool(
         "find_cause",

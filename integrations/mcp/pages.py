@@ -104,14 +104,14 @@ class AgentsPage(ShowsSecretOnce, FormPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         tokens = find_tokens(self.caller, self.user).select_related("user")
         listed = list(tokens.order_by(F("seen_at").desc(nulls_last=True), "-pk")[: MAX_TOKENS + 1])
-        tools = [(tool.name, _first_sentence(tool.description), tool.is_read_only) for tool in TOOLS.values()]
+        tools = [(tool.name, _first_sentence(tool.description), tool.has_dry_run) for tool in TOOLS.values()]
         server = find_server(self.request)
         return super().get_context_data(
             address=server + reverse("mcp"),
             clients=describe_clients(server, kwargs.get("secret", PLACEHOLDER)),
-            reading=[(name, text) for name, text, reads in tools if reads],
+            reading=[(name, text) for name, text, writes in tools if not writes],
             field_groups=[("New token", list(kwargs["form"]))] if "form" in kwargs else [],
-            writing=[(name, text) for name, text, reads in tools if not reads],
+            writing=[(name, text) for name, text, writes in tools if writes],
             tokens=listed[:MAX_TOKENS],
             has_more=len(listed) > MAX_TOKENS,
             **kwargs,

@@ -61,7 +61,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """``is_destructive``: its changes can take something from users. Tools that write have WriteArguments."""
+    """``is_destructive``: its changes can take something from users. Tools that write have WriteArguments,
+    with a dry run. ``stores``: it stores something of the caller's own, without one.
+    """
 
     name: str
     title: str
@@ -69,10 +71,15 @@ class Tool:
     arguments: type[Arguments]
     run: Callable[[Call, Any], Answer]
     is_destructive: bool = False
+    stores: bool = False
+
+    @property
+    def has_dry_run(self) -> bool:
+        return issubclass(self.arguments, WriteArguments)
 
     @property
     def is_read_only(self) -> bool:
-        return not issubclass(self.arguments, WriteArguments)
+        return not self.stores and not self.has_dry_run
 
     def document(self) -> dict[str, Any]:
         """The tool's entry in the list."""

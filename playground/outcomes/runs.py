@@ -46,18 +46,19 @@ def create_assignments(
     file_name: str = "",
     at_once: bool = False,
     query: str = "",
+    replaces: bool = True,
 ) -> UserRun:
     """Stores a table and starts its run, or answers a small one ``at_once``, which raises ValidationError for it.
 
     Otherwise problems of the table become those of the run. ``query`` names one whose rows take the place of ``body``,
     and which is always made beside the requests. Raises NotFound and ValidationError for flags, Conflict if
-    too many runs have not ended.
+    there is no room (`make_room`).
     """
     names = list(dict.fromkeys(flags))
     sight = Sight.of(caller, environment)
     if query:
         check_query(caller, query)
-    make_room(caller)
+    make_room(caller, replaces=replaces)
     values = {
         "kind": UserRun.Kind.ASSIGNMENTS,
         "options": {"flags": names, "lag": lag, "withDeleted": sight.with_deleted, "query": query},

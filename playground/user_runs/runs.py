@@ -147,11 +147,13 @@ def check_users(body: bytes, known: set[str]) -> int:
     return UserFile(BytesIO(body)).check(known)
 
 
-def make_room(caller: Caller) -> None:
-    """Deletes the oldest ended runs, so that another can begin. Raises Conflict."""
+def make_room(caller: Caller, *, replaces: bool = True) -> None:
+    """Deletes the oldest ended runs, so that another can begin; none unless it ``replaces`` them. Raises Conflict."""
     runs = list(_find_own(caller).order_by("created_at").only("id", "state"))
     ended = [run.pk for run in runs if run.has_ended]
     more = len(runs) - MAX_RUNS + 1
+    if more > 0 and not replaces:
+        raise Conflict(f"You have {len(runs)} runs, and {MAX_RUNS} is the maximum. Delete one of them first.")
     if more > len(ended):
         raise Conflict(f"{MAX_RUNS} of your runs have not ended. Cancel one, or wait for one to end.")
     worker.remove(UserRun.objects.filter(id__in=ended[: max(more, 0)]))

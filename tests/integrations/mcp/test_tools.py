@@ -8,7 +8,8 @@ import pytest
 from flagadmin.core.audit.models import AuditEvent
 from integrations.mcp.api import TOOLS
 from integrations.mcp.tool import MAX_BYTES, render_answer, shorten_answer
-from playground.models import Analysis, SavedContext
+from playground.models import Analysis, SavedContext, UserRun
+from playground.user_runs.runs import MAX_RUNS
 from projects.connect.snippets import read_snippets, render_text
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment
 from releases.models import ChangeRequest
@@ -48,7 +49,9 @@ def test_the_official_client_lists_and_calls_every_tool(api, cart, guarded, mode
     assert len(tools) <= 18
     assert all(len(answer.encode()) <= MAX_BYTES and json.loads(answer) for answer in answers.values())
     for tool in tools:
-        assert tool.annotations.read_only_hint == (tool.name not in WRITING)
+        assert tool.annotations.read_only_hint == (tool.name not in {*WRITING, "who_had_flag"})
+        if tool.name not in REFUSED:
+            assert tool.annotations.idempotent_hint == tool.annotations.read_only_hint
         assert tool.annotations.destructive_hint == (tool.name in REFUSED)
         assert tool.annotations.open_world_hint is False
 
@@ -235,6 +238,13 @@ def test_who_had_a_flag_for_the_rows_of_a_query(api, cart, settings, tmp_path):
     assert call(api["owner"], "who_had_flag", **asked, run=run["id"]) == run
     assert "not found" in call(api["viewer"], "who_had_flag", error=True, **asked, run=run["id"])["message"]
     assert "no query" in str(call(api["viewer"], "who_had_flag", error=True, **asked, query="orders"))
+    UserRun.objects.update(state=UserRun.State.DONE)
+    for _ in range(MAX_RUNS - 1):
+        call(api["owner"], "who_had_flag", **asked, query="orders")
+    full = call(api["owner"], "who_had_flag", error=True, **asked, query="orders")
+    assert full["message"] == "You have 5 runs, and 5 is the maximum. Delete one of them first."
+    assert UserRun.objects.count() == MAX_RUNS
+    assert UserRun.objects.filter(pk=run["id"]).exists()
     assert "either rows" in str(call(api["owner"], "who_had_flag", error=True, **asked))
 
 
