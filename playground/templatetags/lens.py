@@ -50,12 +50,17 @@ def tell_changes(
 
 @register.simple_tag(takes_context=True)
 def find_bucket(context: Mapping[str, Any], strategy: StrategyDefinition, flag: str) -> int | None:
-    """The bucket of the lens in a rollout, from 1 to 100; None without a lens, or if it has no value to hash."""
+    """The bucket of the lens in a rollout, from 1 to 100; None without a lens or a value to hash.
+
+    ``flag``: its name, or "" of a default strategy, whose group is that of each flag unless it has its own.
+    """
     lens, kind = context.get("lens"), STRATEGY_TYPES.get(strategy["name"])
     if not lens or kind is None or not kind.percentage:
         return None
     parameters = strategy["parameters"]
+    group = parameters.get("groupId", flag)
+    if not group and not flag:
+        return None
     stickiness = kind.stickiness or parameters.get("stickiness", "default")
     text = None if stickiness == "random" else find_sticky_text(Context(lens.context), stickiness)
-    key = hash_key(parameters.get("groupId", flag))
-    return None if text is None else hash_place(key, 100, text.encode(), ROLLOUT_SEED)
+    return None if text is None else hash_place(hash_key(group), 100, text.encode(), ROLLOUT_SEED)

@@ -190,7 +190,7 @@ def test_one_of_the_own_users_is_chosen_with_all_values(browse: Any, people: Any
     assert told(viewer.get(LIST)) == {}
 
 
-def test_its_bucket_is_marked_on_the_handle_of_roll_out(browse: Any, shop: Project) -> None:
+def test_its_bucket_is_marked_on_the_handle_of_roll_out(api: Any, browse: Any, shop: Project) -> None:
     half = {"rollout": "50", "stickiness": "default", "groupId": "cart"}
     flag = live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": half}])
     strategy = flag.strategies.get(environment="production")
@@ -203,6 +203,12 @@ def test_its_bucket_is_marked_on_the_handle_of_roll_out(browse: Any, shop: Proje
     bucket = int(x) + 1
     assert f"userId 42 is in bucket {bucket}" in page
     assert told(owner.get(LIST)) == {"cart": "On" if bucket <= 50 else "Off"}
+    default = "/api/admin/projects/shop/environments/production/default-strategy"
+    for group, is_marked in (("", False), ("all", True)):
+        body = {"name": "flexibleRollout", "parameters": half | {"groupId": group}}
+        assert api["owner"].post(default, body).status_code == 200
+        page = owner.get("/projects/shop/environments/production/strategy").text
+        assert ('class="me"' in page) == is_marked, group
     strategy.parameters = half | {"stickiness": "random"}
     strategy.save()
     assert 'class="me"' not in owner.get(url).text
