@@ -15,13 +15,12 @@ from importer.plan.target import Issue, IssueKind, Target
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.dependencies.actions import make_dependency
 from projects.flags.links.rules import link_problems, normalize_url
-from projects.states import has_enabled, next_sort_order, with_strategies
+from projects.states import MAX_SORT_ORDER, has_enabled, next_sort_order, with_strategies
 from projects.strategies.rules import make_strategy, make_variants, strategy_problems, variants_problems
 from projects.tag_types.rules import tag_problems
 from projects.text_values import format_scalar
 
 NEW_FLAG: Document = {"enabled": False, "variants": [], "links": [], "parents": []}
-MAX_SORT_ORDER = 2**31 - 1
 UNKNOWN_SEGMENT = 0
 """Represents a missing segment. Another issue reports it."""
 

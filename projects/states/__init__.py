@@ -7,6 +7,7 @@ later ones.
 
 from projects.states.document import (
     DETAIL_MEMBERS,
+    MAX_SORT_ORDER,
     NOTHING,
     Change,
     EnvironmentState,

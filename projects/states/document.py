@@ -15,6 +15,8 @@ from playground.engine.definitions import (
     VariantDefinition,
 )
 
+MAX_SORT_ORDER = 2**31 - 1
+
 
 class EnvironmentState(TypedDict):
     """A flag in one environment. Each strategy has an ``id``; they are in order."""
@@ -140,8 +142,9 @@ def in_order(strategies: Iterable[StrategyDefinition]) -> list[StrategyDefinitio
 
 
 def next_sort_order(strategies: Iterable[Mapping[str, Any]]) -> int:
-    """The sort order of a strategy added as the last."""
-    return 1 + max((strategy["sortOrder"] or 0 for strategy in strategies), default=-1)
+    """The sort order of a strategy added as the last, at most that of the column."""
+    last = max((strategy["sortOrder"] or 0 for strategy in strategies), default=-1)
+    return min(last + 1, MAX_SORT_ORDER)
 
 
 def get_content(strategy: Mapping[str, Any]) -> dict[str, Any]:

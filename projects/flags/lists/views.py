@@ -1,5 +1,6 @@
 """Saved views of the list of all flags. No event is recorded: only their owner sees them."""
 
+import re
 from urllib.parse import parse_qsl, urlencode
 
 from django.db.models import QuerySet
@@ -13,6 +14,7 @@ from projects.models import FlagView
 
 MAX_VIEWS = 20
 MAX_NAME, MAX_QUERY = 60, 2_000  # characters
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def list_views(caller: Caller) -> QuerySet[FlagView]:
@@ -33,6 +35,8 @@ def save_view(name: str, query: str, *, caller: Caller) -> FlagView:
         raise ValidationError.at("name", f"must have 1 to {MAX_NAME} characters, not {len(name):,}")
     if unknown := sorted(kept.keys() - known):
         raise ValidationError.at("query", f"has no parameter {unknown[0][:60]}. Available: {choices(known)}")
+    if odd := [name for name, value in kept.items() if CONTROL.search(value)]:
+        raise ValidationError.at("query", f"has a control character, such as %00, in {odd[0]}")
     if not kept or len(query) > MAX_QUERY:
         message = "has no filter" if not kept else f"has more than {MAX_QUERY:,} characters"
         raise ValidationError.at("query", message)

@@ -75,6 +75,9 @@ def test_by_api(api: Any, shop: Any) -> None:
     )
     assert viewer.get(API).json() == [saved.json()]
     assert owner.get(API).json() == []
+    odd = viewer.post(API, {"name": "Odd", "query": "owner=mine&state=a%00"}, format="json")
+    assert odd.status_code == 400
+    assert "query: has a control character, such as %00, in state" in odd.text
     address = f"{API}/{saved.json()['id']}"
     assert owner.delete(address).status_code == 404
     assert viewer.delete(address).status_code == 204

@@ -76,6 +76,8 @@ def test_strategies_are_listed_in_order_and_new_ones_come_last(api, cart):
     add(api["member"], title="before", sortOrder=-1)
     listed = api["reader"].get(PATH).json()
     assert [(s["title"], s["sortOrder"]) for s in listed] == [("before", -1), ("first", 0), ("second", 1)]
+    add(api["member"], title="third", sortOrder=2**31 - 1, disabled=True)
+    assert add(api["member"]).json()["sortOrder"] == 2**31 - 1
 
 
 def test_every_problem_with_its_place(api, cart):
