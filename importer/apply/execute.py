@@ -138,6 +138,9 @@ def import_body(
 
     Raises NoAccess or ValidationError without writing anything.
     """
+    if body.data.get("payloadSchemas"):
+        # Takes seconds if a schema is costly. Others can change the project meanwhile.
+        plan_import(body, caller=caller).check()
     _, plan = _plan_locked(body.project, lambda: body, caller)
     plan.check()
     return _write(plan, ImportRun(source=source), caller, progress)

@@ -37,6 +37,7 @@ from playground.saved_contexts.actions import (
 from playground.saved_contexts.enforcement import enforce
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
 from projects.flags.payloads.rules import PayloadCheck
+from projects.flags.payloads.stored import read_variants
 from projects.models import Environment, Flag, FlagType
 
 NOTHING: Document = {"context": {}, "note": "", "expectations": []}
@@ -183,17 +184,22 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
 
 
 def _find_payload_issues(plan: Plan) -> Iterator[Issue]:
-    """JSON payloads that do not satisfy the payload schemas of their flags, in this environment."""
-    for flag in plan.with_action(Action.CREATE, Action.CHANGE):
-        if flag.after is None or "payloadSchema" not in flag.after:
-            continue
-        check = PayloadCheck()
-        lists = [("variants", flag.after["variants"])]
-        lists += [("strategies.variants", strategy["variants"]) for strategy in flag.after["strategies"]]
-        for path, variants in lists:
-            place = f"{flag.name}.{plan.environment}.{path}"
-            for problem in check.problems(flag.after["payloadSchema"], variants, place):
-                yield Issue(IssueKind.VALUE, problem.path, problem.message, flag.name)
+    """JSON payloads that do not satisfy the payload schemas of their flags.
+
+    Of this environment, and those stored in others if the schema changes. At most two statements.
+    """
+    flags = [f for f in plan.with_action(Action.CREATE, Action.CHANGE) if "payloadSchema" in (f.after or ())]
+    changed = [flag.stored.id for flag in flags if flag.stored and flag.differs("payloadSchema")]
+    elsewhere = read_variants(changed, without=plan.environment) if changed else {}
+    check = PayloadCheck()
+    for flag in flags:
+        assert flag.after is not None
+        here = f"{flag.name}.{plan.environment}"
+        places = [(f"{here}.variants", flag.after["variants"])]
+        places += [(f"{here}.strategies.variants", each["variants"]) for each in flag.after["strategies"]]
+        places += elsewhere.get(flag.stored.id, ()) if flag.stored else ()
+        for problem in check.flag_problems(flag.after["payloadSchema"], places):
+            yield Issue(IssueKind.VALUE, problem.path, problem.message, flag.name)
 
 
 def _find_body_issues(entries: Entries) -> Iterator[Issue]:

@@ -32,6 +32,8 @@ MAX_PATTERNS = 100
 """Of a schema."""
 MAX_STEPS = 1_000_000
 """Of the payloads of a flag; it takes at most about 2 s."""
+MAX_ALL_STEPS = 2_000_000
+"""Of the payloads of all flags of a change, because the project stays locked meanwhile."""
 MAX_SHOWN = 5
 """Problems of one payload."""
 MAX_MESSAGE = 200
@@ -160,10 +162,16 @@ def schema_problems(schema: Any) -> Iterator[Problem]:
     if not isinstance(schema, dict):
         yield Problem("schema", "must be an object")
         return
-    if (size := len(orjson.dumps(schema))) > MAX_SCHEMA:
+    try:
+        size = len(orjson.dumps(schema))
+    except orjson.JSONEncodeError:
+        message = f"must be JSON, nested at most {MAX_DEPTH} levels deep, with integers of at most 64 bits"
+        yield Problem("schema", message)
+        return
+    if size > MAX_SCHEMA:
         yield Problem("schema", f"must have at most {MAX_SCHEMA:,} bytes, not {size:,}")
         return
-    if schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
+    if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:
         yield Problem("schema/$schema", f"must be {DIALECT} or left out")
         return
     problems = list(_node_problems(schema, schema))
@@ -233,7 +241,8 @@ def _resolves(reference: str, root: Any) -> bool:
     if first != "#" or len(parts) % 2 or not HOLDING_SCHEMAS.issuperset(parts[::2]):
         return False
     registry: Any = Registry().with_resource("", DRAFT202012.create_resource({**root, "$id": ""}))
-    with suppress(Unresolvable, ValueError):
+    # A part on the way may be of any type: only the whole schema's check finds that it is invalid.
+    with suppress(Unresolvable, ValueError, TypeError, LookupError, AttributeError):
         registry.resolver().lookup(reference)
         return True
     return False
@@ -248,16 +257,22 @@ def make_pointer(path: Sequence[str | int] | Any) -> str:
 
 
 class PayloadCheck:
-    """Checks the payloads of a flag's variants within one budget of steps."""
+    """Checks payloads within two budgets of steps: that of each flag, and that of all flags together."""
 
     def __init__(self) -> None:
+        self._left, self._left_of_all = MAX_STEPS, MAX_ALL_STEPS
+
+    def flag_problems(self, schema: Any, places: Iterable[tuple[str, Any]]) -> Iterator[Problem]:
+        """Problems of a flag's lists of variants, each with its path. None after the budget of all flags is used up."""
         self._left = MAX_STEPS
+        for path, variants in places:
+            yield from self.problems(schema, variants, path)
 
     def problems(self, schema: Any, variants: Any, path: str) -> Iterator[Problem]:
         """Problems of the JSON payloads of variants, named after the variants below ``path``."""
         for variant in objects_of(variants):
             payload = variant.get("payload")
-            if isinstance(payload, dict) and payload.get("type") == "json":
+            if isinstance(payload, dict) and payload.get("type") == "json" and self._left_of_all > 0:
                 place = f"{path}[{variant.get('name')}].payload"
                 yield from self._payload_problems(schema, str(payload.get("value")), place)
 
@@ -270,16 +285,25 @@ class PayloadCheck:
             value = orjson.loads(text)
         except orjson.JSONDecodeError:
             return  # reported with the variant
-        token = _steps_left.set(self._left)
+        budget = min(self._left, self._left_of_all)
+        token = _steps_left.set(budget)
+        errors, message = list[ValidationError](), ""
         try:
-            errors = list(islice(_Validator(schema, registry=Registry()).iter_errors(value), MAX_SHOWN))
-            self._left = _steps_left.get()
+            errors += islice(_Validator(schema, registry=Registry()).iter_errors(value), MAX_SHOWN)
         except (_TooCostly, RecursionError, OverflowError):
-            self._left = 0
-            yield Problem(place, "takes too many steps to check against the payload schema")
-            return
+            message = "takes too many steps to check against the payload schema"
         finally:
+            used = budget - max(_steps_left.get(), 0)
             _steps_left.reset(token)
+        self._left, self._left_of_all = 0 if message else self._left - used, self._left_of_all - used
+        if self._left_of_all <= 0:
+            message = (
+                f"checking it and the payloads before it takes more than {MAX_ALL_STEPS:,} steps: "
+                "change fewer flags at once, or simplify their payload schemas"
+            )
+        if message:
+            yield Problem(place, message)
+            return
         for error in errors:
             where = make_pointer(error.absolute_path) or "the payload"
             yield Problem(place, f"{where}: {clip(error.message, MAX_MESSAGE)}")

@@ -1,7 +1,7 @@
 """Reads payload schemas, and the payloads that they apply to."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -33,18 +33,28 @@ def stored_problems(
     if with_changed:
         chosen |= Q(flag__in=_find_changed(list(schemas.values_list("flag_id", flat=True))))
     schemas = schemas.filter(chosen)
+    places = read_variants(list(schemas.values_list("flag_id", flat=True)))
+    check = PayloadCheck()
+    for flag_id, schema in schemas.values_list("flag_id", "schema"):
+        yield from check.flag_problems(schema, places[flag_id])
+
+
+def read_variants(flags: Collection[int], *, without: str = "") -> Mapping[int, list[tuple[str, Any]]]:
+    """The variants of flags by the flag's id, each list with its path. Two queries.
+
+    ``without`` an environment.
+    """
     places: defaultdict[int, list[tuple[str, Any]]] = defaultdict(list)
-    ids = list(schemas.values_list("flag_id", flat=True))
     for rows, words in (
-        (FlagEnvironment.objects.filter(flag__in=ids), "{}.variants"),
-        (Strategy.objects.filter(flag__in=ids).order_by("sort_order", "pk"), "{}.strategies.variants"),
+        (FlagEnvironment.objects.filter(flag__in=flags), "{}.{}.variants"),
+        (Strategy.objects.filter(flag__in=flags).order_by("sort_order", "pk"), "{}.{}.strategies.variants"),
     ):
-        for flag_id, environment, variants in rows.values_list("flag_id", "environment_id", "variants"):
-            places[flag_id].append((words.format(environment), variants))
-    for flag_id, name, schema in schemas.values_list("flag_id", "flag__name", "schema"):
-        check = PayloadCheck()
-        for path, variants in places[flag_id]:
-            yield from check.problems(schema, variants, f"{name}.{path}")
+        named = rows.exclude(environment=without).values_list(
+            "flag_id", "flag__name", "environment_id", "variants"
+        )
+        for flag_id, name, environment, variants in named:
+            places[flag_id].append((words.format(name, environment), variants))
+    return places
 
 
 def _find_changed(flags: Collection[int]) -> set[int]:

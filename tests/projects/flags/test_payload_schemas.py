@@ -21,6 +21,7 @@ from tests.support.flags import add_strategy, make_flag
 from tests.support.page_text import page_text
 from tests.support.records import events, refused
 
+JSON = "application/json"
 FLAG = "/api/admin/projects/shop/features/cart"
 URL = f"{FLAG}/payload-schema"
 VARIANTS = f"{FLAG}/environments/production/variants"
@@ -41,6 +42,13 @@ def variant(value: Any, name: str = "blue", kind: str = "json") -> dict[str, Any
         "name": name, "weight": 1000, "weightType": "variable", "stickiness": "default",
         "payload": {"type": kind, "value": text},
     }  # fmt: skip
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"not": schema}
+    return schema
 
 
 @pytest.fixture
@@ -148,9 +156,9 @@ def exported(api: Any, query: str = "?segments=full") -> Any:
     return api["admin"].post(url, {"environment": "production", "features": ["cart"]}).json()
 
 
-def imported(api: Any, data: Any, **changed: Any) -> Any:
+def imported(api: Any, data: Any, path: str = "import", **changed: Any) -> Any:
     body = {"project": "shop", "environment": "production", "data": data | changed}
-    return api["admin"].post("/api/admin/features-batch/import", body)
+    return api["admin"].post(f"/api/admin/features-batch/{path}", json.dumps(body), content_type=JSON)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -174,6 +182,8 @@ def test_exports_and_imports_carry_it(api: Any, cart: Any) -> None:
     record = refused(imported(api, data), 400, "ValidationError")
     assert record["details"][0]["path"] == "cart.development.strategies.variants[blue].payload"
     assert PayloadSchema.objects.get().schema == {}
+    [error] = imported(api, data, path="validate").json()["errors"]
+    assert error["affectedItems"][0].startswith("cart.development.strategies.variants[blue].payload: ")
 
     assert imported(api, data, payloadSchemas=[{"feature": "cart", "schema": None}]).status_code == 200
     assert not PayloadSchema.objects.exists()
@@ -198,6 +208,7 @@ def test_an_import_creates_and_undoes_it(api: Any, cart: Any) -> None:
         ([{"feature": "cart", "schema": []}], "data.payloadSchemas[0].schema: cart: must be an object"),
         ([{"feature": "cart"}], "data.payloadSchemas[0].schema: cart: is required"),
         ([{"feature": "none", "schema": {}}], "none"),
+        ([{"feature": "cart", "schema": nested(300)}], "data.payloadSchemas[0].schema: cart: must be a JSON Schema that is supported (schema: must be JSON, nested at most 30 levels deep"),
     ],
 )  # fmt: skip
 def test_imported_schemas_that_are_refused(api: Any, cart: Any, schemas: Any, problem: str) -> None:
@@ -227,6 +238,13 @@ def test_flags_as_code_carry_it(api: Any, cart: Any) -> None:
     entry["flag"]["payloadSchema"] = {"type": "objekt"}
     record = refused(api["admin"].post(f"{url}/apply", {"flags": [entry]}), 400, "ValidationError")
     assert record["details"][0]["path"] == "flags[0].flag.payloadSchema"
+    entry["flag"]["payloadSchema"] = nested(300)
+    record = refused(
+        api["admin"].post(f"{url}/plan", json.dumps({"flags": [entry]}), content_type=JSON),
+        400,
+        "ValidationError",
+    )
+    assert "nested at most 30 levels deep" in record["details"][0]["message"]
 
     entry["flag"] = {"name": "cart"}
     assert api["admin"].post(f"{url}/apply", {"flags": [entry]}).status_code == 200
@@ -296,6 +314,34 @@ def test_each_flag_has_its_own_budget(api: Any, monkeypatch: pytest.MonkeyPatch)
     assert [*check.problems(items, [variant([99] * 10)], "v")] != []  # one budget is not enough for both
 
     check_stored("shop", {"cart", "bag"})
+    monkeypatch.setattr(rules, "MAX_ALL_STEPS", steps)
+    with pytest.raises(
+        ValidationError, match=r"production.*checking it and the payloads before it takes more than"
+    ):
+        check_stored("shop", {"cart", "bag"})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_imports_check_all_flags_within_one_budget_before_they_lock_the_project(
+    api: Any, shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"f{n}" for n in range(9)]
+    states = [
+        {"name": "production", "featureName": name, "enabled": False, "variants": [variant(1)]}
+        for name in names
+    ]
+    schemas = [{"feature": name, "schema": doubled({})} for name in names]
+    data = {"features": [{"name": name} for name in names], "featureStrategies": [], "tagTypes": []}
+    monkeypatch.setattr(rules, "MAX_STEPS", 1_000)
+    monkeypatch.setattr(rules, "MAX_ALL_STEPS", 2_500)
+    monkeypatch.setattr("importer.apply.execute.lock_projects", None)
+    record = refused(
+        imported(api, data, featureEnvironments=states, payloadSchemas=schemas), 400, "ValidationError"
+    )
+    assert [each["path"] for each in record["details"]] == [
+        f"f{n}.production.variants[blue].payload" for n in range(3)
+    ]
+    assert "change fewer flags at once" in record["details"][-1]["message"]
 
 
 @pytest.mark.parametrize(
@@ -313,6 +359,10 @@ def test_each_flag_has_its_own_budget(api: Any, monkeypatch: pytest.MonkeyPatch)
         ({"$defs": {"a": {"$anchor": "a"}}, "$ref": "#a"}, "schema/$ref: must refer to a part of this schema"),
         ({"x": {"minLength": "a"}, "$ref": "#/x"}, "schema/$ref: must refer to a part of this schema"),
         ({"items": {"$schema": DIALECT}}, "schema/items/$schema: is only supported at the top"),
+        *(({"$schema": other}, "schema/$schema: must be https://json-schema.org/") for other in (5, None, [DIALECT])),
+        ({"$ref": "#/$defs/a", "$defs": 5}, "schema/$ref: must refer to a part of this schema"),
+        ({"$ref": "#/properties/a", "properties": True}, "schema/$ref: must refer to a part of this schema"),
+        (nested(300), "schema: must be JSON, nested at most 30 levels deep"),
     ],
 )  # fmt: skip
 def test_schemas_that_are_refused(schema: Any, problem: str) -> None:
