@@ -13,7 +13,7 @@ class GroupsConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin.core.hook import later
-        from flagadmin.core.http.error_responses import register_error_format
+        from flagadmin.core.http.error_formats import register_error_format
         from flagadmin.core.server import background_tasks, loop_routes
         from groups.seed import seed_roles
         from groups.sessions import store

@@ -12,7 +12,7 @@ class IntegrationsConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin.core.hook import later, provide
-        from flagadmin.core.http.error_responses import register_error_format
+        from flagadmin.core.http.error_formats import register_error_format
         from flagadmin.core.server import background_tasks
         from projects.deletion import kept_names
 

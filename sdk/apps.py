@@ -12,7 +12,7 @@ class SdkConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin.core.hook import later
-        from flagadmin.core.http.error_responses import register_error_format
+        from flagadmin.core.http.error_formats import register_error_format
         from flagadmin.core.server import background_tasks, loop_routes
 
         background_tasks.run_every(timedelta(days=1), later("sdk.delta.states:forget_unused"))

@@ -1,7 +1,4 @@
-"""Converts exceptions to responses, for DRF views, plain Django views and middleware.
-
-The error bodies of protocols that do not use the error record.
-"""
+"""Converts exceptions to responses, for DRF views, plain Django views and middleware."""
 
 import logging
 import uuid
@@ -23,6 +20,7 @@ from flagadmin.core.change_checks import Refusal
 from flagadmin.core.db.transactions import is_schema_incomplete
 from flagadmin.core.errors import AppError, Problem, join_path
 from flagadmin.core.http import health
+from flagadmin.core.http.error_formats import formats
 from flagadmin.core.http.logs import drop_secrets, request_id
 
 log = logging.getLogger("flagadmin.http")
@@ -216,15 +214,3 @@ def handler500(request: HttpRequest) -> HttpResponse:
 
 
 # Middleware ---------------------------------------------------------------------------------------------------
-
-
-ErrorFormat = Callable[[str, AppError, str], dict[str, Any]]
-"""The body of an error at a path, from the error and its id in the log."""
-
-formats: dict[str, ErrorFormat] = {}
-"""By the beginning of their paths."""
-
-
-def register_error_format(prefix: str, error_format: ErrorFormat) -> None:
-    """Registers the error format of an API below ``prefix``."""
-    formats[prefix] = error_format
