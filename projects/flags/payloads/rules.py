@@ -5,6 +5,7 @@ check are counted, because references can make a small schema take exponential t
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import islice
@@ -34,6 +35,7 @@ MAX_STEPS = 1_000_000
 """Of the payloads of a flag; it takes at most about 2 s."""
 MAX_ALL_STEPS = 2_000_000
 """Of the payloads of all flags of a change, because the project stays locked meanwhile."""
+QUICK_STEPS = 20_000
 MAX_SHOWN = 5
 """Problems of one payload."""
 MAX_MESSAGE = 200
@@ -256,6 +258,28 @@ def make_pointer(path: Sequence[str | int] | Any) -> str:
 # Payloads ---------------------------------------------------------------------------------------------------
 
 
+def _find_errors(schema: Any, value: Any, steps: int) -> tuple[list[ValidationError], int]:
+    """The first errors of a payload, and the steps that are left."""
+    token = _steps_left.set(steps)
+    try:
+        errors = list(islice(_Validator(schema, registry=Registry()).iter_errors(value), MAX_SHOWN))
+        return errors, _steps_left.get()
+    finally:
+        _steps_left.reset(token)
+
+
+def _find_errors_anywhere(schema: Any, value: Any, steps: int) -> tuple[list[ValidationError], int]:
+    """Finishes a costly check in a thread of its own, whose stack is always equally deep.
+
+    At some depths, Python 3.11 maps and unmaps memory with each call, so that a check takes up to 7 times as long.
+    """
+    try:
+        return _find_errors(schema, value, min(steps, QUICK_STEPS))
+    except (_TooCostly, RecursionError):
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(_find_errors, schema, value, steps).result()
+
+
 class PayloadCheck:
     """Checks payloads within two budgets of steps: that of each flag, and that of all flags together."""
 
@@ -286,16 +310,12 @@ class PayloadCheck:
         except orjson.JSONDecodeError:
             return  # reported with the variant
         budget = min(self._left, self._left_of_all)
-        token = _steps_left.set(budget)
-        errors, message = list[ValidationError](), ""
+        errors, left, message = list[ValidationError](), 0, ""
         try:
-            errors += islice(_Validator(schema, registry=Registry()).iter_errors(value), MAX_SHOWN)
+            errors, left = _find_errors_anywhere(schema, value, budget)
         except (_TooCostly, RecursionError, OverflowError):
             message = "takes too many steps to check against the payload schema"
-        finally:
-            used = budget - max(_steps_left.get(), 0)
-            _steps_left.reset(token)
-        self._left, self._left_of_all = 0 if message else self._left - used, self._left_of_all - used
+        self._left, self._left_of_all = self._left - (budget - left), self._left_of_all - (budget - left)
         if self._left_of_all <= 0:
             message = (
                 f"checking it and the payloads before it takes more than {MAX_ALL_STEPS:,} steps: "
