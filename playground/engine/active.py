@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, compress, count
-from operator import is_not
+from operator import is_, is_not
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from playground.engine.batch import list_constraints
@@ -29,6 +29,7 @@ from playground.engine.variants import NONE, CompiledVariants
 
 T = TypeVar("T")
 ALWAYS = 100  # the threshold of a rollout that includes everyone
+GENERATIONS = 100  # of a snapshot, from which answers can be taken over
 MOSTLY = 0.9  # the part of the earlier flags that must still exist before their data is reused
 SPARE_FLAGS = 50
 
@@ -46,6 +47,7 @@ class Pieces(NamedTuple, Generic[T]):
         return self.plain if outcome.pick == NONE else self.own[outcome.pick]
 
 
+_generations = count()
 _Condition = tuple[Test, int, bool]
 """The test of a constraint, its column, and whether it is inverted."""
 
@@ -87,10 +89,13 @@ _Strategies = tuple[_Strategy[T], ...]
 
 
 class Found(NamedTuple, Generic[T]):
-    """The piece of each flag for a context, None if it is off, and the preparation of each flag, by position."""
+    """The piece of each flag for a context by position, None if it is off, and the generation that it was found in.
+
+    It does not keep the snapshot in memory.
+    """
 
     pieces: list[T | None]
-    prepared: list[_Strategies[T] | None]
+    generation: int
 
     @property
     def active(self) -> list[T]:
@@ -108,6 +113,8 @@ class Left(NamedTuple, Generic[T]):
     apart: Collection[int]
     shared: _SharedConditions
     added: int
+    generations: tuple[int, ...]
+    since: list[int]
 
     def find_known(self, flags: tuple[CompiledFlag, ...]) -> tuple[list[_Strategies[T] | None], list[int]]:
         """The preparation of the flags that a later snapshot still has, by position, and the positions of all others.
@@ -159,11 +166,28 @@ class ActiveFlags(Generic[T]):
                 self._prepared[position] = ()
         for position in apart:
             self._prepared[position] = None
+        generation = next(_generations)
+        self._generations: tuple[int, ...] = (generation,)
+        """The numbers of this snapshot, and of those before it with the same number of flags, oldest first."""
+        self._since = [generation] * len(flags)
+        """The generation that last changed the preparation at each position."""
+        if earlier and known and len(flags) == len(earlier.flags):
+            self._generations = (*earlier.generations[1 - GENERATIONS :], generation)
+            same = map(is_, self._prepared, earlier.prepared)
+            self._since = [
+                since if kept else generation for since, kept in zip(earlier.since, same, strict=True)
+            ]
 
     @property
     def left(self) -> Left[T]:
         return Left(
-            self._snapshot.flags, self._prepared, self._pieces_apart.keys(), self._shared, self._added
+            self._snapshot.flags,
+            self._prepared,
+            self._pieces_apart.keys(),
+            self._shared,
+            self._added,
+            self._generations,
+            self._since,
         )
 
     @cached_property
@@ -193,17 +217,17 @@ class ActiveFlags(Generic[T]):
     def find(self, context: Context, random: Random, before: Found[T] | None = None) -> Found[T]:
         """Finds the piece for each flag that is on. The context must have its currentTime.
 
-        Takes over the pieces of unchanged flags from `before`: what was found in another snapshot, without chance, for
-        a context with the same values of all fields that the flags use.
+        Takes over the pieces of unchanged flags from `before`: what was found in an earlier snapshot, without chance,
+        for a context with the same values of all fields that the flags use.
         """
         values, prepared = self._snapshot.values(context), self._prepared
         pieces: list[T | None]
-        if before is not None and len(before.pieces) == len(prepared):
-            pieces = before.pieces.copy()
-            changed = list(compress(enumerate(prepared), map(is_not, prepared, before.prepared)))
-            possible = [(position, strategies) for position, strategies in changed if strategies]
-            for position, _ in changed:
+        if before is not None and before.generation in self._generations:
+            pieces, possible = before.pieces.copy(), []
+            for position in compress(count(), map(before.generation.__lt__, self._since)):
                 pieces[position] = None
+                if strategies := prepared[position]:
+                    possible.append((position, strategies))
         else:
             possible, pieces = self._possible, [None] * len(prepared)
         _add_active(possible, self._shared.held(values), values, random, pieces)
@@ -212,7 +236,7 @@ class ActiveFlags(Generic[T]):
             for position, its_pieces in self._pieces_apart.items():
                 _, outcome = apart.pair(self._snapshot.flags[position].name)
                 pieces[position] = its_pieces.of(outcome) if outcome.on else None
-        return Found(pieces, prepared)
+        return Found(pieces, self._generations[-1])
 
 
 def _add_active(

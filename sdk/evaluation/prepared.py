@@ -13,6 +13,7 @@ from collections.abc import Hashable, Mapping
 from datetime import datetime
 from functools import cached_property
 from random import random
+from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -50,8 +51,7 @@ class Prepared:
         versions = FORMAT, compiled.snapshot.environment, sorted(revisions.items())
         self._only: dict[str, Snapshot] = {}
         self.written: dict[Hashable, Any] = {}
-        """The templates of OFREP's answers."""
-        self.nbytes = 0  # of them
+        """What OFREP's answers are written with."""
         self._scope = compiled.snapshot.environment, tuple(sorted(revisions))
         self.state = hashlib.blake2b(orjson.dumps(versions), digest_size=16).hexdigest()
 
@@ -141,20 +141,25 @@ class Remembered(Generic[K, T]):
         self._younger: dict[K, tuple[T, int]] = {}  # with their sizes
         self._older: dict[K, tuple[T, int]] = {}
         self._nbytes = 0  # of the younger half
+        self._changing = Lock()
 
     def get(self, key: K) -> T | None:
         kept = self._younger.get(key)
         if kept is None:
-            kept = self._older.pop(key, None)
-            if kept is None:
+            if key not in self._older:
                 return None
-            self._add(key, kept)
+            with self._changing:
+                kept = self._younger.get(key) or self._older.pop(key, None)
+                if kept is None:
+                    return None
+                self._add(key, kept)
         return kept[0]
 
     def put(self, key: K, value: T, nbytes: int) -> None:
         """Adds a value of this size. A value larger than half the limit is not kept."""
         if nbytes + ENTRY <= self._limit:
-            self._add(key, (value, nbytes + ENTRY))
+            with self._changing:
+                self._add(key, (value, nbytes + ENTRY))
 
     def _add(self, key: K, kept: tuple[T, int]) -> None:
         replaced = self._younger.pop(key, None)
@@ -165,7 +170,8 @@ class Remembered(Generic[K, T]):
         self._nbytes += kept[1]
 
     def clear(self) -> None:
-        self._younger, self._older, self._nbytes = {}, {}, 0
+        with self._changing:
+            self._younger, self._older, self._nbytes = {}, {}, 0
 
 
 class Chance:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from operator import itemgetter
 from random import random, randrange
 from typing import Any, ClassVar
@@ -91,8 +91,8 @@ def answer_flag(prepared: Prepared, name: str, context: Context, *, browser: boo
 
 
 EVALUATED = EVALUATIONS.labels("ofrep")
-MAX_BYTES = 10_000_000  # of a snapshot's templates
-TEMPLATE = 500  # bytes of a template, besides its text
+TEMPLATE = 200  # bytes of a template, besides its text and ENTRY
+SIGNED = 90  # bytes of each part of a signature. Measured
 MARK = randrange(10**11, 10**12)  # a number that occurs nowhere else in an answer
 DIGITS = 6  # of the number of a strategy behind it
 
@@ -114,11 +114,17 @@ the buckets of all strategies and phrases.
 """
 
 _Signature = tuple[object, ...]
-"""Everything in an evaluation that the words of a flag's answer depend on."""
+"""The number of the `Templates`, the position of a flag, and everything in an evaluation that the words of its answer
+depend on.
+"""
+
+written: Remembered[_Signature, Template] = Remembered()
+"""Bounded for the whole process: a snapshot may have many signatures, and a process many snapshots."""
+_numbers = count()
 
 
 class Templates:
-    """The templates of a snapshot's flags by position and signature, written on first use."""
+    """How the templates of a snapshot's flags are written and found."""
 
     def __init__(self, snapshot: Snapshot, fragments: Sequence[FlagFragments]) -> None:
         self.fragments = fragments
@@ -127,10 +133,9 @@ class Templates:
         self.segments = [
             sorted({*chain(*(each.segments for each in flag.strategies))}) for flag in snapshot.flags
         ]
-        self.written: list[dict[_Signature, Template] | None] = [
-            None if flag.parents or flag.variants is not None else {} for flag in snapshot.flags
-        ]
-        """None for flags whose answers depend on more than their strategies."""
+        self.depends_on_more = [bool(flag.parents) or flag.variants is not None for flag in snapshot.flags]
+        """Whether the answer of a flag depends on more than its strategies."""
+        self.number = next(_numbers)
         self.phrases: list[tuple[bytes, str]] = []
         """b"v" and a field for its value, b"s" and a stickiness for what is hashed. Only grows; may have some twice."""
 
@@ -172,7 +177,7 @@ class Resolver:
         """Evaluates the flag of this name with its parents, or all flags."""
         self.snapshot = snapshot = prepared.snapshot if name is None else prepared.only(name)
         self._evaluation = evaluation = Evaluation(snapshot, context, random)
-        self._prepared, self._browser = prepared, browser
+        self._browser = browser
         if (templates := prepared.written.get((name, browser))) is None:
             positions = [prepared.snapshot.positions[flag.name] for flag in snapshot.flags] if name else None
             fragments = prepared.flags if positions is None else [prepared.flags[each] for each in positions]
@@ -197,19 +202,19 @@ class Resolver:
         unreadable payload.
         """
         templates, result = self._templates, self._evaluation.result
-        known = templates.written[position]
-        if known is None or self._draws_variants or position in self._drawn:
+        if templates.depends_on_more[position] or self._draws_variants or position in self._drawn:
             return self._write(position, self._evaluation.outcomes[position], self._reasons)
         start, end = templates.places[position]
-        signature: _Signature = tuple(self._signatures[start:end])
+        signature: _Signature = (templates.number, position, *self._signatures[start:end])
         if segments := templates.segments[position]:
             signature += tuple(map(result.segment_bits.__getitem__, segments))
-        template = known.get(signature)
+        template = written.get(signature)
         if template is None:
             template = self._learn(position)
             if template is None:
                 return self._write(position, self._evaluation.outcomes[position], self._reasons)
-            known[signature] = template
+            nbytes = TEMPLATE + len(template[0]) + SIGNED * len(signature)
+            written.put(signature, template, nbytes)
         text, select = template
         if select is None:
             return text
@@ -220,7 +225,7 @@ class Resolver:
     def _learn(self, position: int) -> Template | None:
         """Writes the answer with marks in place of everything that another context may change."""
         outcome = self._evaluation.outcomes[position]
-        if outcome[RESULT] is None or self._prepared.nbytes > MAX_BYTES:  # None: the reason depends on values
+        if outcome[RESULT] is None:  # the reason depends on values
             return None
         strategies = zip(self.snapshot.flags[position].strategies, outcome[STRATEGIES], strict=True)
         marked: list[StrategyOutcome] = [
@@ -233,7 +238,6 @@ class Resolver:
         text = self._write(
             position, FlagOutcome(*outcome)._replace(strategies=marked), Reasons(self._evaluation, *marks)
         )
-        self._prepared.nbytes += TEMPLATE + len(text)
         return self._templates.cut_at_marks(text)
 
     def _write(self, position: int, plain: PlainOutcome, reasons: Reasons) -> bytes:

@@ -2,6 +2,7 @@
 
 import gc
 import random
+import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -256,3 +257,12 @@ def test_toggles_that_nobody_asks_for_keep_no_earlier_snapshot() -> None:
     gc.collect()
     assert left() is None
     rendered(second, {})
+
+
+def test_what_was_found_keeps_no_earlier_snapshot() -> None:
+    snapshot = compile_playground([flag(name="f01")], {}, environment="production")
+    found = snapshot.toggles.flags.find(Context({}).at(NOW), Chance())
+    with_found = sys.getrefcount(snapshot.toggles.flags._prepared)
+    del found
+    without = sys.getrefcount(snapshot.toggles.flags._prepared)
+    assert with_found == without

@@ -1,5 +1,7 @@
 """A memory bounded in bytes, which keeps what is asked for again."""
 
+from threading import Thread
+
 from sdk.evaluation.prepared import ENTRY, Remembered
 
 
@@ -20,3 +22,21 @@ def test_what_is_too_large_is_not_kept() -> None:
     assert (memory.get("large"), memory.get("empty")) == (None, [])
     memory.clear()
     assert memory.get("empty") is None
+
+
+def test_threads_do_not_miscount() -> None:
+    memory: Remembered[str, bytes] = Remembered(10_000)
+    other = Thread(target=memory.put, args=("key", b"x", 100))
+
+    class Key(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            if not other.ident:
+                other.start()
+                other.join(0.1)
+            return super().__hash__()
+
+    memory.put(Key("key"), b"x", 100)
+    other.join()
+    assert memory._nbytes == ENTRY + 100

@@ -1,5 +1,6 @@
 """Answers from the templates that other contexts left are those of flags that nobody asked for before."""
 
+import tracemalloc
 from typing import Any
 from unittest.mock import patch
 
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from playground.engine.context import Context
 from playground.response.snapshot import compile_playground
-from sdk.evaluation.prepared import Prepared
+from sdk.evaluation.prepared import Prepared, Remembered
 from sdk.ofrep import answers
+from tests.support.definitions import flag, rollout
 from tests.support.engine import NOW
 from tests.support.examples import examples
 from tests.support.generators import contexts, states
@@ -27,7 +29,7 @@ def all_flags(known: Prepared, context: Any, *, browser: bool = False) -> bytes:
 
 
 def without_templates(state: Any, context: Any, *, browser: bool = False) -> bytes:
-    with patch.object(answers, "MAX_BYTES", -1):
+    with patch.object(answers.Resolver, "_learn", return_value=None):
         return all_flags(prepared(state), context, browser=browser)
 
 
@@ -59,14 +61,28 @@ USERS = [{"userId": f'{user} % " {{}}', "properties": {"x": "y"}} for user in ra
 NINE_FLAGS = {"features": [{"name": f"f{n}", "enabled": True, "strategies": [ROLLOUT]} for n in range(9)]}
 
 
-@pytest.mark.parametrize("limit", [answers.MAX_BYTES, 1_000])
-def test_templates_are_used_and_bounded(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [without_templates(NINE_FLAGS, context) for context in USERS]
     assert b'userId 7 % \\" {} is in bucket' in expected[7]
-    monkeypatch.setattr(answers, "MAX_BYTES", limit)
     known = prepared(NINE_FLAGS)
     assert [all_flags(known, context) for context in USERS] == expected
-    assert (known.nbytes < 2_000) is (limit == 1_000)
-    if limit != 1_000:
-        monkeypatch.delattr(answers.Resolver, "_write")
-        assert [all_flags(known, context) for context in USERS] == expected
+    monkeypatch.delattr(answers.Resolver, "_write")
+    assert [all_flags(known, context) for context in USERS] == expected
+
+
+def test_templates_of_all_snapshots_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measured bytes, of signatures of many strategies too."""
+    monkeypatch.setattr(answers, "written", Remembered(1_000_000))
+    many = [rollout("50", group=str(n)) for n in range(100)]
+    known = [prepared({"features": [flag(*many, name=f"f{n}") for n in range(20)]}) for _ in range(2)]
+    tracemalloc.start()
+    try:
+        for snapshot in known:
+            all_flags(snapshot, {"userId": "0"}, browser=True)  # lays it out
+        begun = tracemalloc.get_traced_memory()[0]
+        for user in range(1, 12):
+            for snapshot in known:
+                all_flags(snapshot, {"userId": str(user)}, browser=True)
+        assert tracemalloc.get_traced_memory()[0] - begun < 1_200_000
+    finally:
+        tracemalloc.stop()
