@@ -11,12 +11,12 @@ def test_long_texts_are_not_kept() -> None:
     """600 addresses of 0.9 MB kept 672 MB."""
     run_limited(
         """
-        from playground.engine import literals, patterns
+        from playground.engine import literals, operators
 
         for n in range(1_000):
             text = f"{n}" + "1" * 900_000
             assert literals.read_address(text) is None and literals.read_network(text) is None
-            assert patterns.compile_pattern(text) is None and patterns.find_fault(text)
+            assert operators.compile_pattern(text) is None and operators.find_fault(text)
         """,
         megabytes=400,
         seconds=60,

@@ -95,7 +95,7 @@ def test_a_full_flag_takes_little_time() -> None:
     run_limited(
         """
         import random
-        from playground.engine import patterns
+        from playground.engine import operators
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
         from playground.response.snapshot import compile_playground
@@ -112,7 +112,7 @@ def test_a_full_flag_takes_little_time() -> None:
         chance = random.Random(1)
         for pattern in ("[ab]*a[ab]{20}c", "[ab]*a[ab]{200}c", "[ab]*a[ab]{1000}[ab]{1000}[ab]{1000}c"):
             snapshot = compile_playground([flag(pattern)], {}, environment="e")
-            for length in patterns.TEXT_LENGTHS:
+            for length in operators.TEXT_LENGTHS:
                 text = "".join(chance.choices("ab", k=length))
                 render_features(snapshot, evaluate(snapshot.snapshot, Context({"userId": text}), now=NOW, random=chance.random))
         """,
