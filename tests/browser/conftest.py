@@ -105,7 +105,7 @@ class Watch:
         self.handlers: dict[Any, Callable[[Any], None]] = {
             "request": self._request,
             "console": self._console,
-            "weberror": lambda error: self.faults.append(f"script error: {error.error}"),
+            "weberror": lambda error: self.faults.append(f"script error: {error.error.stack}"),
             "response": lambda r: self.faults.append(f"{r.status} {r.url}") if r.status >= 500 else None,
         }
 

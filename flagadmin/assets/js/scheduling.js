@@ -43,7 +43,7 @@ document.addEventListener("htmx:afterSettle", () => {
     words.textContent = change ? `: ${change.replace("generated ", "")}` : "";
   }
   if (line) {
-    const needs = find("[data-needs]", counted);
+    const needs = find("[data-approvals]", counted);
     rules ??= [...line.childNodes];
     line.replaceChildren(...(needs ? needs.cloneNode(true).childNodes : rules));
     if (needs) needs.hidden = true;
