@@ -21,7 +21,7 @@ USERS = "/api/admin/playground/users?environment=production"
 COMPARE = "/api/admin/playground/compare"
 ASSIGNED = "/api/admin/playground/assignments?environment=production&flag=dark-theme"
 ANALYZED = (
-    "/api/admin/projects/storefront/features/dark-theme/analyses?environment=production&name=Costs&mean=revenue"
+    "/api/admin/projects/checkout/features/dark-theme/analyses?environment=production&name=Costs&mean=revenue"
     "&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"
 )
 PROJECT = "/api/admin/projects/costs"
