@@ -62,11 +62,8 @@ def one_line(text: str) -> str:
 
 def list_events() -> list[str]:
     from flagadmin.core.audit.events import EventType
-    from flagadmin.core.audit.sentences import find_template
 
-    rows = [
-        (f"`{event}`", f"… {find_template(event)}".replace("{", "*").replace("}", "*")) for event in EventType
-    ]
+    rows = [(f"`{event}`", f"… {event.sentence}".replace("{", "*").replace("}", "*")) for event in EventType]
     return [
         "# Events\n",
         "The audit log and `GET /api/admin/events` have these events. Each change writes one event in its transaction,",

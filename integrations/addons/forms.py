@@ -6,12 +6,11 @@ from typing import Any
 from django import forms
 from django.utils.html import format_html
 
-from flagadmin.core.audit.events import KINDS, EventType, group_types
+from flagadmin.core.audit.events import KINDS, find_type, group_types
 from flagadmin.core.audit.sentences import make_label
 from flagadmin.core.errors import pluralize
 from integrations.providers import MASK, Parameter, Provider
 
-_RECORDED = frozenset(kind.value for kind in EventType)
 OFTEN_SET = ("production_only", "only_if_users_change")
 PARAMETER, EVENTS = "parameter_", "events_"
 """Prefixes for the names of parameters and of kinds of events, so that they clash with no other field."""
@@ -111,7 +110,7 @@ class IntegrationForm(forms.Form):
 
 def list_offered_events(provider: Provider) -> list[str]:
     """Lists the events of the provider that happen here."""
-    return sorted(_RECORDED.intersection(provider.events))
+    return sorted(name for name in provider.events if find_type(name))
 
 
 def make_initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Describes audit events for people: a sentence in parts, with links.
 
-``flagadmin.core.audit.sentences`` has one for every event type, as the API returns it; this module adds names and
-values. ``field_changes`` lists the changed fields.
+``flagadmin.core.audit.events`` has one for every event type; this module adds names and values. ``field_changes`` lists
+the changed fields.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,9 @@ from typing import Any
 from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.events import derive_sentence, find_type
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import find_template, read_address
+from flagadmin.core.audit.sentences import read_address
 from flagadmin.core.document import Document
 from flagadmin.core.errors import join_words
 from projects.console import flag_url, project_url
@@ -37,45 +38,6 @@ def describe(event: AuditEvent, names: Names = NO_NAMES, template: str = "") -> 
 
 # Sentences --------------------------------------------------------------------------------------------------
 
-_TEMPLATES: dict[str, str] = {
-    E.FEATURE_CREATED: "created {feature}",
-    E.FEATURE_ARCHIVED: "archived {feature}",
-    E.FEATURE_REVIVED: "revived {feature}",
-    E.FEATURE_DELETED: "deleted {feature}",
-    E.FEATURE_STALE_ON: "marked {feature} as stale",
-    E.FEATURE_STALE_OFF: "marked {feature} as active again",
-    E.FEATURE_METADATA_UPDATED: "changed the {fields} of {feature}",
-    E.FEATURE_PROJECT_CHANGE: "moved {feature} from {old_project} to {project}",
-    E.FEATURE_ENVIRONMENT_ENABLED: "turned {feature} on in {environment}",
-    E.FEATURE_ENVIRONMENT_DISABLED: "turned {feature} off in {environment}",
-    E.FEATURE_STRATEGY_ADD: "added {strategy} to {feature} in {environment}",
-    E.FEATURE_STRATEGY_UPDATE: "changed {strategy} of {feature} in {environment}",
-    E.FEATURE_STRATEGY_REMOVE: "removed {strategy} from {feature} in {environment}",
-    E.FEATURE_TAGGED: "tagged {feature} with {tag}",
-    E.FEATURE_UNTAGGED: "removed the tag {tag} from {feature}",
-    E.FEATURE_DEPENDENCY_ADDED: "made {feature} depend on {parent}",
-    E.FEATURE_DEPENDENCY_REMOVED: "made {feature} independent of {parent}",
-    E.FEATURE_LINK_ADDED: "added the link {link} to {feature}",
-    E.FEATURE_LINK_UPDATED: "changed the link {link} of {feature}",
-    E.FEATURE_LINK_REMOVED: "removed the link {link} from {feature}",
-    E.FEATURE_PAYLOAD_SCHEMA_UPDATED: "changed the payload schema of {feature}",
-    E.FEATURE_IMPORTED: "changed {feature} in {environment} by an import",
-    E.FEATURE_PROMOTED: "promoted {feature} from {source} to {environment}",
-    E.FEATURE_REVERTED: "restored the version of {subject} of {feature}",
-    E.FEATURES_IMPORTED: "imported {number} into {project} / {environment}",
-    E.FEATURES_PROMOTED: "promoted {number} from {source} to {environment} in {project}",
-    E.FEATURES_EXPORTED: "exported {number} from {environment}",
-    E.METRIC_CHART_CHANGED: "changed the chart {subject}",
-    E.METRIC_CHART_DELETED: "removed the chart {subject}",
-    E.PROJECT_ENVIRONMENT_REMOVED: "removed {environment} from project {project}",
-    E.PROJECT_ACCESS_ADDED: "gave {subject} the {roles} in project {project}",
-    E.PROJECT_ACCESS_UPDATED: "changed the roles of {subject} in project {project}",
-    E.PROJECT_ACCESS_REMOVED: "removed {subject} from project {project}",
-}
-_ADDED: dict[str, str] = {
-    E.SAFEGUARD_CHANGED: "added safeguard {subject} to {feature} in {environment}",
-    E.METRIC_CHART_CHANGED: "added the chart {subject}",
-}
 _SHARE_CHANGED = "moved {strategy} of {feature} in {environment} from {share_before} to {share_after}"
 _SHARES = ("rollout", "percentage")
 
@@ -87,9 +49,9 @@ def _choose_template(event: AuditEvent) -> str:
         return "reverted a change of {feature}"
     if event.type == E.FEATURE_PROJECT_CHANGE and not document_of(event.before).get("project"):
         return "moved {feature} to {project}"
-    if event.before is None and event.type in _ADDED:
-        return _ADDED[event.type]
-    return _TEMPLATES.get(event.type) or find_template(event.type)
+    if (kind := find_type(event.type)) is None:
+        return derive_sentence(event.type)
+    return kind.added if event.before is None else kind.page
 
 
 def _describe_share_change(event: AuditEvent) -> tuple[str, str] | None:
@@ -112,10 +74,14 @@ def _make_values(event: AuditEvent, names: Names) -> dict[str, Part]:
     before, after = document_of(event.before), document_of(event.after)
     document = after or before
     old, new = _describe_share_change(event) or ("", "")
+    flag = _link_flag(event.project, event.feature)
+    if event.type == E.FEATURE_DELETED:
+        flag = Part(event.feature or "")
     values = {
         "project": _link_project(event.project) if event.project else Part("no project"),
         "environment": Part(event.environment or "every environment"),
-        "feature": _link_flag(event.project, event.feature),
+        "feature": flag,
+        "flag": flag,
         "subject": Part(event.subject or ""),
         "request": _link_request(event),
         "address": Part(read_address(event)),
@@ -128,11 +94,9 @@ def _make_values(event: AuditEvent, names: Names) -> dict[str, Part]:
         "link": Part(str(document.get("title") or document.get("url") or "")),
         "fields": Part(join_words([change.field.lower() for change in changes_of(event)]) or "details"),
         "source": Part(event.subject or "another environment"),
-        "number": Part(_count_flags(after)),
+        "flags": Part(_count_flags(after)),
         "roles": Part(_name_roles(document)),
     }
-    if event.type == E.FEATURE_DELETED:
-        values["feature"] = Part(event.feature or "")
     if event.type == E.PROJECT_DELETED:
         values["project"] = Part(event.project or "")
     return values

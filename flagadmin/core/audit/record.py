@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 import orjson
 from django.db import connection, transaction
 
-from flagadmin.core.audit.events import DURING_MAINTENANCE, EventType
+from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.change_options import get_comment
@@ -168,7 +168,7 @@ def _check_change(types: Iterable[EventType]) -> None:
         raise transaction.TransactionManagementError(
             "An audit event belongs to the transaction of its change."
         )
-    if not types or not DURING_MAINTENANCE.issuperset(types):
+    if not types or not all(kind.in_maintenance for kind in types):
         check_writable()
 
 

@@ -4,7 +4,7 @@ A change takes effect at once in the process that makes it, and within SECONDS i
 
 Maintenance mode refuses changes: every change records an audit event in its transaction, and recording one is refused.
 Work without events continues: SDKs, their reports, reading. Logins are recorded but still allowed, so that an admin
-can log in to end the maintenance (`DURING_MAINTENANCE` in `flagadmin/core/audit/events.py`).
+can log in to end the maintenance (`in_maintenance` in `flagadmin/core/audit/events.py`).
 """
 
 import asyncio
