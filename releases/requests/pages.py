@@ -3,12 +3,11 @@
 Reverts an applied request with a new request of the inverse changes.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse, reverse_lazy
 
@@ -32,10 +31,11 @@ from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
 from releases.requests.approvals import access_request, check_author, check_state, list_proposal
 from releases.requests.approvers import check_may_approve, list_approvers
-from releases.requests.conflicts import find_conflicting, name_for_changes, name_request, narrow_payload
+from releases.requests.conflicts import name_request, narrow_payload
 from releases.requests.impact import list_touched_flags
+from releases.requests.lines import Line, list_lines
 from releases.requests.propose import send_changes
-from releases.requests.queries import UNDECIDED, read_requests, visible_requests, waiting_for
+from releases.requests.queries import read_requests, visible_requests, waiting_for
 from releases.requests.states import list_possible_states
 from releases.schedules.actions import set_any_state
 from releases.schedules.later import parse_utc
@@ -60,7 +60,9 @@ class RequestList(ListPage):
     columns: Sequence[Column] = (
         Column("number", "Request", by=("id",)),
         Column("environment", "Environment", by=("environment", "id")),
+        Column("users", "Users", numeric=True),
         Column("state", "State", by=("state", "id")),
+        Column("waits", "Waits for"),
         Column("author", "By", by=("author_name", "id")),
         Column("created", "Begun", by=("created_at",)),
     )
@@ -80,33 +82,29 @@ class RequestList(ListPage):
             .select_related("author", "project")
             .defer("impact", "moved", "summary")
         )
-        return listed.annotate(change_count=Coalesce(number, 0)).order_by()
+        # The whole effect may be large, too.
+        effect = {"changed": F("impact__changed"), "users": F("impact__users")}
+        return listed.annotate(change_count=Coalesce(number, 0), **effect).order_by()
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        return (row.pk, row.environment_id, row.state, row.author_name, row.created_at)
+    def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
+        return map(self.get_csv_cells, list_lines(rows))
+
+    def get_csv_cells(self, row: Line) -> Sequence[Any]:
+        about = row.request
+        waits = row.waits or row.at or ""
+        return (
+            about.pk,
+            about.environment_id,
+            row.users,
+            about.state,
+            waits,
+            about.author_name,
+            about.created_at,
+        )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = super().get_context_data(**kwargs)
-        rows = data["listing"].rows
-        untitled = Change.objects.filter(request__in=[row.pk for row in rows if not row.title])
-        # All the changes of a request may be large.
-        first = {
-            change.request_id: change
-            for change in untitled.order_by("request_id", "id").distinct("request_id")
-        }
-        undecided = Change.objects.filter(request__in=[row.pk for row in rows if row.state in UNDECIDED])
-        listed = list(undecided.select_related("request"))
-        stuck = find_conflicting(listed)
-        conflicts = Counter(change.request_id for change in listed if change.pk in stuck)
-        data["requests"] = [
-            (
-                row,
-                row.title or name_for_changes(row, first.get(row.pk), row.change_count),
-                conflicts[row.pk],
-            )
-            for row in rows
-        ]
-        return data
+        return data | {"lines": list_lines(data["listing"].rows)}
 
 
 class RequestsPage(RequestList):
@@ -157,9 +155,9 @@ class AllRequestsPage(RequestList):
             requests = requests.filter(project=values["project"])
         return self.narrow(requests, values["state"])
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
+    def get_csv_cells(self, row: Line) -> Sequence[Any]:
         number, *cells = super().get_csv_cells(row)
-        return (number, row.project_id, *cells)
+        return (number, row.request.project_id, *cells)
 
 
 ENDS = {"Cancel": State.CANCELLED, "Reject": State.REJECTED}

@@ -1,6 +1,9 @@
 """The pages of change requests: a refused form becomes a change of a draft, which others approve and apply."""
 
+import csv
+import io
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,9 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.models import User
+from groups.models import Group, User
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
-from releases.models import Change, ChangeRequest
+from releases.models import Change, ChangeRequest, Schedule
 from tests.support.change_requests import propose, sent, turn
 from tests.support.flags import is_on
 from tests.support.page_text import page_text
@@ -291,6 +294,49 @@ def test_the_list_names_requests_without_a_title_in_one_query(browse, cart):
     few, _ = count_queries()
     make_requests(10)
     assert count_queries() == (few, 12)
+
+
+def test_the_list_says_how_many_users_change_and_what_each_request_waits_for(browse, cart, people):
+    author = User.objects.get(username="owner")
+
+    def make(state, *, asked=(), **values):
+        row = ChangeRequest.objects.create(
+            project_id="shop", environment_id="production", state=state, author=author, **values
+        )
+        row.reviewers.set([people[name] for name in asked])
+        return row
+
+    make("Draft")
+    make("In review", impact={"changed": 25, "users": 200}, asked=["admin"])
+    make("In review", required_approvals=2)
+    make("Approved", required_approvals=0)
+    stuck = make("In review")
+    Change.objects.create(
+        request=stuck, feature="cart", action="updateEnabled", payload={"enabled": True}, made_from=False
+    )
+    at = make("Scheduled")
+    Schedule.objects.create(request=at, at=datetime(2100, 1, 2, 3, 4, tzinfo=UTC), by_name="owner")
+    failed = make("Scheduled", author_name="owner")
+    Schedule.objects.create(request=failed, at=datetime(2020, 1, 1, tzinfo=UTC), status="failed")
+    make("Applied")
+    lines = browse("owner").get("/projects/shop/change-requests/?sort=number&format=csv")
+    rows = list(csv.DictReader(io.StringIO(lines.getvalue().decode())))
+    assert [(row["Users"], row["Waits for"]) for row in rows] == [
+        ("", "owner to send it"),
+        ("12.5 %", "1 approval by admin"),
+        ("", "2 approvals by any reviewer"),
+        ("", "Somebody to apply it"),
+        ("", "owner to resolve a conflict"),
+        ("", "2100-01-02T03:04:00+00:00"),
+        ("", "owner to set another time"),
+        ("", ""),
+    ]
+    group = Group.objects.create(name="Reviewers")
+    ProjectEnvironment.objects.filter(project="shop").update(approver_groups=[group.pk])
+    page = page_text(browse("owner").get("/projects/shop/change-requests/"))
+    assert "2 approvals by members of Reviewers" in page
+    assert "12.5 %" in page
+    assert "2 Jan 2100, 03:04" in page
 
 
 def test_a_request_without_a_title_is_named_by_its_first_change_everywhere(browse, cart, api):
