@@ -40,7 +40,7 @@ from projects.flags.lists.queries import (
 )
 from projects.flags.lists.views import delete_view, list_views, read_view, save_view
 from projects.history.queries import archived_by
-from projects.models import FavoriteFlag
+from projects.models import FavoriteFlag, FlagView
 from projects.projects.head import make_project_head
 
 VIEWS: Sequence[tuple[str, dict[str, str]]] = (
@@ -128,6 +128,9 @@ class FlagListPage(ListPage):
         }
         views = self.views(listing)
         chips = set_chips(listing)
+        own, now = list(self.own_views(listing)), read_view(self.request.GET.urlencode())
+        chosen = next((view for view, kept in own if kept == now), None)
+        is_new = "show" not in now and not any(now == values for _, values in VIEWS)
         if any(is_chosen for _, _, _, is_chosen in views[1:]):  # the view already shows it
             chips = [chip for chip in chips if chip.label == "Project"]
         return {
@@ -135,7 +138,12 @@ class FlagListPage(ListPage):
             "toggled": toggled,
             "selectable": any(may.values()) or bool(toggled),
             "bulk": self.bulk(),
-            "segments": views,
+            "segments": [
+                *((*view[:3], view[3] and not chosen) for view in views),
+                *((view.name, f"?{view.query}", None, view == chosen) for view, _ in own),
+            ],
+            "own_view": chosen,
+            "query": urlencode(now) if is_new else "",
             "can_go": self.can_go,
             "place_keys": [] if self.can_go else list(map(make_environment_key, self.scope.environments)),
             "rows": make_flag_rows(list(listing.rows), self.scope.environments, caller=self.caller),
@@ -153,7 +161,11 @@ class FlagListPage(ListPage):
 
     def free_chips(self, listing: Listing) -> Iterable[FreeChip]:
         chips = free_chips(listing, self.chips)
-        more = join_chips("More", listing, [*MORE, *map(make_environment_key, self.scope.environments)])
+        more = join_chips(
+            "More",
+            listing,
+            [*({"tag"} - {*self.chips}), *MORE, *map(make_environment_key, self.scope.environments)],
+        )
         return [*chips, more] if more.groups else chips
 
     def list_projects(self) -> Sequence[str]:
@@ -177,6 +189,14 @@ class FlagListPage(ListPage):
             (label, change_query(self.request.GET, page=None, **{**others, **values}), None, chosen == values)
             for label, values in VIEWS
         ]
+
+    def own_views(self, listing: Listing) -> Iterator[tuple[FlagView, dict[str, str]]]:
+        """The caller's saved views with their values, without those that this list could not narrow."""
+        known = {"sort", *(field.name for field, _ in listing.filters)}
+        for view in list_views(self.caller):
+            kept = read_view(view.query)
+            if kept.keys() <= known:
+                yield view, kept
 
     def matching(self, listing: Listing) -> str:
         """The query string that selects all flags of the list; "" if they are on one page or too many."""
@@ -205,6 +225,7 @@ def list_archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
 
 class ProjectPage(FlagListPage):
     title = "{page.project.name}"
+    chips = ("owner",)
     template_name = "projects/project.html"
     csv_name = "{project_id}-flags"
     parents = (FLAGS,)
@@ -277,16 +298,7 @@ class AllFlagsPage(FlagListPage):
             if self.caller.can(Permission.CREATE_FEATURE, project=project[0])
         ]
         context = self.list_context(kwargs["listing"])
-        now = read_view(self.request.GET.urlencode())
-        own = [(view, read_view(view.query) == now) for view in list_views(self.caller)]
-        if chosen := next((view for view, is_chosen in own if is_chosen), None):
-            context["segments"] = [(*segment[:3], False) for segment in context["segments"]]
-        context["segments"] += [(view.name, f"?{view.query}", None, is_chosen) for view, is_chosen in own]
-        is_new = not any(now == values for _, values in VIEWS)
-        saving = {"own_view": chosen, "query": urlencode(now) if is_new else ""}
-        return super().get_context_data(
-            **context, **saving, across=True, creatable=creatable[:MAX_CREATABLE], **kwargs
-        )
+        return super().get_context_data(**context, across=True, creatable=creatable[:MAX_CREATABLE], **kwargs)
 
 
 class SaveView(ActionPage):

@@ -41,6 +41,22 @@ def test_a_list_is_saved_shown_as_a_tab_and_deleted(browse: Any, shop: Any) -> N
     assert not FlagView.objects.exists()
 
 
+def test_a_project_offers_the_views_that_narrow_its_list(browse: Any, shop: Any) -> None:
+    live_flag("cart")
+    viewer, own = browse("viewer"), "/projects/shop/?state=stale"
+    assert "Save this view" in page_text(viewer.get(own))
+    assert "Save this view" not in page_text(viewer.get("/projects/shop/?show=archived&q=c"))
+    for name, query in (
+        ("Stale", "state=stale"),
+        ("Of the shop", MINE),
+    ):  # a list of one project has no projects
+        viewer.post("/flags/views/", {"name": name, "query": query, "next": own})
+    page = viewer.get(own)
+    assert '<a href="?state=stale" aria-current="true">Stale</a>' in page.text
+    assert "Delete view" in page_text(page)
+    assert ">Of the shop<" not in page.text
+
+
 @pytest.mark.parametrize(
     ("name", "query", "fault"),
     [
