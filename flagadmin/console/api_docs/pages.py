@@ -133,7 +133,7 @@ def describe_parameter(
         "name": parameter["name"],
         "place": parameter["in"],
         "type": describe_type(document, schema),
-        "text": inline_html(parameter.get("description", "")),
+        "text": _explain(parameter),
         "limits": describe_limits(schema),
         "is_required": parameter.get("required", False),
         "example": make_path_value(path, parameter["name"]) if parameter["in"] == "path" else "",
@@ -206,7 +206,7 @@ def _describe_member(
     return Member(
         name,
         describe_type(document, schema),
-        inline_html(schema.get("description", "")),
+        _explain(schema),
         describe_limits(schema),
         is_required,
         members,
@@ -356,6 +356,14 @@ def _block(block: str) -> SafeString:
             "<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((inline_html(item),) for item in items))
         )
     return format_html("<p>{}</p>", inline_html(block))
+
+
+NAMES_AGAIN = re.compile(r"(?:\A|\n\n)(?:\* `([^`]+)` - \1(?:\n|\Z))+\Z")
+"""The choices as a list, which the type names already."""
+
+
+def _explain(described: Schema) -> SafeString:
+    return inline_html(NAMES_AGAIN.sub("", described.get("description", "")))
 
 
 def inline_html(text: str) -> SafeString:

@@ -85,6 +85,12 @@ def test_each_has_a_page_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
             assert re.search(rf">{status} \w", answer.text)
 
 
+def test_choices_are_named_once() -> None:
+    text = page_text(Client().get("/api/docs/replaceSegmentList/"))
+    assert "one of replace, add, remove" in text
+    assert "remove - remove" not in text
+
+
 def test_the_page_says_who_may_call_it() -> None:
     def callers(operation_id: str) -> str:
         text = page_text(Client().get(f"/api/docs/{operation_id}/"))
