@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.core.exceptions import ValidationError as DjangoValidationError
-from django.core.validators import validate_email
 from django.utils import timezone
 
 from flagadmin.core.audit.record import AuditEvent, Event, EventType, record
@@ -20,7 +18,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem, ValidationError, check_problems
-from flagadmin.core.http.outside import is_url, split_url
+from flagadmin.core.http.outside import split_url
 from groups.access import Caller, Permission
 from integrations.addons.queries import (
     find_integration,
@@ -28,10 +26,8 @@ from integrations.addons.queries import (
     make_integration_document,
     name_of,
 )
-from integrations.messages.chat import split_names
-from integrations.messages.outgoing import TemplateError, parse
 from integrations.models import Delivery, Integration, SecretKeyChanged
-from integrations.providers import DEPRECATED, MASK, PROVIDERS, Parameter
+from integrations.providers import DEPRECATED, MASK, PROVIDERS
 from projects.access import describe_unknown_project
 from projects.deletion.kept_names import ENVIRONMENT, PROJECT
 from projects.history.queries import ACCESS_TYPES
@@ -308,11 +304,6 @@ def keep_ended(integration: Integration) -> dict[str, dict[str, int]]:
     return {column: names for column, names in kept.items() if names}
 
 
-_IN_HEADERS = frozenset({"contentType", "authorization", "apiKey", "licenseKey", "accessToken"})
-MAX_LENGTH = 10_000  # characters of a value
-MAX_RECIPIENTS = 20
-
-
 def find_provider_problems(name: str) -> Iterator[Problem]:
     if name in DEPRECATED:
         yield Problem("provider", DEPRECATED[name])
@@ -328,7 +319,7 @@ def parameter_problems(provider: str, values: dict[str, Any]) -> Iterator[Proble
         yield Problem("parameters", f"Missing required parameters: {','.join(missing)}")
     for parameter in known:
         if value := values.get(parameter.name):
-            for message in _find_value_problems(parameter, str(value)):
+            for message in parameter.find_problems(str(value)):
                 yield Problem(f"parameters.{parameter.name}", message)
     for name in values.keys() - {parameter.name for parameter in known}:
         yield Problem(f"parameters.{name}", f"is not a parameter of {provider}")
@@ -340,32 +331,6 @@ def tag_problems(tags: list[str]) -> Iterator[Problem]:
             yield Problem(
                 f"tags[{position}]", f"{tag[:100]!r} is no tag: write its type and value as team:checkout"
             )
-
-
-def _find_value_problems(parameter: Parameter, value: str) -> Iterator[str]:
-    if len(value) > MAX_LENGTH:
-        yield f"must have at most {MAX_LENGTH:,} characters"
-    elif parameter.type == "url" and not is_url(value):
-        yield "must be a URL like https://example.com/path"
-    elif parameter.name == "recipients":
-        yield from _find_recipient_problems(split_names(value))
-    elif parameter.name in _IN_HEADERS and not (value.isascii() and value.isprintable()):
-        yield "must only have printable ASCII characters, because it is sent in a header"
-    elif parameter.name == "bodyTemplate":
-        try:
-            parse(value)
-        except TemplateError as error:
-            yield str(error)
-
-
-def _find_recipient_problems(addresses: list[str]) -> Iterator[str]:
-    if not 1 <= len(addresses) <= MAX_RECIPIENTS:
-        yield f"must be 1 to {MAX_RECIPIENTS} addresses, separated by commas"
-    for address in addresses:
-        try:
-            validate_email(address)
-        except DjangoValidationError:
-            yield f"{address[:100]} is not an email address"
 
 
 def leads_elsewhere(url: str, other: str) -> bool:

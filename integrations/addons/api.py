@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.functional import lazy
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -40,7 +41,7 @@ def _names(**options: Any) -> ListOf:
 
 class AddonBody(Body):
     provider = serializers.CharField(
-        max_length=255, help_text="webhook, slack-app, slack, teamsworkflow, email, datadog or new-relic."
+        max_length=255, help_text=lazy(lambda: " or ".join(", ".join(PROVIDERS).rsplit(", ", 1)) + ".", str)()
     )
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True, default=None)
     enabled = serializers.BooleanField(required=False, default=True)
@@ -84,7 +85,7 @@ class AddonRecord(serializers.Serializer):
 
 class AddonParameterRecord(serializers.Serializer):
     name = serializers.CharField()
-    displayName = serializers.CharField()
+    displayName = serializers.CharField(source="label")
     type = serializers.CharField(help_text="url, text or textfield.")
     description = serializers.CharField()
     required = serializers.BooleanField()  # type: ignore[assignment]
@@ -168,9 +169,11 @@ class AddonViewSet(ETagMixin, ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List the integrations, and what can be integrated."""
         addons = [make_integration_document(integration) for integration in find_readable(self.caller)]
-        return Response(
-            {"addons": addons, "providers": [provider.document() for provider in PROVIDERS.values()]}
-        )
+        providers = [
+            provider.document() | {"parameters": AddonParameterRecord(provider.parameters, many=True).data}
+            for provider in PROVIDERS.values()
+        ]
+        return Response({"addons": addons, "providers": providers})
 
     @extend_schema(operation_id="createAddon", request=AddonBody, responses={201: AddonRecord})
     def create(self, request: ApiRequest) -> Response:

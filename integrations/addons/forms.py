@@ -151,7 +151,7 @@ def _make_field(parameter: Parameter, *, is_stored: bool) -> forms.CharField:
     secret = f" Stored. Leave {MASK} to keep it." if is_stored else " Kept secret."
     note = secret if parameter.sensitive else ""
     return forms.CharField(
-        label=parameter.displayName,
+        label=parameter.label,
         help_text=f"{parameter.description}{note}",
         required=parameter.required,
         strip=not is_long,

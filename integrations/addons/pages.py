@@ -109,11 +109,6 @@ class NewIntegration(FormPage):
     parents = (INTEGRATIONS,)
     template_name = "integrations/integration.html"
     form_class: Any = IntegrationForm
-    problem_fields = {
-        f"parameters.{parameter.name}": f"{PARAMETER}{parameter.name}"
-        for provider in PROVIDERS.values()
-        for parameter in provider.parameters
-    }
     provider: Provider
     button = "Create integration"
     api_call = f"POST {API}"
@@ -124,6 +119,11 @@ class NewIntegration(FormPage):
         if provider is None:
             raise NotFound("There is no such provider.")
         self.provider = provider
+
+    @property
+    def problem_fields(self) -> dict[str, str]:  # type: ignore[override]
+        names = [parameter.name for parameter in self.provider.parameters]
+        return {f"parameters.{name}": f"{PARAMETER}{name}" for name in names}
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"provider": self.provider}

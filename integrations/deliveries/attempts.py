@@ -21,7 +21,6 @@ from flagadmin.core.http.outside import Refused, read_retry_after
 from flagadmin.core.server import background_tasks
 from groups.models import PrivateProject
 from integrations.deliveries.connections import TIMEOUT, Answer, Connection
-from integrations.messages.chat import make_request
 from integrations.messages.message import Effect, Message, Tags, find_effect, list_production_names
 from integrations.messages.outgoing import Mail, Outgoing, list_valid_keys, sign
 from integrations.models import Delivery, Integration, SecretKeyChanged
@@ -84,7 +83,7 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
         if message.effect is not None and message.effect.is_nothing:
             return Outcome(State.LEFT_OUT, "No generated user gets a different result.")
     provider = PROVIDERS[integration.provider]
-    request = make_request(provider, integration.parameters | secrets["parameters"], message)
+    request = provider.make_request(integration.parameters | secrets["parameters"], message)
     connection.close()
     if isinstance(request, Mail):
         return _send_mail(request, delivery)

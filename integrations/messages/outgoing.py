@@ -1,6 +1,4 @@
-"""Requests that deliver an event to providers of data, optionally with Mustache templates.
-
-`chat` has the providers for people.
+"""Requests that deliver an event: signed, optionally with Mustache templates and extra headers.
 
 The specification is at https://mustache.github.io/mustache.5.html. Templates come from people who may not be trusted
 with this server, and no library on PyPI bounds their work. Tried in November 2026, with three nested sections over a
@@ -22,13 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from django.conf import settings
 
 from integrations.deliveries.connections import Answer
 from integrations.messages.message import Message
-from integrations.providers import MASK
-
-DATADOG_URL = "https://api.datadoghq.com/api/v1/events"
 
 # Headers that the connection sets, or that prove that the request comes from this server.
 _OUR_HEADERS = frozenset(
@@ -84,8 +78,11 @@ class Mail:
         return {"recipients": self.recipients, "subject": self.subject, "body": self.text}
 
 
-Builder = Callable[[dict[str, Any], Message], Outgoing | Mail]
 JSON = {"Content-Type": "application/json"}
+
+
+def split_names(text: Any) -> list[str]:
+    return [name for part in str(text or "").split(",") if (name := part.strip())]
 
 
 def sign(keys: list[str], message_id: str, moment: int, body: bytes) -> str:
@@ -104,52 +101,7 @@ def _make_signature(key: str, content: bytes) -> str:
     return base64.b64encode(hmac.digest(secret, content, hashlib.sha256)).decode()
 
 
-def make_webhook(parameters: dict[str, Any], message: Message) -> Outgoing:
-    content_type = str(parameters.get("contentType") or "application/json")
-    headers = {"Content-Type": content_type}
-    if authorization := parameters.get("authorization"):
-        headers["Authorization"] = str(authorization)
-    text, errors = _fill_template(parameters, message, is_json="json" in content_type.lower())
-    body = orjson.dumps(message.document) if text is None else text.encode()
-    details = {"url": MASK, "contentType": content_type, "body": message.document if text is None else text}
-    return Outgoing(str(parameters["url"]), {"": body}, headers, details, errors)
-
-
-def make_datadog(parameters: dict[str, Any], message: Message) -> Outgoing:
-    text, errors = _fill_template(parameters, message)
-    tags = [f"{tag['type']}:{tag['value']}" for tag in message.tags]
-    body = {
-        "text": f"%%% \n {message.markdown} \n %%% " if text is None else text,
-        "title": f"{settings.INTEGRATION_NAME} notification update",
-        "tags": tags,
-    }
-    if source := parameters.get("sourceTypeName"):
-        body["source_type_name"] = str(source)
-    headers = {**JSON, "DD-API-KEY": str(parameters["apiKey"])}
-    url = str(parameters.get("url") or DATADOG_URL)
-    return Outgoing(url, {"": orjson.dumps(body)}, headers, {"url": url, "body": body}, errors)
-
-
-def make_new_relic(parameters: dict[str, Any], message: Message) -> Outgoing:
-    text, errors = _fill_template(parameters, message, is_json=True)
-    event = message.event
-    body = {
-        "eventType": "UnleashServiceEvent",
-        "unleashEventType": event.type,
-        "featureName": event.feature,
-        "environment": event.environment,
-        "createdBy": event.actor_name,
-        "createdByUserId": event.actor_id,
-        "createdAt": int(event.created_at.timestamp() * 1000),
-        **(event.after if isinstance(event.after, dict) else {}),
-    }
-    headers = {**JSON, "Api-Key": str(parameters["licenseKey"])}
-    content = orjson.dumps(body) if text is None else text.encode()
-    details = {"url": str(parameters["url"]), "body": body if text is None else text}
-    return Outgoing(str(parameters["url"]), {"": content}, headers, details, errors)
-
-
-def _fill_template(
+def fill_template(
     parameters: dict[str, Any], message: Message, *, is_json: bool = False
 ) -> tuple[str | None, list[str]]:
     """The text of the template (None without one) and its errors. Values in JSON are escaped for JSON."""

@@ -19,7 +19,7 @@ State = Delivery.State
 
 @pytest.fixture
 def slack(receiver, monkeypatch):
-    monkeypatch.setattr("integrations.messages.chat.SLACK_URL", f"{receiver.url}/slack")
+    monkeypatch.setattr("integrations.providers.slack.SLACK_URL", f"{receiver.url}/slack")
     monkeypatch.setattr("flagadmin.core.server.background_tasks.public_url", "https://flags.example.com")
     return receiver
 

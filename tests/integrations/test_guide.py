@@ -1,14 +1,15 @@
 """The calls of docs/integrations.md work, one after the other, and its settings of Alertmanager are what ours accepts."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from integrations.deliveries.attempts import make_test_event
 from integrations.messages.message import Message
-from integrations.messages.outgoing import make_webhook
 from integrations.models import Delivery, Integration, SignalRule, SignalSource
+from integrations.providers import PROVIDERS
 from projects.flags.actions import NewFlag, create_flag
 from tests.documentation.blocks import blocks
 from tests.support.cast import make_project
@@ -40,6 +41,11 @@ def test_its_settings_of_alertmanager_are_yaml() -> None:
     assert webhook["url"].endswith("/api/signals/prometheus")
 
 
+def test_it_says_what_each_provider_sends() -> None:
+    text = Path("docs/integrations.md").read_text()
+    assert [name for name in PROVIDERS if f"| `{name}` |" not in text] == []
+
+
 def _with_ids(text: str) -> str:
     """The rows of a test have other numbers than those of a new installation."""
     for path, rows in (("addons", Integration), ("signals", SignalSource), ("rules", SignalRule)):
@@ -50,6 +56,7 @@ def _with_ids(text: str) -> str:
 
 def _check_alert(integration: Integration) -> None:
     parameters = integration.parameters | integration.secrets()["parameters"]
-    body = json.loads(make_webhook(parameters, Message(make_test_event())).bodies[""])
+    request = PROVIDERS["webhook"].make_request(parameters, Message(make_test_event()))
+    body = json.loads(request.bodies[""])
     assert body["payload"]["summary"] == "flagadmin: integration-test "
     assert json.loads(body["payload"]["custom_details"])["type"] == "integration-test"

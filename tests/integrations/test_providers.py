@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from integrations.messages.chat import make_request
 from integrations.messages.message import Message, markdown
 from integrations.messages.outgoing import TemplateError, render
 from integrations.providers import PROVIDERS
@@ -33,8 +32,8 @@ def event(kind="feature-created", **fields) -> AuditEvent:
 
 
 def body_of(provider, kind="feature-created", tags=(), **parameters):
-    request = make_request(
-        PROVIDERS[provider], {"url": "https://a.example/"} | parameters, Message(event(kind), list(tags))
+    request = PROVIDERS[provider].make_request(
+        {"url": "https://a.example/"} | parameters, Message(event(kind), list(tags))
     )
     assert not request.errors
     return request.headers, json.loads(request.bodies[""])
@@ -79,7 +78,7 @@ def test_people_have_their_full_names(people):
         people["admin"].name,
     )
     assert message.markdown.startswith("*Aisha [Khan] (https://evil.example)* created")
-    facts = make_request(PROVIDERS["teamsworkflow"], {"url": "https://a.example/"}, message)
+    facts = PROVIDERS["teamsworkflow"].make_request({"url": "https://a.example/"}, message)
     assert b'"value":"Aisha [Khan] (https' in facts.bodies[""]
 
 
@@ -95,7 +94,7 @@ def test_a_template_with_the_event_as_a_string_and_as_a_sentence():
 )
 def test_headers_that_cannot_be_sent_are_left_out(headers):
     parameters = {"url": "https://a.example/", "customHeaders": headers}
-    request = make_request(PROVIDERS["webhook"], parameters, Message(event()))
+    request = PROVIDERS["webhook"].make_request(parameters, Message(event()))
     assert request.headers == {"Content-Type": "application/json"}
     assert request.errors
 

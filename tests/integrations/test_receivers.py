@@ -11,6 +11,7 @@ from flagadmin.core.http.outside import Refused
 from integrations.deliveries import connections, sender
 from integrations.deliveries.connections import Connection, overdue
 from integrations.models import Delivery
+from integrations.providers import Provider
 from projects.flags.actions import NewFlag, create_flag
 from tests.support.live_server import PATIENCE
 from tests.support.receiver import deliver, make_integration, receiver
@@ -213,7 +214,7 @@ def test_a_redirect_to_a_private_address_is_not_followed(receiver, shop, callers
 @pytest.mark.django_db(transaction=True)
 def test_an_event_that_cannot_be_written_is_tried_again_and_given_up(receiver, shop, callers, monkeypatch):
     integration = make_integration(f"{receiver.url}/hook")
-    monkeypatch.setattr("integrations.deliveries.attempts.make_request", lambda *args: 1 / 0)
+    monkeypatch.setattr(Provider, "make_request", lambda *args: 1 / 0)
     create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
     deliver()
     waiting = integration.deliveries.get()
